@@ -1,0 +1,37 @@
+"""What the engine asks of a runtime, and the runtime that needs none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol, TypeVar
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+class TaskRunner(Protocol):
+    """Maps a module-level function over picklable, frozen task descriptions.
+
+    Results come back in task order. A task that fails makes `run` raise `TaskError` (or the task's own `LakehouseError`);
+    tasks may run more than once (Spark retries), so a function names its files by attempt or overwrites its own.
+    """
+
+    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, name: str) -> list[Result]: ...
+
+
+class LocalRunner:
+    """Runs tasks in threads of this process; Arrow releases the interpreter lock where the time goes."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self._threads = max(1, threads)
+
+    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, name: str) -> list[Result]:
+        if self._threads == 1 or len(tasks) <= 1:
+            return [function(task) for task in tasks]
+        with ThreadPoolExecutor(min(self._threads, len(tasks)), thread_name_prefix=name) as pool:
+            try:
+                return list(pool.map(function, tasks))
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise

@@ -1,0 +1,203 @@
+"""The error tree. Catch `LakehouseError` for everything; a class of its own exists where a caller would act differently.
+
+LakehouseError                      one thing to catch; carries context (table, instant, ...) as fields; picklable
+  x OptionError (ValueError)        UnknownOptionError, MissingOptionError
+  x TableError                      TableNotFoundError, TableExistsError, UnsupportedTableVersionError, UnsupportedTableError
+  x FormatError                     bytes that do not parse: FileNameError, PropertiesError, MetadataError, CorruptInstantError
+  x StorageError                    StoredFileNotFoundError, StoredFileExistsError, UnsafePathError, MissingFileError
+  x TimelineError                   IllegalTransitionError, InstantNotFoundError, InstantCleanedError
+  x WriteError                      RecordKeyError, DuplicateKeyError, PartitionValueError, ReservedColumnError
+      + SchemaIncompatibleError     UnsupportedTypeError
+      + CommitConflictError         nothing was committed; safe to retry
+      + CommitOutcomeUnknownError   may have committed; nothing is cleaned up
+      + ProtectedFileError          a savepointed file was about to be deleted
+  x LockError                       LockTimeoutError
+  x RollbackError
+  x SqlError                        UnsupportedSqlError, RelationNotFoundError
+  x TaskError                       a task failed on an executor; names the task
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class LakehouseError(Exception):
+    """Base of every error raised by the engine.
+
+    `message` says what happened, the value, and what to do. `context` holds the nouns (`table=`, `instant=`, `path=`,
+    `column=` ...) as strings; they are appended to the text and readable as attributes of `context`.
+    """
+
+    def __init__(self, message: str, **context: object) -> None:
+        self.message = message
+        self.context: dict[str, str] = {key: str(value) for key, value in context.items() if value is not None}
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        if not self.context:
+            return self.message
+        return f"{self.message} [{', '.join(f'{key}={value}' for key, value in self.context.items())}]"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.context)
+
+
+def _rebuild(cls: type[LakehouseError], message: str, context: dict[str, str]) -> LakehouseError:
+    return cls(message, **context)
+
+
+class OptionError(LakehouseError, ValueError):
+    """An option has a value that does not parse or contradicts another one."""
+
+
+class UnknownOptionError(OptionError):
+    """A key that the engine does not know; the message names the nearest known one."""
+
+
+class MissingOptionError(OptionError):
+    """A required option was not given."""
+
+
+class TableError(LakehouseError):
+    """Something about a table as a whole."""
+
+
+class TableNotFoundError(TableError):
+    """No `.hoodie/hoodie.properties` where a table was expected."""
+
+
+class TableExistsError(TableError):
+    """A table is there already."""
+
+
+class UnsupportedTableVersionError(TableError):
+    """The table version or timeline layout is one that the engine cannot read or write."""
+
+
+class UnsupportedTableError(TableError):
+    """The table uses a feature that is refused by name (metadata-only bootstrap, dropped partition columns, ...)."""
+
+
+class FormatError(LakehouseError):
+    """Bytes or names that do not parse."""
+
+
+class FileNameError(FormatError):
+    """A name that is not in the grammar of base files, log files, markers or instants."""
+
+
+class PropertiesError(FormatError):
+    """`hoodie.properties` is missing, torn or fails its checksum."""
+
+
+class MetadataError(FormatError):
+    """Commit metadata, a plan, or another record of the timeline does not parse."""
+
+
+class CorruptInstantError(MetadataError):
+    """A completed instant file is empty or truncated. Never treated as an empty commit."""
+
+
+class StorageError(LakehouseError):
+    """The storage answered with an error."""
+
+
+class StoredFileNotFoundError(StorageError):
+    """A file that was asked for is not there."""
+
+
+class StoredFileExistsError(StorageError):
+    """Create-if-absent found the file."""
+
+
+class UnsafePathError(StorageError):
+    """A path that would leave the table's directory."""
+
+
+class MissingFileError(StorageError):
+    """A data file of a live file slice is not there; never answered with partial rows."""
+
+
+class TimelineError(LakehouseError):
+    """Something about instants."""
+
+
+class IllegalTransitionError(TimelineError):
+    """An instant would move otherwise than requested -> inflight -> completed."""
+
+
+class InstantNotFoundError(TimelineError):
+    """No such instant on the timeline."""
+
+
+class InstantCleanedError(TimelineError):
+    """The instant's files were cleaned or its metadata archived; names the earliest that can still be read."""
+
+
+class WriteError(LakehouseError):
+    """A write was refused or failed; unless a subclass says otherwise the table is unchanged."""
+
+
+class RecordKeyError(WriteError):
+    """A record key is null, empty or ambiguous."""
+
+
+class DuplicateKeyError(WriteError):
+    """A batch has one key twice and the caller asked for that to be an error."""
+
+
+class PartitionValueError(WriteError):
+    """A partition value cannot be a directory name, or would leave the table."""
+
+
+class ReservedColumnError(WriteError):
+    """A user column has the name of a meta column."""
+
+
+class SchemaIncompatibleError(WriteError):
+    """The batch does not fit the table's schema."""
+
+
+class UnsupportedTypeError(SchemaIncompatibleError):
+    """A column type that Hudi cannot hold."""
+
+
+class CommitConflictError(WriteError):
+    """Another writer changed the same file groups. Nothing was committed; the write can be tried again."""
+
+
+class CommitOutcomeUnknownError(WriteError):
+    """The commit may or may not have been published. Nothing is cleaned up; look at the timeline before retrying."""
+
+
+class ProtectedFileError(WriteError):
+    """A file that a savepoint pins was about to be deleted."""
+
+
+class LockError(LakehouseError):
+    """The table lock."""
+
+
+class LockTimeoutError(LockError):
+    """The lock was not free in time; names its holder."""
+
+
+class RollbackError(LakehouseError):
+    """A rollback was refused or failed."""
+
+
+class SqlError(LakehouseError):
+    """A SQL statement could not be routed."""
+
+
+class UnsupportedSqlError(SqlError):
+    """A construct that is refused by name."""
+
+
+class RelationNotFoundError(SqlError):
+    """A relation that is neither an engine table, nor a stored view."""
+
+
+class TaskError(LakehouseError):
+    """A task failed on an executor."""

@@ -1,0 +1,124 @@
+"""Instants: what happened to a table, when, and how far it got."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from lakehouse_engine.compat import UTC, StrEnum
+from lakehouse_engine.errors import OptionError, TimelineError
+
+_INSTANT_TIME = re.compile(r"^\d{14}(\d{3})?(\d{3})?$")
+
+
+class Action(StrEnum):
+    """What an instant does. The value is the word in file names (Hudi `HoodieTimeline`)."""
+
+    COMMIT = "commit"
+    DELTA_COMMIT = "deltacommit"
+    REPLACE_COMMIT = "replacecommit"
+    CLEAN = "clean"
+    ROLLBACK = "rollback"
+    SAVEPOINT = "savepoint"
+    RESTORE = "restore"
+    COMPACTION = "compaction"
+    LOG_COMPACTION = "logcompaction"
+    INDEXING = "indexing"
+
+    @property
+    def completes_as(self) -> Action:
+        """The action under which a completed instant of this one appears (compaction -> commit, logcompaction -> deltacommit)."""
+        return {Action.COMPACTION: Action.COMMIT, Action.LOG_COMPACTION: Action.DELTA_COMMIT}.get(self, self)
+
+    @property
+    def is_write(self) -> bool:
+        """Whether data files are added by it: `commit`, `deltacommit`, `replacecommit`, and compactions."""
+        return self.completes_as in _WRITE_ACTIONS
+
+
+_WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
+
+
+class State(StrEnum):
+    REQUESTED = "requested"
+    INFLIGHT = "inflight"
+    COMPLETED = "completed"
+
+    @property
+    def rank(self) -> int:
+        return _STATES.index(self)
+
+
+_STATES = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """One action at one time in one state. `requested_time` is `yyyyMMddHHmmssSSS` (17 digits; 14 in old tables)."""
+
+    requested_time: str
+    action: Action
+    state: State
+
+    def __post_init__(self) -> None:
+        if not self.requested_time.isdigit():
+            raise TimelineError(f"an instant time has digits only, not {self.requested_time!r}")
+
+    @property
+    def is_completed(self) -> bool:
+        return self.state is State.COMPLETED
+
+    def at(self, state: State) -> Instant:
+        """The same instant in another state; completing a compaction makes it a commit."""
+        action = self.action.completes_as if state is State.COMPLETED else self.action
+        return Instant(self.requested_time, action, state)
+
+    def __str__(self) -> str:
+        return f"{self.requested_time}.{self.action}.{self.state}"
+
+
+@dataclass(frozen=True, slots=True)
+class InstantRange:
+    """`begin < t <= end`, as Hudi's incremental queries; `None` leaves an end open."""
+
+    begin: str | None = None
+    end: str | None = None
+
+    def __contains__(self, instant_time: str) -> bool:
+        return (self.begin is None or instant_time > self.begin) and (self.end is None or instant_time <= self.end)
+
+
+def format_instant_time(moment: datetime) -> str:
+    """`moment` (aware, or naive meaning UTC) as a 17-digit instant time."""
+    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return f"{utc:%Y%m%d%H%M%S}{utc.microsecond // 1000:03d}"
+
+
+def parse_instant_time(text: str) -> datetime:
+    """The aware UTC moment of an instant time; milliseconds are 999 where the text has 14 digits, as in Hudi."""
+    if not _INSTANT_TIME.match(text):
+        raise TimelineError(f"{text!r} is no instant time: expected yyyyMMddHHmmssSSS")
+    millis = int(text[14:17]) if len(text) >= 17 else 999
+    return datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC, microsecond=millis * 1000)
+
+
+def as_of_instant_time(value: str | date | datetime) -> str:
+    """The instant time meant by a time-travel argument: an instant, a timestamp or date text, a `datetime` or a `date`.
+
+    A date or a second means its very first millisecond, as in Hudi's `as.of.instant` (`HoodieSqlCommonUtils.formatQueryInstant`).
+    Raises `OptionError` for anything else.
+    """
+    if isinstance(value, datetime):
+        return format_instant_time(value)
+    if isinstance(value, date):
+        return f"{value:%Y%m%d}000000000"
+    text = value.strip()
+    if text.isdigit() and len(text) in (14, 17, 20):
+        return text
+    try:
+        return format_instant_time(datetime.fromisoformat(text))
+    except ValueError as error:
+        raise OptionError(
+            f"{value!r} is no point in time: give an instant (yyyyMMddHHmmssSSS), 'yyyy-MM-dd' or 'yyyy-MM-dd HH:mm:ss[.SSS]'"
+        ) from error

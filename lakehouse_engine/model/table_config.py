@@ -1,0 +1,153 @@
+"""What `hoodie.properties` says, typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+
+from lakehouse_engine.compat import UTC, StrEnum
+from lakehouse_engine.errors import PropertiesError, UnsupportedTableVersionError
+
+
+class TableType(StrEnum):
+    COPY_ON_WRITE = "COPY_ON_WRITE"
+    MERGE_ON_READ = "MERGE_ON_READ"
+
+
+class TableVersion(IntEnum):
+    """Versions with a known layout. Only `format/` asks for one."""
+
+    SIX = 6
+    EIGHT = 8
+    NINE = 9
+
+
+@dataclass(frozen=True, slots=True)
+class TableConfig:
+    """Typed view of the table's properties. `properties` holds every key as stored, unknown ones included."""
+
+    properties: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "properties", MappingProxyType(dict(self.properties)))
+        for key in ("hoodie.table.name", "hoodie.table.type", "hoodie.table.version"):
+            if not self.properties.get(key):
+                raise PropertiesError(f"hoodie.properties has no {key}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return TableConfig, (dict(self.properties),)
+
+    def _first(self, *keys: str) -> str | None:
+        return next((value for key in keys if (value := self.properties.get(key))), None)
+
+    def _flag(self, key: str, default: bool) -> bool:
+        text = self.properties.get(key, "").strip().lower()
+        if text not in ("", "true", "false"):
+            raise PropertiesError(f"{key}={text!r} is neither true nor false")
+        return default if not text else text == "true"
+
+    def _list(self, *keys: str) -> tuple[str, ...]:
+        return tuple(part.strip() for part in (self._first(*keys) or "").split(",") if part.strip())
+
+    @property
+    def name(self) -> str:
+        return self.properties["hoodie.table.name"]
+
+    @property
+    def table_type(self) -> TableType:
+        text = self.properties["hoodie.table.type"]
+        try:
+            return TableType(text)
+        except ValueError as error:
+            raise PropertiesError(f"hoodie.table.type={text!r} is neither COPY_ON_WRITE nor MERGE_ON_READ") from error
+
+    @property
+    def version(self) -> TableVersion:
+        text = self.properties["hoodie.table.version"]
+        try:
+            return TableVersion(int(text))
+        except ValueError as error:
+            raise UnsupportedTableVersionError(f"hoodie.table.version={text!r} is not one of 6, 8, 9", table=self.name) from error
+
+    @property
+    def record_key_fields(self) -> tuple[str, ...]:
+        """Empty for a table with generated keys."""
+        return self._list("hoodie.table.recordkey.fields")
+
+    @property
+    def ordering_fields(self) -> tuple[str, ...]:
+        return self._list("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
+
+    @property
+    def partition_fields(self) -> tuple[str, ...]:
+        """Column names, without the `:SIMPLE` / `:TIMESTAMP` suffixes of the custom key generator."""
+        return tuple(field.split(":")[0] for field in self._list("hoodie.table.partition.fields"))
+
+    @property
+    def key_generator(self) -> str | None:
+        """The class's last name (`SimpleKeyGenerator`) or the type word (`SIMPLE`) that Hudi 1.x writes."""
+        text = self._first("hoodie.table.keygenerator.class", "hoodie.table.keygenerator.type")
+        return text.rsplit(".", 1)[-1] if text else None
+
+    @property
+    def hive_style_partitioning(self) -> bool:
+        return self._flag("hoodie.datasource.write.hive_style_partitioning", False)
+
+    @property
+    def url_encode_partitioning(self) -> bool:
+        return self._flag("hoodie.datasource.write.partitionpath.urlencode", False)
+
+    @property
+    def drops_partition_columns(self) -> bool:
+        return self._flag("hoodie.datasource.write.drop.partition.columns", False)
+
+    @property
+    def populates_meta_fields(self) -> bool:
+        return self._flag("hoodie.populate.meta.fields", True)
+
+    @property
+    def payload_class(self) -> str | None:
+        """Last name of the payload class (`DefaultHoodieRecordPayload`), None where the table does not say."""
+        text = self._first("hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class")
+        return text.rsplit(".", 1)[-1] if text else None
+
+    @property
+    def metadata_partitions(self) -> tuple[str, ...]:
+        """Complete partitions of the metadata table; empty when it is not in use."""
+        return self._list("hoodie.table.metadata.partitions")
+
+    @property
+    def create_schema(self) -> str | None:
+        return self._first("hoodie.table.create.schema")
+
+    @property
+    def archive_folder(self) -> str:
+        return self._first("hoodie.archivelog.folder") or "archived"
+
+    @property
+    def timeline_timezone(self) -> str:
+        """`UTC` or `LOCAL` (Java's default): the zone of instant times."""
+        return (self._first("hoodie.table.timeline.timezone") or "LOCAL").upper()
+
+    @property
+    def cdc_enabled(self) -> bool:
+        return self._flag("hoodie.table.cdc.enabled", False)
+
+    @property
+    def bootstrap_base_path(self) -> str | None:
+        return self._first("hoodie.bootstrap.base.path")
+
+    @property
+    def database(self) -> str:
+        return self.properties.get("hoodie.database.name", "")
+
+    def prefixed(self, prefix: str) -> dict[str, str]:
+        """Every property under `prefix`, keyed by what follows it."""
+        return {key[len(prefix) :]: value for key, value in self.properties.items() if key.startswith(prefix)}
+
+    def with_properties(self, changes: Mapping[str, str | None]) -> TableConfig:
+        """A copy with keys set, or removed where the value is None."""
+        merged = {**self.properties, **changes}
+        return TableConfig({key: value for key, value in merged.items() if value is not None})

@@ -1,0 +1,95 @@
+"""What a write did: per file for the commit record, per task for the driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from lakehouse_engine.compat import StrEnum
+
+
+class WriteOperationType(StrEnum):
+    """Hudi's `WriteOperationType` constants as they stand in commit metadata."""
+
+    INSERT = "INSERT"
+    INSERT_PREPPED = "INSERT_PREPPED"
+    UPSERT = "UPSERT"
+    UPSERT_PREPPED = "UPSERT_PREPPED"
+    BULK_INSERT = "BULK_INSERT"
+    BULK_INSERT_PREPPED = "BULK_INSERT_PREPPED"
+    DELETE = "DELETE"
+    DELETE_PREPPED = "DELETE_PREPPED"
+    BOOTSTRAP = "BOOTSTRAP"
+    INSERT_OVERWRITE = "INSERT_OVERWRITE"
+    INSERT_OVERWRITE_TABLE = "INSERT_OVERWRITE_TABLE"
+    CLUSTER = "CLUSTER"
+    DELETE_PARTITION = "DELETE_PARTITION"
+    COMPACT = "COMPACT"
+    LOG_COMPACT = "LOG_COMPACT"
+    INDEX = "INDEX"
+    ALTER_SCHEMA = "ALTER_SCHEMA"
+    BUCKET_RESCALE = "BUCKET_RESCALE"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoodieWriteStat:
+    """One file of a commit (Hudi `HoodieWriteStat`; log-append members of `HoodieDeltaWriteStat` are None for base files).
+
+    `path` is relative to the table, `None` in the pseudo stats of an inflight commit; `prev_commit` is the text "null" for a
+    new file group. `extra` keeps members that this class does not name, so that foreign records print back unchanged.
+    """
+
+    file_id: str | None
+    path: str | None
+    prev_commit: str | None = "null"
+    num_writes: int = 0
+    num_deletes: int = 0
+    num_update_writes: int = 0
+    num_inserts: int = 0
+    total_write_bytes: int = 0
+    total_write_errors: int = 0
+    temp_path: str | None = None
+    partition_path: str | None = None
+    total_log_records: int = 0
+    total_log_files_compacted: int = 0
+    total_log_size_compacted: int = 0
+    total_updated_records_compacted: int = 0
+    total_log_blocks: int = 0
+    total_corrupt_log_block: int = 0
+    total_rollback_blocks: int = 0
+    file_size_in_bytes: int = 0
+    min_event_time: int | None = None
+    max_event_time: int | None = None
+    cdc_stats: dict[str, int] | None = None
+    runtime_stats: dict[str, int] | None = None
+    log_version: int | None = None
+    log_offset: int | None = None
+    base_file: str | None = None
+    log_files: tuple[str, ...] | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteResult:
+    """What one commit did, as returned by every write of the public API.
+
+    `instant` is None (and nothing was written) for a no-op. Counts are rows; `bytes_written` counts data files.
+    """
+
+    operation: WriteOperationType
+    table_type: str
+    instant: str | None
+    previous_instant: str | None
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    files_created: int = 0
+    files_updated: int = 0
+    log_files: int = 0
+    bytes_written: int = 0
+    duplicates_dropped: int = 0
+
+    @property
+    def rows_affected(self) -> int:
+        return self.inserts + self.updates + self.deletes

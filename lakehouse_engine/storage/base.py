@@ -1,0 +1,87 @@
+"""What the engine asks of a storage.
+
+A `Storage` is rooted at one directory (a table's base path, or a warehouse); every path is relative to it, with forward
+slashes, and one that would leave the root is refused with `UnsafePathError` before anything happens. It is picklable, so that
+tasks can carry it to other processes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """An entry of a listing. `path` is relative to the root; `size` in bytes; `modified_ms` since the epoch (UTC)."""
+
+    path: str
+    size: int
+    modified_ms: int
+    is_directory: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+
+class Storage(Protocol):
+    """Six verbs on small files, two on data files. Only this interface changes anything below the root."""
+
+    @property
+    def root(self) -> str:
+        """Absolute location without a trailing slash, as it stands in messages."""
+        ...
+
+    def uri(self, path: str = "") -> str:
+        """`path` as Spark and other engines must be given it (`file:///...`, `s3://...`)."""
+        ...
+
+    def list(self, path: str = "") -> list[StoredFile]:
+        """Direct children sorted by name; an absent directory lists as empty. Links that leave the root are left out."""
+        ...
+
+    def walk(self, path: str = "") -> list[StoredFile]:
+        """Every file below `path`, at any depth, sorted by path."""
+        ...
+
+    def head(self, path: str) -> StoredFile | None:
+        """The entry, or None."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """The whole content. Raises `StoredFileNotFoundError`."""
+        ...
+
+    def create(self, path: str, data: bytes) -> None:
+        """Create with full content, atomically and durably, or raise `StoredFileExistsError` and change nothing.
+
+        A reader sees no file or all of it. On return the content survives a power cut.
+        """
+        ...
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Create or replace, atomically and durably. For `hoodie.properties`, heartbeats and stored views only."""
+        ...
+
+    def delete(self, path: str) -> bool:
+        """Remove a file; False (and no error) when it is not there."""
+        ...
+
+    def delete_tree(self, path: str) -> None:
+        """Remove a directory and all below it; no error when it is not there. Links are unlinked, never followed."""
+        ...
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """A seekable reader of a data file. Raises `StoredFileNotFoundError`."""
+        ...
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """A writer of a new data file (directories are made); durable once closed by `close_output`."""
+        ...
+
+    def sync(self, path: str) -> None:
+        """Make a closed data file and its directory entry durable."""
+        ...
