@@ -1,0 +1,88 @@
+"""The grammar of base file, log file and marker names (hudi-format sections 4, 5.1 and 11; Hudi `FSUtils`, `WriteMarkers`)."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from lakehouse_engine.compat import StrEnum
+from lakehouse_engine.errors import FileNameError
+from lakehouse_engine.model.files import BaseFile, LogFile
+
+PARTITION_METAFILE = ".hoodie_partition_metadata"
+TEMP_FOLDER = ".hoodie/.temp"
+
+# Digits are spelled out because `\d` takes every script's digits, which would not print back.
+_TOKEN = r"[0-9]+-[0-9]+-[0-9]+"
+_BASE_FILE = re.compile(rf"([^_/.][^_/]*)_({_TOKEN})_([0-9]+)(\.(?:parquet|orc|hfile|lance))")
+_LOG_FILE = re.compile(rf"\.([^_/]+)_([0-9]+)\.log\.(0|[1-9][0-9]*)(?:_({_TOKEN})(\.cdc)?)?")
+
+
+class MarkerType(StrEnum):
+    """What a task was about to do to a file (Hudi `IOType`)."""
+
+    CREATE = "CREATE"
+    MERGE = "MERGE"
+    APPEND = "APPEND"
+
+
+def parse_base_file(partition_path: str, name: str, size: int = -1) -> BaseFile:
+    """`<file_id>_<write_token>_<instant>.<parquet|orc|hfile|lance>`; `size` in bytes. Raises `FileNameError`."""
+    match = _BASE_FILE.fullmatch(name)
+    if match is None:
+        raise FileNameError(f"{name!r} is no base file name: expected <fileId>_<writeToken>_<instant>.parquet", partition=partition_path)
+    file_id, token, instant_time, extension = match.groups()
+    return BaseFile(partition_path, file_id, token, instant_time, extension, size)
+
+
+def parse_log_file(partition_path: str, name: str, size: int = -1) -> LogFile:
+    """`.<file_id>_<base_instant>.log.<version>[_<write_token>[.cdc]]`; `size` in bytes. Raises `FileNameError`."""
+    match = _LOG_FILE.fullmatch(name)
+    if match is None:
+        raise FileNameError(
+            f"{name!r} is no log file name: expected .<fileId>_<baseInstant>.log.<version>_<writeToken>", partition=partition_path
+        )
+    file_id, base_instant, version, token, suffix = match.groups()
+    return LogFile(partition_path, file_id, base_instant, int(version), token, suffix or "", size)
+
+
+def is_base_file_name(name: str) -> bool:
+    return _BASE_FILE.fullmatch(name) is not None
+
+
+def is_log_file_name(name: str) -> bool:
+    return _LOG_FILE.fullmatch(name) is not None
+
+
+def new_file_id() -> str:
+    """A file id of a new group: a random UUID, then the number of the file that its task rolled to (always 0 here)."""
+    return f"{uuid.uuid4()}-0"
+
+
+def write_token(partition: int, stage: int, attempt: int) -> str:
+    """Names one attempt of one task: `<task partition>-<stage>-<task attempt>`, numbers not negative."""
+    if min(partition, stage, attempt) < 0:
+        raise FileNameError(f"a write token has no negative numbers: {partition}-{stage}-{attempt}")
+    return f"{partition}-{stage}-{attempt}"
+
+
+def marker_folder(instant_time: str) -> str:
+    """The folder of an instant's markers, relative to the table."""
+    return f"{TEMP_FOLDER}/{instant_time}"
+
+
+def marker_path(instant_time: str, data_file_path: str, kind: MarkerType) -> str:
+    """The marker (type DIRECT, an empty file) of a data file; both paths relative to the table."""
+    return f"{marker_folder(instant_time)}/{data_file_path}.marker.{kind}"
+
+
+def parse_marker_path(instant_time: str, marker_path: str) -> tuple[str, MarkerType]:
+    """The data file path and kind of a marker below `marker_folder(instant_time)`. Raises `FileNameError`."""
+    folder = f"{marker_folder(instant_time)}/"
+    data_file_path, separator, kind = marker_path.rpartition(".marker.")
+    if not separator or not data_file_path.startswith(folder) or len(data_file_path) == len(folder):
+        raise FileNameError(f"{marker_path!r} is no marker of {instant_time}: expected {folder}<data file>.marker.<kind>")
+    try:
+        return data_file_path[len(folder) :], MarkerType(kind)
+    except ValueError as error:
+        raise FileNameError(f"{marker_path!r} has an unknown marker kind {kind!r}: expected CREATE, MERGE or APPEND") from error

@@ -1,0 +1,22 @@
+"""`.hoodie_partition_metadata`: without it Hudi does not see a partition, and answers with no rows (hudi-format 1.1)."""
+
+from __future__ import annotations
+
+from lakehouse_engine.errors import MetadataError
+from lakehouse_engine.format.properties import parse_properties, render_properties
+
+
+def render_partition_metafile(commit_time: str, depth: int) -> bytes:
+    """`commit_time`: the instant that made the partition. `depth`: directory levels below the table, 0 when not partitioned."""
+    if depth < 0:
+        raise MetadataError(f"a partition has no negative depth: {depth}")
+    return render_properties({"commitTime": commit_time, "partitionDepth": str(depth)}, comments=("partition metadata",))
+
+
+def parse_partition_metafile(data: bytes) -> tuple[str, int]:
+    """Commit time and depth. Raises `MetadataError` where one is missing or is no number."""
+    properties = parse_properties(data)
+    commit_time, depth = properties.get("commitTime", ""), properties.get("partitionDepth", "")
+    if not commit_time or not (depth.isascii() and depth.isdigit()):
+        raise MetadataError(f"partition metafile with commitTime={commit_time!r}, partitionDepth={depth!r}: it is torn, write it again")
+    return commit_time, int(depth)
