@@ -27,6 +27,9 @@ class StoredFile:
         return self.path.rsplit("/", 1)[-1]
 
 
+Listing = list[StoredFile]
+
+
 class Storage(Protocol):
     """Six verbs on small files, two on data files. Only this interface changes anything below the root."""
 
@@ -39,11 +42,11 @@ class Storage(Protocol):
         """`path` as Spark and other engines must be given it (`file:///...`, `s3://...`)."""
         ...
 
-    def list(self, path: str = "") -> list[StoredFile]:
+    def list(self, path: str = "") -> Listing:
         """Direct children sorted by name; an absent directory lists as empty. Links that leave the root are left out."""
         ...
 
-    def walk(self, path: str = "") -> list[StoredFile]:
+    def walk(self, path: str = "") -> Listing:
         """Every file below `path`, at any depth, sorted by path."""
         ...
 
@@ -83,5 +86,9 @@ class Storage(Protocol):
         ...
 
     def sync(self, path: str) -> None:
-        """Make a closed data file and its directory entry durable."""
+        """Make a closed data file and its directory entry durable; of a directory, the entries made and removed in it."""
+        ...
+
+    def local_path(self, path: str = "") -> str | None:
+        """Where `path` is in this machine's file system, for locks that the kernel keeps; None for other storages."""
         ...

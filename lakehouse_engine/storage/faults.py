@@ -1,0 +1,141 @@
+"""A storage that fails on request: crash tests run an action once for every mutating call that it makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakehouse_engine.compat import StrEnum
+from lakehouse_engine.errors import StorageError
+from lakehouse_engine.storage.base import Listing, Storage, StoredFile
+
+
+class SimulatedCrash(BaseException):
+    """The process died here. No `Exception`, so that no cleanup in the code under test can catch it by accident."""
+
+
+class Fault(StrEnum):
+    """What happens at the chosen call."""
+
+    CRASH_BEFORE = "crash before"
+    """The call has no effect and the process dies."""
+    CRASH_AFTER = "crash after"
+    """The call takes effect and the process dies."""
+    LOST_ACK = "lost acknowledgement"
+    """The call takes effect, raises `StorageError`, and the process goes on."""
+    TRANSIENT = "transient"
+    """The call has no effect and raises `StorageError`; later ones work."""
+    PERSISTENT = "persistent"
+    """This call and every later mutation have no effect and raise `StorageError`."""
+
+
+@dataclass(slots=True)
+class _Plan:
+    call: int
+    fault: Fault
+
+
+class FaultyStorage:
+    """Passes everything to `inner`, and has the fault happen at the n-th mutating call, counted from 1.
+
+    Mutating calls are create, overwrite, delete, delete_tree and open_output. `mutations` names those made so far ("create
+    .hoodie/..."), so a first run without a fault enumerates the points. After a simulated crash every call raises
+    `SimulatedCrash`; recovery goes through a new object over the same `inner`.
+    """
+
+    def __init__(self, inner: Storage, call: int = 0, fault: Fault = Fault.CRASH_BEFORE) -> None:
+        self._inner = inner
+        self._plan = _Plan(call, fault)
+        self._crashed = False
+        self.mutations: list[str] = []
+
+    @property
+    def root(self) -> str:
+        return self._inner.root
+
+    def uri(self, path: str = "") -> str:
+        return self._inner.uri(path)
+
+    def local_path(self, path: str = "") -> str | None:
+        return self._inner.local_path(path)
+
+    def list(self, path: str = "") -> Listing:
+        self._alive()
+        return self._inner.list(path)
+
+    def walk(self, path: str = "") -> Listing:
+        self._alive()
+        return self._inner.walk(path)
+
+    def head(self, path: str) -> StoredFile | None:
+        self._alive()
+        return self._inner.head(path)
+
+    def read(self, path: str) -> bytes:
+        self._alive()
+        return self._inner.read(path)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        self._alive()
+        return self._inner.open_input(path)
+
+    def sync(self, path: str) -> None:
+        self._alive()
+        self._inner.sync(path)
+
+    def create(self, path: str, data: bytes) -> None:
+        self._before(f"create {path}")
+        self._inner.create(path, data)
+        self._after()
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        self._before(f"overwrite {path}")
+        self._inner.overwrite(path, data)
+        self._after()
+
+    def delete(self, path: str) -> bool:
+        self._before(f"delete {path}")
+        removed = self._inner.delete(path)
+        self._after()
+        return removed
+
+    def delete_tree(self, path: str) -> None:
+        self._before(f"delete_tree {path}")
+        self._inner.delete_tree(path)
+        self._after()
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        self._before(f"open_output {path}")
+        output = self._inner.open_output(path)
+        try:
+            self._after()
+        except BaseException:
+            output.close()
+            raise
+        return output
+
+    def _alive(self) -> None:
+        if self._crashed:
+            raise SimulatedCrash("this storage belongs to a process that died")
+
+    def _before(self, mutation: str) -> None:
+        self._alive()
+        self.mutations.append(mutation)
+        number, plan = len(self.mutations), self._plan
+        if number == plan.call and plan.fault is Fault.CRASH_BEFORE:
+            self._crash()
+        if (number == plan.call and plan.fault is Fault.TRANSIENT) or (number >= plan.call > 0 and plan.fault is Fault.PERSISTENT):
+            raise StorageError(f"simulated failure of '{mutation}'", root=self.root)
+
+    def _after(self) -> None:
+        if len(self.mutations) != self._plan.call:
+            return
+        if self._plan.fault is Fault.CRASH_AFTER:
+            self._crash()
+        if self._plan.fault is Fault.LOST_ACK:
+            raise StorageError(f"simulated loss of the answer to '{self.mutations[-1]}'", root=self.root)
+
+    def _crash(self) -> None:
+        self._crashed = True
+        raise SimulatedCrash(f"simulated crash at mutation {self._plan.call}: {self.mutations[-1]}")

@@ -1,0 +1,236 @@
+"""A directory of the local file system (or one mounted like it) as a storage.
+
+Creation is a temporary file in the same directory, fsync, and a hard link to the final name: `link` fails if the name is taken,
+so of any number of processes exactly one creates a file, and a reader never sees half of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from os import path as ospath
+
+import pyarrow as pa
+
+from lakehouse_engine.errors import StorageError, StoredFileExistsError, UnsafePathError
+from lakehouse_engine.storage.base import Listing, StoredFile
+from lakehouse_engine.storage.os_errors import as_storage_errors
+from lakehouse_engine.storage.paths import check_relative, checksum_name, is_hidden_name, parent_of, temporary_name
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStorage:
+    """Rooted at `root`: a path, made absolute, or a `file:` URI (not percent-decoded, as Hadoop reads them).
+
+    The root need not exist. Raises `StorageError` for a URI of another scheme.
+    """
+
+    root: str
+
+    def __post_init__(self) -> None:
+        text = os.fspath(self.root)
+        if text.startswith("file:"):
+            text = "/" + text[len("file:") :].lstrip("/")
+        elif "://" in text:
+            raise StorageError(f"{text!r} is not in the local file system: give a path or a file: URI")
+        object.__setattr__(self, "root", ospath.abspath(text))
+
+    def uri(self, path: str = "") -> str:
+        # Hadoop's Path takes the text as it is: percent-encoding here would name another file.
+        return f"file://{self._full(path)}"
+
+    def local_path(self, path: str = "") -> str | None:
+        return self._inside(path)
+
+    def list(self, path: str = "") -> Listing:
+        relative = check_relative(path)
+        with as_storage_errors("list", relative, self.root):
+            return sorted(self._entries(relative), key=lambda entry: entry.path)
+
+    def walk(self, path: str = "") -> Listing:
+        found: Listing = []
+        pending = [check_relative(path)]
+        while pending:
+            for entry in self.list(pending.pop()):
+                if not entry.is_directory:
+                    found.append(entry)
+                elif not ospath.islink(self._full(entry.path)):
+                    # A link to a directory inside the root may lead back up: its files are walked where they are.
+                    pending.append(entry.path)
+        return sorted(found, key=lambda entry: entry.path)
+
+    def head(self, path: str) -> StoredFile | None:
+        full = self._inside(path)
+        with as_storage_errors("look at", path, self.root):
+            try:
+                return _stored_file(check_relative(path), os.stat(full))
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def read(self, path: str) -> bytes:
+        full = self._inside(path)
+        with as_storage_errors("read", path, self.root), open(full, "rb") as file:
+            return file.read()
+
+    def create(self, path: str, data: bytes) -> None:
+        full = self._inside(path)
+        with as_storage_errors("create", path, self.root), self._temporary(full, data) as temporary:
+            if ospath.lexists(full):
+                raise StoredFileExistsError(f"cannot create {path!r}: it is there already", path=path, root=self.root)
+            _remove_checksum(full)
+            _link(temporary, full)
+        self._sync_directory(ospath.dirname(full), path)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        full = self._inside(path)
+        with as_storage_errors("overwrite", path, self.root), self._temporary(full, data) as temporary:
+            _remove_checksum(full)
+            os.replace(temporary, full)
+        self._sync_directory(ospath.dirname(full), path)
+
+    def delete(self, path: str) -> bool:
+        full = self._inside_unresolved(path)
+        with as_storage_errors("delete", path, self.root):
+            try:
+                os.unlink(full)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            _remove_checksum(full)
+            return True
+
+    def delete_tree(self, path: str) -> None:
+        full = self._inside_unresolved(path)
+        with as_storage_errors("delete", path, self.root):
+            if ospath.islink(full) or ospath.isfile(full):
+                os.unlink(full)
+                return
+            while ospath.isdir(full):
+                # Another process may be removing the same tree: what it took away is no error.
+                with suppress(FileNotFoundError):
+                    shutil.rmtree(full)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        full = self._inside(path)
+        with as_storage_errors("open", path, self.root):
+            return pa.OSFile(full, "rb")
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """As `Storage.open_output`; wrap the writing in `as_storage_errors`, for Arrow raises a bare `OSError` on a full disk."""
+        full = self._inside(path)
+        with as_storage_errors("write", path, self.root):
+            _make_directories(ospath.dirname(full))
+            _remove_checksum(full)
+            return pa.OSFile(full, "wb")
+
+    def sync(self, path: str) -> None:
+        full = self._inside(path)
+        with as_storage_errors("make durable", path, self.root):
+            _fsync(full)
+        if not ospath.isdir(full):
+            self._sync_directory(ospath.dirname(full), path)
+
+    def _full(self, path: str) -> str:
+        relative = check_relative(path)
+        return ospath.join(self.root, relative) if relative else self.root
+
+    def _inside(self, path: str) -> str:
+        """The absolute path, after making sure that no link on the way leads out of the root."""
+        full = self._full(path)
+        if not self._is_inside(full):
+            raise UnsafePathError(f"{path!r} leads out of the table through a symbolic link", path=path, root=self.root)
+        return full
+
+    def _inside_unresolved(self, path: str) -> str:
+        """As `_inside`, for removals: the last segment may be a link, for it is unlinked and not followed."""
+        relative = check_relative(path)
+        if not relative:
+            raise UnsafePathError("the root of a storage is not deleted through it", root=self.root)
+        return ospath.join(self._inside(parent_of(relative)), relative.rpartition("/")[2])
+
+    def _is_inside(self, full: str) -> bool:
+        real = ospath.realpath(full)
+        if real == full:
+            return True
+        root = ospath.realpath(self.root)
+        return real == root or real.startswith(root.rstrip("/") + "/")
+
+    def _entries(self, relative: str) -> Iterator[StoredFile]:
+        full = self._inside(relative)
+        prefix = f"{relative}/" if relative else ""
+        try:
+            entries = os.scandir(full)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        with entries:
+            for entry in entries:
+                if is_hidden_name(entry.name) or (entry.is_symlink() and not self._is_inside(entry.path)):
+                    continue
+                # A file may vanish between the listing and its stat, and a link may be broken: then it is not there.
+                with suppress(FileNotFoundError):
+                    yield _stored_file(prefix + entry.name, entry.stat())
+
+    @contextmanager
+    def _temporary(self, full: str, data: bytes) -> Iterator[str]:
+        """A durable file with `data` beside `full`, removed at the end unless it was renamed away."""
+        directory = ospath.dirname(full)
+        _make_directories(directory)
+        temporary = ospath.join(directory, temporary_name(uuid.uuid4().hex))
+        try:
+            with open(temporary, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            yield temporary
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+
+    def _sync_directory(self, directory: str, path: str) -> None:
+        with as_storage_errors("make durable", path, self.root):
+            _fsync(directory)
+
+
+def _stored_file(path: str, status: os.stat_result) -> StoredFile:
+    is_directory = stat.S_ISDIR(status.st_mode)
+    return StoredFile(path, 0 if is_directory else status.st_size, status.st_mtime_ns // 1_000_000, is_directory)
+
+
+def _remove_checksum(full: str) -> None:
+    """A checksum file of former content makes Hadoop refuse the new one."""
+    directory, name = ospath.split(full)
+    with suppress(FileNotFoundError):
+        os.unlink(ospath.join(directory, checksum_name(name)))
+
+
+def _link(temporary: str, full: str) -> None:
+    try:
+        os.link(temporary, full)
+    except FileExistsError:
+        # A network file system may repeat a link whose answer was lost: then the name that is there is ours.
+        if not ospath.samefile(temporary, full):
+            raise
+
+
+def _make_directories(directory: str) -> None:
+    """Make missing directories, each durable in its parent."""
+    missing = []
+    while not ospath.isdir(directory):
+        missing.append(directory)
+        directory = ospath.dirname(directory)
+    for path in reversed(missing):
+        with suppress(FileExistsError):
+            os.mkdir(path)
+        _fsync(ospath.dirname(path))
+
+
+def _fsync(full: str) -> None:
+    descriptor = os.open(full, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,131 @@
+"""A storage in memory, flat like an object store: a directory is there as long as a file below it is."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+
+import pyarrow as pa
+
+from lakehouse_engine.errors import StoredFileExistsError, StoredFileNotFoundError, UnsafePathError
+from lakehouse_engine.storage.base import Listing, StoredFile
+from lakehouse_engine.storage.paths import check_relative, is_hidden_name
+
+
+class MemoryStorage:
+    """Holds every file as bytes, safely for several threads. For tests; two with the same `root` share nothing but the name."""
+
+    def __init__(self, root: str = "memory://table") -> None:
+        self._root = root.rstrip("/")
+        self._files: dict[str, tuple[bytes, int]] = {}
+        self._guard = threading.RLock()
+
+    @property
+    def root(self) -> str:
+        return self._root
+
+    def uri(self, path: str = "") -> str:
+        relative = check_relative(path)
+        return f"{self._root}/{relative}" if relative else self._root
+
+    def local_path(self, path: str = "") -> str | None:
+        check_relative(path)
+        return None
+
+    def list(self, path: str = "") -> Listing:
+        relative = check_relative(path)
+        prefix = f"{relative}/" if relative else ""
+        children: dict[str, StoredFile] = {}
+        with self._guard:
+            for name, (data, modified) in self._files.items():
+                if not name.startswith(prefix):
+                    continue
+                child, _, rest = name[len(prefix) :].partition("/")
+                if rest:
+                    children.setdefault(child, StoredFile(prefix + child, 0, modified, is_directory=True))
+                elif not is_hidden_name(child):
+                    children[child] = StoredFile(name, len(data), modified)
+        return sorted(children.values(), key=lambda entry: entry.path)
+
+    def walk(self, path: str = "") -> Listing:
+        relative = check_relative(path)
+        prefix = f"{relative}/" if relative else ""
+        with self._guard:
+            found = [StoredFile(name, len(data), modified) for name, (data, modified) in self._files.items() if name.startswith(prefix)]
+        return sorted((file for file in found if not is_hidden_name(file.name)), key=lambda file: file.path)
+
+    def head(self, path: str) -> StoredFile | None:
+        relative = check_relative(path)
+        with self._guard:
+            if relative in self._files:
+                data, modified = self._files[relative]
+                return StoredFile(relative, len(data), modified)
+            below = [modified for name, (_, modified) in self._files.items() if name.startswith(f"{relative}/" if relative else "")]
+        return StoredFile(relative, 0, max(below), is_directory=True) if below else None
+
+    def read(self, path: str) -> bytes:
+        relative = check_relative(path)
+        with self._guard:
+            if relative not in self._files:
+                raise StoredFileNotFoundError(f"cannot read {path!r}: it is not there", path=path, root=self._root)
+            return self._files[relative][0]
+
+    def create(self, path: str, data: bytes) -> None:
+        relative = self._file_path(path)
+        with self._guard:
+            if relative in self._files:
+                raise StoredFileExistsError(f"cannot create {path!r}: it is there already", path=path, root=self._root)
+            self._put(relative, data)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        relative = self._file_path(path)
+        with self._guard:
+            self._put(relative, data)
+
+    def delete(self, path: str) -> bool:
+        relative = self._file_path(path)
+        with self._guard:
+            return self._files.pop(relative, None) is not None
+
+    def delete_tree(self, path: str) -> None:
+        relative = self._file_path(path)
+        with self._guard:
+            for name in [name for name in self._files if name == relative or name.startswith(f"{relative}/")]:
+                del self._files[name]
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return pa.BufferReader(self.read(path))
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        relative = self._file_path(path)
+        with self._guard:
+            self._put(relative, b"")
+        return pa.PythonFile(_Output(self, relative), mode="w")
+
+    def sync(self, path: str) -> None:
+        if self.head(path) is None:
+            raise StoredFileNotFoundError(f"cannot make {path!r} durable: it is not there", path=path, root=self._root)
+
+    def _file_path(self, path: str) -> str:
+        relative = check_relative(path)
+        if not relative:
+            raise UnsafePathError("the root of a storage is no file", root=self._root)
+        return relative
+
+    def _put(self, relative: str, data: bytes) -> None:
+        self._files[relative] = (bytes(data), time.time_ns() // 1_000_000)
+
+
+class _Output(io.BytesIO):
+    """Stores its content when it is closed."""
+
+    def __init__(self, storage: MemoryStorage, path: str) -> None:
+        super().__init__()
+        self._storage = storage
+        self._path = path
+
+    def close(self) -> None:
+        if not self.closed:
+            self._storage.overwrite(self._path, self.getvalue())
+        super().close()
