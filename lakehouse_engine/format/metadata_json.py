@@ -23,9 +23,7 @@ def decode_commit_metadata(data: bytes) -> HoodieCommitMetadata:
         },
         operation_type=_operation(members.pop("operationType", None)),
         compacted=_typed("compacted", members.pop("compacted", False), bool),
-        extra_metadata={
-            key: _text(key, value) for key, value in _map(members.pop("extraMetadata", None), "extraMetadata").items()
-        },
+        extra_metadata={key: _text(key, value) for key, value in _map(members.pop("extraMetadata", None), "extraMetadata").items()},
         partition_to_replace_file_ids=None if replaced is None else _replaced(replaced),
         extra=members,
     )
