@@ -1,0 +1,111 @@
+# `make help` lists what there is. Everything runs in .venv, which the first target that needs it creates.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV ?= .venv
+HUDI_VENV ?= .venv-hudi
+HUDI_JARS ?= .cache/hudi
+HUDI_VERSIONS ?= 0.15.0 1.2.0
+PYTEST_ARGS ?=
+
+BIN := $(abspath $(VENV))/bin
+PYTEST := $(BIN)/python -m pytest $(PYTEST_ARGS)
+SOURCES := $(wildcard lakehouse_engine dbt tests integration_tests benchmarks)
+HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
+DEMO := examples/demo
+
+.DEFAULT_GOAL := help
+.PHONY: help java setup demo run test core unit contract conformance spark dbt integration interop interop-setup lint types format wheel lock bench clean
+
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##  -- use
+setup: $(VENV)/.installed ## create .venv with the locked dependencies and this project
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed; set PYTHON=python3.11 or the like")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+java:
+	@command -v java >/dev/null || { echo "Java 17 is needed on the PATH (Debian: apt-get install openjdk-17-jre-headless)"; exit 1; }
+
+demo: setup java ## build a small dbt project on embedded Spark, twice, and query the result
+	@cd $(DEMO) && rm -rf lakehouse target && export DBT_PROFILES_DIR=. && \
+	echo "-- first day: seeds, views, Hudi tables, tests" && \
+	$(BIN)/dbt build --vars '{through: 2026-01-01}' && \
+	echo "-- second day: changed and new orders go into the same tables" && \
+	$(BIN)/dbt build --exclude resource_type:seed --vars '{through: 2026-01-02}' && \
+	$(BIN)/dbt show --limit 10 --inline "select * from {{ ref('revenue_by_country') }} order by revenue desc"
+
+run: demo ## the same as demo
+
+##  -- check
+# Every suite is run, also after one has failed; make's own exit status then says so.
+test: setup java ## every check and every test (the Hudi lane is skipped where it cannot be fetched)
+	-@$(MAKE) --no-print-directory interop-setup
+	@$(MAKE) --no-print-directory --keep-going lint types core spark dbt interop integration
+
+core: setup ## all tests that need no JVM
+	$(PYTEST) tests --ignore=tests/spark --ignore=tests/dbt --ignore=tests/interop
+
+unit: setup ## tests of single modules
+	$(PYTEST) tests/unit
+
+contract: setup ## one suite of behaviours over every implementation of a seam
+	$(PYTEST) tests/contracts
+
+conformance: setup ## tables written by Hudi and by us, against what Hudi and hudi-rs read
+	$(PYTEST) tests/conformance
+
+spark: setup java ## the engine on embedded Spark
+	$(PYTEST) tests/spark
+
+dbt: setup java ## the adapter, with dbt's own adapter suite
+	$(PYTEST) tests/dbt
+
+integration: setup java ## a whole dbt project on TPC-H data, compared with plain Spark, hudi-rs and Hudi
+	$(PYTEST) integration_tests
+
+interop: setup ## Apache Hudi itself reads and continues our tables (after interop-setup)
+	$(PYTEST) tests/interop
+
+lint: setup ## ruff: rules and format of imports
+	$(BIN)/ruff check $(SOURCES)
+
+types: setup ## mypy, strict
+	$(BIN)/mypy
+
+format: setup ## let ruff repair what it can
+	$(BIN)/ruff check --fix $(SOURCES)
+
+##  -- prepare
+interop-setup: $(HUDI_VENV)/.installed $(foreach v,$(HUDI_VERSIONS),$(HUDI_JARS)/$(HUDI_BUNDLE)-$(v).jar) ## fetch PySpark 3.5 and the Hudi bundles of the interop lane
+
+$(HUDI_VENV)/.installed: tests/interop/requirements.lock
+	$(PYTHON) -m venv $(HUDI_VENV)
+	$(HUDI_VENV)/bin/python -m pip install --quiet --require-hashes -r tests/interop/requirements.lock
+	@touch $@
+
+$(HUDI_JARS)/$(HUDI_BUNDLE)-%.jar:
+	@command -v mvn >/dev/null || { echo "the Hudi bundle comes from Maven Central: mvn is needed on the PATH"; exit 1; }
+	mvn --batch-mode --quiet dependency:copy -Dartifact=org.apache.hudi:$(HUDI_BUNDLE):$* -DoutputDirectory=$(abspath $(HUDI_JARS))
+	@test -s $@
+
+bench: setup java ## time the engine beside other writers and readers of the same rows
+	$(BIN)/python -m benchmarks
+
+wheel: setup ## build the wheel into dist/
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist
+
+# Hashes only: no index, file or host stands in a lock.
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-strip-extras --no-annotate \
+	--no-emit-index-url --no-emit-find-links
+lock: setup ## resolve requirements.lock and the lock of the interop lane again
+	$(LOCK) pyproject.toml --extra test --extra bench --extra dev --custom-compile-command "make lock" -o requirements.lock
+	$(LOCK) tests/interop/requirements.in --custom-compile-command "make lock" -o tests/interop/requirements.lock
+
+clean: ## remove what builds and runs leave behind (not the virtual environments)
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(DEMO)/lakehouse $(DEMO)/target $(DEMO)/logs

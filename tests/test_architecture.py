@@ -1,0 +1,147 @@
+"""The direction of dependency, held by a walk over every import."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ENGINE = ROOT / "lakehouse_engine"
+ADAPTER = ROOT / "dbt"
+
+# Bottom first. A module imports from lines above its own only; names that share a line are siblings and do not import each other.
+LAYERS = (
+    ("errors", "compat"),
+    ("options",),
+    ("model",),
+    ("format", "storage", "record", "engine"),
+    ("timeline",),
+    ("view",),
+    ("read",),
+    ("index",),
+    ("actions",),
+    ("catalog",),
+    ("sql",),
+    ("spark",),
+    ("table", "lakehouse"),
+    ("cli",),
+)
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+MAY_IMPORT_PYSPARK = {"spark", "table", "lakehouse"}
+# The warehouse facade hands out tables, and the package's own `__init__` re-exports the public names.
+SIDEWAYS = {("lakehouse", "table")}
+
+
+def modules(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.py") if "__pycache__" not in path.parts)
+
+
+def imported_names(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything that is imported below `tree`; relative imports are resolved against `package`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+
+
+def parse(path: Path) -> tuple[ast.Module, list[str]]:
+    return ast.parse(path.read_text(encoding="utf-8")), list(path.relative_to(ROOT).with_suffix("").parts[:-1])
+
+
+def layer_of(name: str) -> str | None:
+    """`lakehouse_engine.view.slicing` -> `view`; None for the package itself and for anything that is not ours."""
+    parts = name.split(".")
+    return parts[1] if parts[0] == "lakehouse_engine" and len(parts) > 1 and parts[1] in RANK else None
+
+
+def own_layer(path: Path) -> str:
+    return path.relative_to(ENGINE).with_suffix("").parts[0]
+
+
+def layer_violations(path: Path) -> list[str]:
+    own = own_layer(path)
+    if own == "__init__":
+        return []
+    if own not in RANK:
+        return [f"{path.relative_to(ROOT)}: '{own}' is in no layer; give it a line in LAYERS"]
+    tree, package = parse(path)
+    found = []
+    for line, name in imported_names(tree, package):
+        other = layer_of(name)
+        where = f"{path.relative_to(ROOT)}:{line}"
+        if other is None:
+            if name.split(".")[0] == "lakehouse_engine":
+                found.append(f"{where}: imports {name} from the package itself; import it from the module that defines it")
+        elif other != own and RANK[other] >= RANK[own] and (own, other) not in SIDEWAYS:
+            found.append(f"{where}: {own} imports {other}, which is not below it")
+    return found
+
+
+def function_local_imports(path: Path) -> list[str]:
+    tree, package = parse(path)
+    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return [
+        f"{path.relative_to(ROOT)}:{line}: {name} is imported inside {function.name}()"
+        for function in functions
+        for line, name in imported_names(function, package)
+        if name.startswith(("lakehouse_engine", "dbt.adapters.lakehouse"))
+    ]
+
+
+def imports_from(path: Path, top: str) -> list[str]:
+    tree, package = parse(path)
+    return [f"{path.relative_to(ROOT)}:{line}: {name}" for line, name in imported_names(tree, package) if name.split(".")[0] == top]
+
+
+def test_modules_import_only_from_layers_below_their_own() -> None:
+    assert [finding for path in modules(ENGINE) for finding in layer_violations(path)] == []
+
+
+def test_pyspark_is_imported_only_by_the_spark_package_and_the_two_facades() -> None:
+    others = [path for path in modules(ENGINE) if own_layer(path) not in MAY_IMPORT_PYSPARK]
+    assert [finding for path in others for finding in imports_from(path, "pyspark")] == []
+
+
+def test_the_engine_never_imports_dbt() -> None:
+    assert [finding for path in modules(ENGINE) for finding in imports_from(path, "dbt")] == []
+
+
+def test_only_the_bridge_of_the_adapter_imports_the_engine() -> None:
+    bridge = ADAPTER / "adapters" / "lakehouse" / "bridge.py"
+    others = [path for path in modules(ADAPTER) if path != bridge]
+    assert [finding for path in others for finding in imports_from(path, "lakehouse_engine")] == []
+
+
+def test_no_first_party_import_hides_inside_a_function() -> None:
+    assert [finding for folder in (ENGINE, ADAPTER) for path in modules(folder) for finding in function_local_imports(path)] == []
+
+
+@pytest.mark.parametrize("folder", ["dbt", "dbt/adapters", "dbt/include"])
+def test_namespace_folders_that_dbt_core_owns_carry_no_init_module(folder: str) -> None:
+    assert not (ROOT / folder / "__init__.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "finding"),
+    [
+        ("view/bad.py", "from lakehouse_engine.read.scan import ScanPlan", "view imports read"),
+        ("format/bad.py", "import lakehouse_engine.storage.base", "format imports storage"),
+        ("timeline/bad.py", "from ..view import slicing", "timeline imports view"),
+        ("model/bad.py", "from lakehouse_engine import HoodieTable", "from the package itself"),
+        ("helpers/bad.py", "", "in no layer"),
+    ],
+)
+def test_the_walk_itself_sees_a_slip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, module: str, text: str, finding: str) -> None:
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    monkeypatch.setattr(f"{__name__}.ENGINE", tmp_path / "lakehouse_engine")
+    path = tmp_path / "lakehouse_engine" / module
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    (found,) = layer_violations(path)
+    assert finding in found
