@@ -1,0 +1,161 @@
+"""The active timeline: the only writer of instant files.
+
+An instant moves requested -> inflight -> completed. Each step creates one file that must not be there yet, and removes none; the
+completed file is the commit. An error of that creation is read back before anything is concluded from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakehouse_engine.errors import (
+    CommitOutcomeUnknownError,
+    IllegalTransitionError,
+    InstantNotFoundError,
+    StorageError,
+    StoredFileExistsError,
+    StoredFileNotFoundError,
+)
+from lakehouse_engine.format.layout import Layout
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveTimeline:
+    """Reads and writes the state files of a table's instants. Mutations are made under the table's lock."""
+
+    storage: Storage
+    layout: Layout
+
+    def load(self) -> Timeline:
+        """Every instant at its highest state, from one listing; no file is opened and unknown ones are ignored."""
+        entries = self.storage.list(self.layout.timeline_folder)
+        found = (self.layout.parse_file_name(entry.name) for entry in entries if not entry.is_directory)
+        return Timeline.of_states(instant for instant in found if instant is not None)
+
+    def create_requested(self, instant: Instant, content: bytes = b"") -> Instant:
+        """Claim an instant time. Raises `StoredFileExistsError` when another writer has it: take a new time and try again.
+
+        What another writer requests at the same moment looks the same, so content is never taken as a proof here.
+        """
+        _expect(instant, State.REQUESTED, "requested")
+        self.storage.create(self._path(instant), content)
+        return instant
+
+    def to_inflight(self, instant: Instant, content: bytes = b"") -> Instant:
+        """Move a requested instant on; a savepoint, which has no requested file, starts here.
+
+        Doing it twice with the same content is allowed, for resumed plans. Raises `IllegalTransitionError` when the instant was not
+        requested (any more), is completed, or is inflight with other content.
+        """
+        _expect(instant, State.REQUESTED, "moved to inflight")
+        if instant.action is not Action.SAVEPOINT:
+            self._expect_file(instant)
+        self._expect_no_completed(instant)
+        inflight = instant.at(State.INFLIGHT)
+        self._create_proven(inflight, content)
+        return inflight
+
+    def complete(self, instant: Instant, content: bytes) -> Instant:
+        """Publish: on return the instant is completed and durable.
+
+        Raises `IllegalTransitionError` when the instant is not inflight (another writer rolled it back), or was completed with
+        other content; `StorageError` when the completed file is known not to be there; `CommitOutcomeUnknownError` when neither can be
+        proven, and then nothing may be cleaned up.
+        """
+        _expect(instant, State.INFLIGHT, "completed")
+        if not content:
+            raise IllegalTransitionError("a completed instant is never empty: readers take that for a torn file", instant=instant)
+        self._expect_file(instant)
+        completed = instant.at(State.COMPLETED)
+        self._create_proven(completed, content)
+        return completed
+
+    def read(self, instant: Instant) -> bytes:
+        """Content of the file of that state. Raises `InstantNotFoundError`."""
+        try:
+            return self.storage.read(self._path(instant))
+        except StoredFileNotFoundError as error:
+            raise InstantNotFoundError(f"the timeline has no {instant}", instant=instant, table=self.storage.root) from error
+
+    def delete(self, instant: Instant) -> bool:
+        """Remove the file of that state, durably; False when it was not there. Of a completed instant: it is not published any more."""
+        removed = self.storage.delete(self._path(instant))
+        if removed:
+            self.storage.sync(self.layout.timeline_folder)
+        return removed
+
+    def delete_pending(self, instant: Instant) -> None:
+        """Remove the inflight and then the requested file of an instant that is not (or no longer) completed.
+
+        Raises `IllegalTransitionError` when it was completed meanwhile.
+        """
+        self._expect_no_completed(instant)
+        family = instant.action.completes_as
+        actions = [action for action in Action if action.completes_as is family]
+        for action in actions:
+            self.delete(Instant(instant.requested_time, action, State.INFLIGHT))
+        for action in actions:
+            if action is not Action.SAVEPOINT:
+                self.delete(Instant(instant.requested_time, action, State.REQUESTED))
+
+    def _path(self, instant: Instant) -> str:
+        return f"{self.layout.timeline_folder}/{self.layout.file_name(instant)}"
+
+    def _expect_file(self, instant: Instant) -> None:
+        if self.storage.head(self._path(instant)) is None:
+            raise IllegalTransitionError(
+                f"{instant} is not on the timeline: it was never {instant.state}, or another writer rolled it back; start the write again",
+                instant=instant,
+                table=self.storage.root,
+            )
+
+    def _expect_no_completed(self, instant: Instant) -> None:
+        completed = instant.at(State.COMPLETED)
+        if self.storage.head(self._path(completed)) is not None:
+            raise IllegalTransitionError(f"{completed} is on the timeline already", instant=instant, table=self.storage.root)
+
+    def _create_proven(self, instant: Instant, content: bytes) -> None:
+        """Create the file of a state; after an error, look what is there: our content is a success, whatever the error said."""
+        path = self._path(instant)
+        try:
+            self.storage.create(path, content)
+        except StorageError as error:
+            if self._read_back(instant, path, error) != content:
+                raise IllegalTransitionError(
+                    f"{instant} is there already with other content: another writer uses the same instant",
+                    instant=instant,
+                    table=self.storage.root,
+                ) from error
+            self._make_durable(instant, path)
+
+    def _read_back(self, instant: Instant, path: str, error: StorageError) -> bytes:
+        """What is at `path` after a failed creation; raises `error` itself when that is proven to be nothing."""
+        try:
+            return self.storage.read(path)
+        except StoredFileNotFoundError:
+            if isinstance(error, StoredFileExistsError):
+                raise self._unknown(instant) from error
+            raise error from error.__cause__
+        except StorageError:
+            raise self._unknown(instant) from error
+
+    def _make_durable(self, instant: Instant, path: str) -> None:
+        try:
+            self.storage.sync(path)
+        except StorageError as error:
+            raise self._unknown(instant) from error
+
+    def _unknown(self, instant: Instant) -> CommitOutcomeUnknownError:
+        return CommitOutcomeUnknownError(
+            f"whether {instant} was written cannot be proven; nothing is cleaned up. Look at the timeline before writing again",
+            instant=instant,
+            table=self.storage.root,
+        )
+
+
+def _expect(instant: Instant, state: State, verb: str) -> None:
+    if instant.state is not state:
+        raise IllegalTransitionError(f"{instant} cannot be {verb}: its state would have to be {state}", instant=instant)

@@ -1,0 +1,120 @@
+"""`hoodie.properties`: read with recovery, created once, changed with a backup beside it (hudi-format 1.2)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakehouse_engine.compat import UTC
+from lakehouse_engine.errors import PropertiesError, StoredFileExistsError, StoredFileNotFoundError, TableExistsError, TableNotFoundError
+from lakehouse_engine.format.properties import CHECKSUM_KEY, parse_properties, render_properties, table_checksum, verify_checksum
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.storage.base import Storage
+
+META_FOLDER = ".hoodie"
+PROPERTIES = ".hoodie/hoodie.properties"
+BACKUP = ".hoodie/hoodie.properties.backup"
+_ATTEMPTS = 3
+_PAUSE_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigStore:
+    """The table's configuration in its storage. Changes are made under the table's lock."""
+
+    storage: Storage
+
+    def read(self) -> TableConfig:
+        """The configuration; from the backup where the main file is missing or torn.
+
+        Raises `TableNotFoundError` when there is neither, `PropertiesError` when what is there cannot be used.
+        """
+        for attempt in range(_ATTEMPTS):
+            found = self._read_either()
+            if found is not None:
+                return found
+            if attempt == 0 and self.storage.head(META_FOLDER) is None:
+                break
+            # A writer that replaces the file may have removed the backup after we missed the main file: look again.
+            time.sleep(_PAUSE_SECONDS)
+        raise TableNotFoundError(f"there is no Hudi table at {self.storage.root}: it has no {PROPERTIES}", path=self.storage.root)
+
+    def create(self, config: TableConfig) -> TableConfig:
+        """Write the configuration of a new table, checksum added. Raises `TableExistsError`."""
+        complete = _with_checksum(config)
+        try:
+            if self.storage.head(BACKUP) is not None:
+                raise StoredFileExistsError(f"{BACKUP} is there", path=BACKUP)
+            self.storage.create(PROPERTIES, _render(complete))
+        except StoredFileExistsError as error:
+            raise TableExistsError(f"there is a Hudi table already at {self.storage.root}", path=self.storage.root) from error
+        return complete
+
+    def update(self, changes: Mapping[str, str | None]) -> TableConfig:
+        """Set keys, or remove those whose value is None; every other key stays as stored.
+
+        A crash at any point leaves the old or the new configuration readable. Raises as `read`, and `PropertiesError` when the new
+        file does not read back.
+        """
+        self._recover()
+        changed = _with_checksum(self.read().with_properties(changes))
+        self.storage.create(BACKUP, self.storage.read(PROPERTIES))
+        # Hudi deletes and creates; replacing it in one step spares readers the gap.
+        self.storage.overwrite(PROPERTIES, _render(changed))
+        stored = _parse(self.storage.read(PROPERTIES))
+        if stored.properties != changed.properties:
+            raise PropertiesError(f"{PROPERTIES} does not read back as written; the former one is in {BACKUP}", path=self.storage.root)
+        self.storage.delete(BACKUP)
+        return stored
+
+    def _read_either(self) -> TableConfig | None:
+        main, backup = self._bytes(PROPERTIES), self._bytes(BACKUP)
+        if backup is None:
+            return _parse(main) if main is not None else None
+        if main is not None and _is_whole(main, backup):
+            return _parse(main)
+        return _parse(backup)
+
+    def _recover(self) -> None:
+        """Finish or undo a change that a crash cut off: afterwards the main file is whole and there is no backup."""
+        backup = self._bytes(BACKUP)
+        if backup is None:
+            return
+        main = self._bytes(PROPERTIES)
+        if main is None or not _is_whole(main, backup):
+            _parse(backup)
+            self.storage.overwrite(PROPERTIES, backup)
+        self.storage.delete(BACKUP)
+
+    def _bytes(self, path: str) -> bytes | None:
+        try:
+            return self.storage.read(path)
+        except StoredFileNotFoundError:
+            return None
+
+
+def _is_whole(main: bytes, backup: bytes) -> bool:
+    """Whether the main file beside a backup was written to its end: it parses, with a checksum if the backup has one."""
+    try:
+        config = _parse(main)
+    except PropertiesError:
+        return False
+    return CHECKSUM_KEY in config.properties or CHECKSUM_KEY not in parse_properties(backup)
+
+
+def _parse(data: bytes) -> TableConfig:
+    properties = parse_properties(data)
+    verify_checksum(properties)
+    return TableConfig(properties)
+
+
+def _with_checksum(config: TableConfig) -> TableConfig:
+    # Last, so that a file cut off anywhere lacks it.
+    others = {key: value for key, value in config.properties.items() if key != CHECKSUM_KEY}
+    return TableConfig({**others, CHECKSUM_KEY: table_checksum(others)})
+
+
+def _render(config: TableConfig) -> bytes:
+    return render_properties(config.properties, comments=(f"Properties saved on {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",))

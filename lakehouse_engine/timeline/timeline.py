@@ -1,0 +1,121 @@
+"""The sequence of instants of a table, immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from lakehouse_engine.model.instant import Action, Instant
+
+_ACTION_ORDER = {action: number for number, action in enumerate(Action)}
+
+
+# Without slots, so that what is derived can be cached on the instance.
+@dataclass(frozen=True)
+class Timeline:
+    """Instants in order of time, each (time, family of action) once, at the highest state that it reached.
+
+    A compaction is of the family of `commit`, a log compaction of `deltacommit` (they complete as those). A savepoint has the
+    time of the commit that it pins; both are entries. `start` and `is_committed` are asked of a timeline as loaded, not of a
+    filtered one.
+    """
+
+    instants: tuple[Instant, ...] = ()
+
+    @classmethod
+    def of_states(cls, states: Iterable[Instant]) -> Timeline:
+        """Group state files (each given as an instant, in any order) to the highest state of each."""
+        highest: dict[tuple[str, Action], Instant] = {}
+        for instant in states:
+            key = (instant.requested_time, instant.action.completes_as)
+            known = highest.get(key)
+            if known is None or instant.state.rank > known.state.rank:
+                highest[key] = instant
+        return cls(tuple(sorted(highest.values(), key=_order)))
+
+    def __iter__(self) -> Iterator[Instant]:
+        return iter(self.instants)
+
+    def __len__(self) -> int:
+        return len(self.instants)
+
+    def filter(self, predicate: Callable[[Instant], bool]) -> Timeline:
+        return Timeline(tuple(instant for instant in self.instants if predicate(instant)))
+
+    def completed(self) -> Timeline:
+        return self.filter(lambda instant: instant.is_completed)
+
+    def pending(self) -> Timeline:
+        """Requested and inflight instants."""
+        return self.filter(lambda instant: not instant.is_completed)
+
+    def writes(self) -> Timeline:
+        """Instants that add data files: commits, delta commits, replace commits and compactions, in any state."""
+        return self.filter(lambda instant: instant.action.is_write)
+
+    def up_to(self, time: str) -> Timeline:
+        """Instants requested at `time` or before."""
+        return self.filter(lambda instant: instant.requested_time <= time)
+
+    def after(self, time: str) -> Timeline:
+        return self.filter(lambda instant: instant.requested_time > time)
+
+    def first(self) -> Instant | None:
+        return self.instants[0] if self.instants else None
+
+    def last(self) -> Instant | None:
+        return self.instants[-1] if self.instants else None
+
+    def find(self, requested_time: str) -> Instant | None:
+        """The instant of that time; of several the write, rather than the savepoint on it."""
+        found = self._by_time.get(requested_time)
+        return found[0] if found else None
+
+    def contains(self, time: str) -> bool:
+        return time in self._by_time
+
+    @property
+    def start(self) -> Instant | None:
+        """The first write whose time is not savepointed: what is older was archived, and counts as committed.
+
+        A savepointed commit stays when those after it are archived, so it does not mark the start unless there is no other
+        (hudi-format 2.2; Hudi `HoodieDefaultTimeline.getFirstNonSavepointCommit`). A pending write marks it too, so that its files
+        never count as archived.
+        """
+        return self._start
+
+    @property
+    def savepointed(self) -> frozenset[str]:
+        """Times of completed savepoints."""
+        return self._savepointed
+
+    def is_committed(self, instant_time: str) -> bool:
+        """Whether files of that instant are part of the table: it is a completed write, or older than the timeline's start."""
+        if instant_time in self._completed_writes:
+            return True
+        return self._start is not None and instant_time < self._start.requested_time
+
+    @cached_property
+    def _by_time(self) -> dict[str, list[Instant]]:
+        by_time: dict[str, list[Instant]] = {}
+        for instant in self.instants:
+            by_time.setdefault(instant.requested_time, []).append(instant)
+        return by_time
+
+    @cached_property
+    def _completed_writes(self) -> frozenset[str]:
+        return frozenset(instant.requested_time for instant in self.instants if instant.is_completed and instant.action.is_write)
+
+    @cached_property
+    def _savepointed(self) -> frozenset[str]:
+        return frozenset(instant.requested_time for instant in self.instants if instant.is_completed and instant.action is Action.SAVEPOINT)
+
+    @cached_property
+    def _start(self) -> Instant | None:
+        writes = [instant for instant in self.instants if instant.action.is_write]
+        return next((instant for instant in writes if instant.requested_time not in self._savepointed), writes[0] if writes else None)
+
+
+def _order(instant: Instant) -> tuple[str, int]:
+    return instant.requested_time, _ACTION_ORDER[instant.action]

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from multiprocessing.synchronize import Event
+from pathlib import Path
+
+import pytest
+
+from lakehouse_engine.errors import LockError, LockTimeoutError
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
+
+SPAWN = multiprocessing.get_context("spawn")
+
+
+@pytest.fixture(params=["local", "memory"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    return LocalStorage(str(tmp_path)) if request.param == "local" else MemoryStorage(f"memory://{tmp_path}")
+
+
+def _hold(root: str, held: Event, release: Event) -> None:
+    with TableLock(LocalStorage(root), 30_000):
+        held.set()
+        release.wait(60)
+
+
+def _increment(root: str, times: int) -> None:
+    counter = Path(root, "counter")
+    for _ in range(times):
+        with TableLock(LocalStorage(root), 60_000):
+            value = int(counter.read_text())
+            time.sleep(0.0005)
+            counter.write_text(str(value + 1))
+
+
+def test_threads_exclude_each_other(storage: Storage) -> None:
+    inside, most = 0, 0
+
+    def work() -> None:
+        nonlocal inside, most
+        for _ in range(20):
+            with TableLock(storage, 30_000):
+                inside += 1
+                most = max(most, inside)
+                time.sleep(0.0005)
+                inside -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1
+
+
+def test_processes_exclude_each_other(tmp_path: Path) -> None:
+    (tmp_path / "counter").write_text("0")
+    workers = [SPAWN.Process(target=_increment, args=(str(tmp_path), 60)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+        assert worker.exitcode == 0
+    assert (tmp_path / "counter").read_text() == "120"
+
+
+def test_lock_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
+    held, release = SPAWN.Event(), SPAWN.Event()
+    worker = SPAWN.Process(target=_hold, args=(str(tmp_path), held, release))
+    worker.start()
+    assert held.wait(60)
+    with pytest.raises(LockTimeoutError) as caught, TableLock(LocalStorage(str(tmp_path)), 50):
+        pass
+    assert f"process {worker.pid} on" in str(caught.value)
+    assert worker.pid is not None
+    os.kill(worker.pid, signal.SIGKILL)
+    worker.join(60)
+    with TableLock(LocalStorage(str(tmp_path)), 1_000) as lock:
+        assert lock.is_held
+
+
+def test_waiting_thread_gets_a_timeout_that_names_the_holder(storage: Storage) -> None:
+    failures: list[str] = []
+
+    def wait() -> None:
+        try:
+            with TableLock(storage, 50):
+                pass
+        except LockTimeoutError as error:
+            failures.append(str(error))
+
+    with TableLock(storage):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        thread.join()
+    assert len(failures) == 1
+    assert f"process {os.getpid()}" in failures[0]
+    with TableLock(storage, 0):
+        pass
+
+
+def test_lock_may_be_entered_again_by_its_thread_and_is_free_after_the_last_exit(storage: Storage) -> None:
+    lock, other = TableLock(storage), TableLock(storage)
+    assert not lock.is_held
+    with lock, lock, other:
+        assert lock.is_held
+        assert other.is_held
+    assert not lock.is_held
+    with pytest.raises(LockError):
+        lock.__exit__(None, None, None)
+
+
+def test_lock_is_released_by_an_exception(storage: Storage) -> None:
+    with pytest.raises(RuntimeError), TableLock(storage):
+        raise RuntimeError("inside")
+    with TableLock(storage, 0):
+        pass
+
+
+def test_replaced_lock_file_is_noticed(tmp_path: Path) -> None:
+    storage = LocalStorage(str(tmp_path))
+    with TableLock(storage):
+        storage.delete(LOCK_FILE)
+    with TableLock(storage, 1_000):
+        assert storage.head(LOCK_FILE) is not None
+
+
+def test_two_tables_do_not_share_a_lock(tmp_path: Path) -> None:
+    with TableLock(LocalStorage(str(tmp_path / "a"))) as first, TableLock(LocalStorage(str(tmp_path / "b")), 0) as second:
+        assert first.is_held
+        assert second.is_held
+
+
+def test_child_made_by_fork_neither_holds_nor_keeps_the_lock(tmp_path: Path) -> None:
+    storage = LocalStorage(str(tmp_path))
+    with TableLock(storage):
+        child = os.fork()
+        if child == 0:
+            held = TableLock(storage).is_held
+            time.sleep(20)
+            os._exit(1 if held else 0)
+    try:
+        with TableLock(storage, 2_000):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
