@@ -1,0 +1,91 @@
+"""Plans and their outcomes as Avro object containers: one record, no compression (hudi-format 2.2 and 2.4)."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import fastavro
+
+from lakehouse_engine.errors import CorruptInstantError, MetadataError
+
+_MAGIC = b"Obj\x01"
+
+
+def encode_record(schema_name: str, record: Mapping[str, Any]) -> bytes:
+    """`schema_name` is a file in `schemas/`; the record has Avro's member names. Raises `MetadataError` where it does not fit."""
+    body = io.BytesIO()
+    try:
+        fastavro.schemaless_writer(body, _schema(schema_name), dict(record), strict_allow_default=True)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        raise MetadataError(f"a record does not fit {schema_name}: {error}") from error
+    return _container(_schema_text(schema_name), body.getvalue())
+
+
+def decode_record(schema_name: str, data: bytes) -> dict[str, Any]:
+    """The record in the shape of our schema: read with its writer's, members that one lacks take our defaults, others are dropped.
+
+    Raises `CorruptInstantError` where the bytes are empty or cut short, `MetadataError` where they hold another kind of record.
+    """
+    if not data:
+        raise CorruptInstantError(f"a {schema_name} file is empty: its writer died, or the file was damaged")
+    if not data.startswith(_MAGIC):
+        raise CorruptInstantError(f"{len(data)} bytes of a {schema_name} file are no Avro container")
+    _check_name(schema_name, data)
+    return _only_record(schema_name, data)
+
+
+def _check_name(schema_name: str, data: bytes) -> None:
+    try:
+        written = json.loads(fastavro.reader(io.BytesIO(data)).metadata["avro.schema"])
+    except Exception as error:  # fastavro raises whatever its parser stumbles over
+        raise CorruptInstantError(f"the header of a {schema_name} file does not parse: {error}") from error
+    found = str(written.get("name") if isinstance(written, dict) else written).rpartition(".")[2]
+    if found != schema_name:
+        raise MetadataError(f"an Avro container holds {found!r} where {schema_name} was expected")
+
+
+def _only_record(schema_name: str, data: bytes) -> dict[str, Any]:
+    try:
+        records = list(fastavro.reader(io.BytesIO(data), reader_schema=_schema(schema_name)))
+    except Exception as error:  # as above: a damaged varint ends in any of a dozen exceptions
+        raise CorruptInstantError(f"{len(data)} bytes of a {schema_name} file do not decode: {error!r}") from error
+    if not records:
+        raise CorruptInstantError(f"a {schema_name} file ends before its record")
+    if len(records) > 1 or not isinstance(records[0], dict):
+        raise MetadataError(f"a {schema_name} file has {len(records)} records: expected one")
+    return records[0]
+
+
+def _container(schema: bytes, record: bytes) -> bytes:
+    """As Hudi's: the schema is the only metadata. Its sync marker is taken from the content, so that equal records are equal files."""
+    sync = hashlib.md5(record, usedforsecurity=False).digest()
+    key = b"avro.schema"
+    header = _MAGIC + _long(1) + _long(len(key)) + key + _long(len(schema)) + schema + _long(0) + sync
+    return header + _long(1) + _long(len(record)) + record + sync
+
+
+def _long(value: int) -> bytes:
+    """Avro's variable-length form of a number that is not negative."""
+    zigzag, out = value << 1, bytearray()
+    while zigzag > 0x7F:
+        out.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    out.append(zigzag)
+    return bytes(out)
+
+
+@cache
+def _schema(schema_name: str) -> Any:
+    return fastavro.parse_schema(json.loads(_schema_text(schema_name)))
+
+
+@cache
+def _schema_text(schema_name: str) -> bytes:
+    stored = resources.files(__package__).joinpath("schemas").joinpath(f"{schema_name}.avsc").read_text(encoding="utf-8")
+    return json.dumps(json.loads(stored), separators=(",", ":")).encode("utf-8")
