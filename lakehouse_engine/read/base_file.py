@@ -1,0 +1,212 @@
+"""A base file as Arrow, in the table's columns.
+
+Snapshot reads, incremental reads, the key scans of an index and the task that merges into a file all read through here, so that
+there is one answer to what a stored column is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakehouse_engine.errors import (
+    FileNameError,
+    FormatError,
+    MissingFileError,
+    SchemaIncompatibleError,
+    StoredFileNotFoundError,
+    UnsupportedTableError,
+)
+from lakehouse_engine.format.file_names import parse_base_file
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.model.keys import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH
+from lakehouse_engine.read.projection import convert, match_name
+from lakehouse_engine.record.types import canonical_schema
+from lakehouse_engine.storage.base import Storage
+
+DICTIONARY_COLUMNS = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
+"""Meta columns with few values a file. They are read as dictionaries, which costs a quarter less than plain text to read and write."""
+
+DICTIONARY_TYPE = pa.dictionary(pa.int32(), pa.string())
+
+MetaColumns = bool | Sequence[str]
+
+
+def projected_schema(schema: pa.Schema, columns: Sequence[str] | None = None, meta_columns: MetaColumns = False) -> pa.Schema:
+    """The schema of what the readers below return: the meta columns asked for, then `columns` in the order given.
+
+    `schema` holds the table's user columns; `columns=None` means all of them, and a list may name single meta columns too.
+    `meta_columns` is True for all five, False for none more than `columns` names, or the names of some. Names match without regard
+    to case, and come out as the table spells them. Raises `SchemaIncompatibleError` for a column that the table does not have.
+    """
+    named = META_COLUMNS if meta_columns is True else tuple(meta_columns or ())
+    picked: dict[str, pa.Field] = {name: _meta_field(name) for name in named}
+    names = schema.names
+    for name in names if columns is None else columns:
+        if name in META_COLUMNS:
+            picked.setdefault(name, _meta_field(name))
+            continue
+        index = match_name(names, name)
+        if index is None:
+            raise SchemaIncompatibleError(f"the table has no column {name!r}; it has {', '.join(names)}", column=name)
+        picked.setdefault(names[index], schema.field(index))
+    return pa.schema(list(picked.values()))
+
+
+def _meta_field(name: str) -> pa.Field:
+    if name not in META_COLUMNS:
+        raise SchemaIncompatibleError(f"{name!r} is no meta column; they are {', '.join(META_COLUMNS)}", column=name)
+    return pa.field(name, DICTIONARY_TYPE if name in DICTIONARY_COLUMNS else pa.string())
+
+
+def read_base_file(
+    storage: Storage,
+    base: BaseFile | str,
+    schema: pa.Schema | None,
+    *,
+    columns: Sequence[str] | None = None,
+    meta_columns: MetaColumns = False,
+    filters: pc.Expression | None = None,
+) -> pa.Table:
+    """All rows of a base file (given as such, or by its path relative to the table), in the schema of `projected_schema`.
+
+    `schema` is the table's, in canonical types and without meta columns; None takes the file's own. A column that the file lacks is
+    null; stored types widen to the table's. `filters` keeps the rows for which an expression over the returned columns is true.
+    Raises `MissingFileError` naming the instant that wrote the file, `FormatError` for a file that is no Parquet,
+    `SchemaIncompatibleError` where a stored type does not widen.
+    """
+    with _reader(storage, base, schema, columns, meta_columns) as reader:
+        return concat([reader.read(number, filters) for number in range(reader.file.num_row_groups)], reader.wanted)
+
+
+def iter_base_file(
+    storage: Storage,
+    base: BaseFile | str,
+    schema: pa.Schema | None,
+    *,
+    columns: Sequence[str] | None = None,
+    meta_columns: MetaColumns = False,
+    filters: pc.Expression | None = None,
+    row_groups: Sequence[int] | None = None,
+) -> Iterator[pa.Table]:
+    """As `read_base_file`, one table for each row group (or for each of the given numbers), in that order."""
+    with _reader(storage, base, schema, columns, meta_columns) as reader:
+        for number in range(reader.file.num_row_groups) if row_groups is None else row_groups:
+            yield reader.read(number, filters)
+
+
+def concat(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """The tables, all of `schema`, one behind the other; without columns they still count rows."""
+    if not tables:
+        return schema.empty_table()
+    if not schema.names:
+        # Arrow forgets the number of rows here.
+        return pa.table({"": pa.nulls(sum(table.num_rows for table in tables))}).select([])
+    return pa.concat_tables(tables)
+
+
+def stored_schema(stored: pa.Schema) -> pa.Schema:
+    """The user columns of a base file in canonical types. Raises `UnsupportedTypeError` for one that Hudi cannot hold."""
+    user = [field for field in stored if field.name not in META_COLUMNS]
+    return canonical_schema(pa.schema(user), allow_timestamp_ntz=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """An open base file and what is wanted of it; `sources[i]` is the stored name of `wanted[i]`, None where there is none."""
+
+    file: pq.ParquetFile
+    path: str
+    wanted: pa.Schema
+    sources: tuple[str | None, ...]
+
+    def read(self, row_group: int, filters: pc.Expression | None) -> pa.Table:
+        with _damage(self.path):
+            raw = self.file.read_row_group(row_group, columns=[name for name in self.sources if name is not None])
+        table = _project(raw, self.wanted, self.sources, self.path)
+        return table if filters is None else table.filter(filters)
+
+
+@contextmanager
+def _reader(
+    storage: Storage, base: BaseFile | str, schema: pa.Schema | None, columns: Sequence[str] | None, meta_columns: MetaColumns
+) -> Iterator[_Reader]:
+    path = base if isinstance(base, str) else base.path
+    with open_base_file(storage, path, dictionary=DICTIONARY_COLUMNS) as file:
+        stored = file.schema_arrow
+        wanted = projected_schema(stored_schema(stored) if schema is None else schema, columns, meta_columns)
+        indices = [match_name(stored.names, field.name, path) for field in wanted]
+        yield _Reader(file, path, wanted, tuple(None if index is None else stored.names[index] for index in indices))
+
+
+@contextmanager
+def open_base_file(storage: Storage, path: str, *, dictionary: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+    """The base file as an open Parquet file; `dictionary` names text columns to read as dictionaries, where they are there.
+
+    Old INT96 timestamps come as microseconds. Raises as `read_base_file`.
+    """
+    if not path.endswith(".parquet"):
+        raise UnsupportedTableError("only Parquet base files can be read", path=path)
+    with _opened(storage, path) as source:
+        with _damage(path):
+            metadata = pq.read_metadata(source)
+            present = [name for name in dictionary if name in metadata.schema.names]
+            file = pq.ParquetFile(source, metadata=metadata, read_dictionary=present, coerce_int96_timestamp_unit="us")
+        yield file
+
+
+@contextmanager
+def _opened(storage: Storage, path: str) -> Iterator[pa.NativeFile]:
+    try:
+        source = storage.open_input(path)
+    except StoredFileNotFoundError as error:
+        raise missing_file(path) from error
+    with source:
+        yield source
+
+
+def missing_file(path: str, reason: str = "a clean deleted it, or something that does not keep the timeline did") -> MissingFileError:
+    """The error for a base file of a live slice that is not there; names the instant that wrote it."""
+    folder, _, name = path.rpartition("/")
+    try:
+        instant = parse_base_file(folder, name).instant_time
+    except FileNameError:
+        instant = None
+    wrote = f" (written by instant {instant})" if instant else ""
+    return MissingFileError(f"the base file {path!r}{wrote} is not there: {reason}", path=path, instant=instant)
+
+
+@contextmanager
+def _damage(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowInvalid, OSError) as error:
+        raise FormatError(f"the base file does not parse as Parquet: {error}", path=path) from error
+
+
+def _project(raw: pa.Table, wanted: pa.Schema, sources: Sequence[str | None], path: str) -> pa.Table:
+    if not wanted.names:
+        return raw.select([])
+    columns = []
+    for field, source in zip(wanted, sources, strict=True):
+        if source is None:
+            columns.append(pa.chunked_array([pa.nulls(raw.num_rows, field.type)]))
+            continue
+        try:
+            columns.append(_typed(raw.column(source), field))
+        except SchemaIncompatibleError as error:
+            raise SchemaIncompatibleError(error.message, **{**error.context, "path": path}) from error
+    return pa.Table.from_arrays(columns, schema=wanted)
+
+
+def _typed(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if field.type != DICTIONARY_TYPE:
+        return convert(column, field.type, field.name)
+    if column.type == DICTIONARY_TYPE:
+        return column
+    return convert(column, pa.string(), field.name).dictionary_encode()
