@@ -1,0 +1,63 @@
+"""lakehouse_engine through its public Python API, with its defaults."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.dataset as ds
+
+from benchmarks.contenders.base import KEY, ORDERING
+from benchmarks.contenders.spark import SparkContender
+from lakehouse_engine import HoodieTable, Lakehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Ours(SparkContender):
+    def start(self, *, memory: str, scratch: str, jars: list[str]) -> dict[str, str]:
+        versions = super().start(memory=memory, scratch=scratch, jars=jars)
+        return {"lakehouse_engine": _installed_version(), **versions}
+
+    def bulk_insert(self, *, table: str, source: str) -> None:
+        rows = self.rows(source)
+        self._create(table, rows.schema).bulk_insert(rows)
+
+    def bulk_insert_arrow(self, *, table: str, source: str) -> None:
+        rows = ds.dataset(source)
+        self._create(table, rows.schema).bulk_insert(rows.scanner().to_reader())
+
+    def upsert(self, *, table: str, source: str) -> None:
+        HoodieTable.open(table, self.spark).upsert(self.rows(source))
+
+    def upsert_noop(self, *, table: str, source: str) -> None:
+        HoodieTable.open(table, self.spark).upsert(self.no_rows(source))
+
+    def version(self, *, table: str) -> str:
+        newest = HoodieTable.open(table).timeline.completed().last()
+        if newest is None:
+            raise ValueError(f"{table} has no completed instant")
+        return newest.requested_time
+
+    def frame(self, table: str) -> DataFrame:
+        return HoodieTable.open(table, self.spark).dataframe(self.spark)
+
+    def scan_incremental(self, *, table: str, since: str) -> list[Any]:
+        return self.narrow(HoodieTable.open(table, self.spark).dataframe(self.spark, query="incremental", begin=since))
+
+    def _create(self, table: str, schema: Any) -> HoodieTable:
+        path = Path(table)
+        lakehouse = Lakehouse(str(path.parent.parent), spark=self.spark)
+        return lakehouse.create_table(f"{path.parent.name}.{path.name}", schema=schema, record_key=[KEY], ordering_fields=[ORDERING])
+
+
+def _installed_version() -> str:
+    try:
+        return version("dbt-lakehouse")
+    except PackageNotFoundError:
+        return "source tree"
+
+
+CONTENDER = Ours

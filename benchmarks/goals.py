@@ -1,0 +1,79 @@
+"""The goals that the engine sets itself, judged on measurements. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from benchmarks.cells import Cell, Measurement, Status
+
+Results = Mapping[tuple[str, Cell], Measurement]
+_GIB = 1024**3
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One goal, what was measured, and whether that is enough."""
+
+    text: str
+    measured: str
+    met: bool
+
+
+@dataclass(frozen=True)
+class _Ratio:
+    """`top`'s median over `bottom`'s stays at or under (`at_most`) or at or above (not `at_most`) `limit`."""
+
+    text: str
+    top: tuple[str, Cell]
+    bottom: tuple[str, Cell]
+    limit: float
+    at_most: bool
+
+    def judge(self, results: Results) -> Goal | None:
+        top, bottom = (results.get(key) for key in (self.top, self.bottom))
+        if top is None or bottom is None or Status.OK is not top.status or Status.OK is not bottom.status:
+            return None
+        value = top.median / bottom.median
+        return Goal(self.text, f"{value:.2f}x", value <= self.limit if self.at_most else value >= self.limit)
+
+
+_OURS_BULK, _OURS_ARROW = ("ours", Cell.BULK_INSERT), ("ours", Cell.BULK_INSERT_ARROW)
+_OURS_UPSERT = ("ours", Cell.UPSERT_1)
+_RATIOS = (
+    _Ratio("upsert 1 %: at most 1.3x the floor on the same files", _OURS_UPSERT, ("floor", Cell.UPSERT_1), 1.3, True),
+    _Ratio("upsert 1 %: at least 8x faster than Hudi", ("hudi", Cell.UPSERT_1), _OURS_UPSERT, 8, False),
+    _Ratio("upsert 1 %: at least 2.5x faster than Iceberg", ("iceberg", Cell.UPSERT_1), _OURS_UPSERT, 2.5, False),
+    _Ratio("bulk insert: at most 1.2x plain Spark", _OURS_BULK, ("spark_parquet", Cell.BULK_INSERT), 1.2, True),
+    _Ratio("bulk insert from Arrow: at least 2x faster than plain Spark", ("spark_parquet", Cell.BULK_INSERT), _OURS_ARROW, 2, False),
+    _Ratio("scan 2 columns: at most 1.05x plain Parquet", ("ours", Cell.SCAN_NARROW), ("spark_parquet", Cell.SCAN_NARROW), 1.05, True),
+    _Ratio("scan all columns: at most 1.05x plain Parquet", ("ours", Cell.SCAN_WIDE), ("spark_parquet", Cell.SCAN_WIDE), 1.05, True),
+)
+
+
+def judge(results: Results) -> list[Goal]:
+    """Every goal whose measurements are there."""
+    goals = [ratio.judge(results) for ratio in _RATIOS]
+    goals.append(_limit(results, Cell.UPSERT_1, "upsert 1 %: at most three Spark jobs", _jobs_at_most(3)))
+    goals.append(_limit(results, Cell.UPSERT_NOOP, "upsert of nothing: no Spark job", _jobs_at_most(0)))
+    goals.append(_limit(results, Cell.UPSERT_1, "upsert 1 %: driver process under 2 GiB", _driver_under_2_gib))
+    return [goal for goal in goals if goal is not None]
+
+
+def _limit(results: Results, cell: Cell, text: str, check: Callable[[Measurement], tuple[str, bool] | None]) -> Goal | None:
+    item = results.get(("ours", cell))
+    if item is None or item.status is not Status.OK:
+        return None
+    found = check(item)
+    return None if found is None else Goal(text, *found)
+
+
+def _jobs_at_most(count: int) -> Callable[[Measurement], tuple[str, bool] | None]:
+    return lambda item: None if item.spark_jobs < 0 else (f"{item.spark_jobs}", item.spark_jobs <= count)
+
+
+def _driver_under_2_gib(item: Measurement) -> tuple[str, bool] | None:
+    """Not judged where memory could not be measured."""
+    if item.peak.driver == 0:
+        return None
+    return f"{item.peak.driver / _GIB:.2f} GiB Python, {item.peak.jvm / _GIB:.2f} GiB JVM", item.peak.driver < 2 * _GIB
