@@ -43,7 +43,7 @@ class Storage(Protocol):
         ...
 
     def list(self, path: str = "") -> Listing:
-        """Direct children sorted by name; an absent directory lists as empty. Links that leave the root are left out."""
+        """Direct children sorted by name; an absent directory lists as empty. Links to directories, or out of the root, are left out."""
         ...
 
     def walk(self, path: str = "") -> Listing:
@@ -75,6 +75,13 @@ class Storage(Protocol):
 
     def delete_tree(self, path: str) -> None:
         """Remove a directory and all below it; no error when it is not there. Links are unlinked, never followed."""
+        ...
+
+    def rename_tree(self, source: str, target: str) -> None:
+        """Move a directory and all below it, in one step: a reader sees it under one of the two names.
+
+        Raises `StoredFileNotFoundError` when `source` is not there, `StoredFileExistsError` when `target` is.
+        """
         ...
 
     def open_input(self, path: str) -> pa.NativeFile:

@@ -39,7 +39,7 @@ class _Plan:
 class FaultyStorage:
     """Passes everything to `inner`, and has the fault happen at the n-th mutating call, counted from 1.
 
-    Mutating calls are create, overwrite, delete, delete_tree and open_output. `mutations` names those made so far ("create
+    Mutating calls are create, overwrite, delete, delete_tree, rename_tree and open_output. `mutations` names those made so far ("create
     .hoodie/..."), so a first run without a fault enumerates the points. After a simulated crash every call raises
     `SimulatedCrash`; recovery goes through a new object over the same `inner`.
     """
@@ -103,6 +103,11 @@ class FaultyStorage:
     def delete_tree(self, path: str) -> None:
         self._before(f"delete_tree {path}")
         self._inner.delete_tree(path)
+        self._after()
+
+    def rename_tree(self, source: str, target: str) -> None:
+        self._before(f"rename_tree {source} {target}")
+        self._inner.rename_tree(source, target)
         self._after()
 
     def open_output(self, path: str) -> pa.NativeFile:

@@ -57,11 +57,10 @@ class LocalStorage:
         pending = [check_relative(path)]
         while pending:
             for entry in self.list(pending.pop()):
-                if not entry.is_directory:
-                    found.append(entry)
-                elif not ospath.islink(self._full(entry.path)):
-                    # A link to a directory inside the root may lead back up: its files are walked where they are.
+                if entry.is_directory:
                     pending.append(entry.path)
+                else:
+                    found.append(entry)
         return sorted(found, key=lambda entry: entry.path)
 
     def head(self, path: str) -> StoredFile | None:
@@ -114,6 +113,16 @@ class LocalStorage:
                 with suppress(FileNotFoundError):
                     shutil.rmtree(full)
 
+    def rename_tree(self, source: str, target: str) -> None:
+        before, after = self._inside_unresolved(source), self._inside_unresolved(target)
+        with as_storage_errors("rename", source, self.root):
+            if ospath.lexists(after):
+                raise StoredFileExistsError(f"cannot rename {source!r} to {target!r}: it is there already", path=target, root=self.root)
+            _make_directories(ospath.dirname(after))
+            os.rename(before, after)
+        self._sync_directory(ospath.dirname(after), target)
+        self._sync_directory(ospath.dirname(before), source)
+
     def open_input(self, path: str) -> pa.NativeFile:
         full = self._inside(path)
         with as_storage_errors("open", path, self.root):
@@ -159,6 +168,10 @@ class LocalStorage:
         root = ospath.realpath(self.root)
         return real == root or real.startswith(root.rstrip("/") + "/")
 
+    def _is_file_inside(self, link: str) -> bool:
+        """Links to directories are left out too: they may lead back up, and their files are listed where they are."""
+        return ospath.isfile(link) and self._is_inside(link)
+
     def _entries(self, relative: str) -> Iterator[StoredFile]:
         full = self._inside(relative)
         prefix = f"{relative}/" if relative else ""
@@ -168,7 +181,7 @@ class LocalStorage:
             return
         with entries:
             for entry in entries:
-                if is_hidden_name(entry.name) or (entry.is_symlink() and not self._is_inside(entry.path)):
+                if is_hidden_name(entry.name) or (entry.is_symlink() and not self._is_file_inside(entry.path)):
                     continue
                 # A file may vanish between the listing and its stat, and a link may be broken: then it is not there.
                 with suppress(FileNotFoundError):

@@ -94,6 +94,16 @@ class MemoryStorage:
             for name in [name for name in self._files if name == relative or name.startswith(f"{relative}/")]:
                 del self._files[name]
 
+    def rename_tree(self, source: str, target: str) -> None:
+        before, after = self._file_path(source), self._file_path(target)
+        with self._guard:
+            if self.head(before) is None:
+                raise StoredFileNotFoundError(f"cannot rename {source!r}: it is not there", path=source, root=self._root)
+            if self.head(after) is not None:
+                raise StoredFileExistsError(f"cannot rename {source!r} to {target!r}: it is there already", path=target, root=self._root)
+            for name in [name for name in self._files if name == before or name.startswith(f"{before}/")]:
+                self._files[after + name[len(before) :]] = self._files.pop(name)
+
     def open_input(self, path: str) -> pa.NativeFile:
         return pa.BufferReader(self.read(path))
 

@@ -156,11 +156,12 @@ def test_deleting_a_link_or_a_tree_with_links_removes_the_link_only(storage: Loc
     assert (outside / "secret").read_text() == "keep"
 
 
-def test_links_inside_the_root_are_files_and_walked_once(storage: LocalStorage, root: Path) -> None:
+def test_links_to_files_inside_the_root_are_listed_and_those_to_directories_not(storage: LocalStorage, root: Path) -> None:
     storage.create("a/file", b"12")
     (root / "a" / "up").symlink_to(root)
     (root / "alias").symlink_to(root / "a" / "file")
     assert [(entry.path, entry.size) for entry in storage.walk()] == [("a/file", 2), ("alias", 2)]
+    assert [entry.name for entry in storage.list("a")] == ["file"]
 
 
 def test_root_that_is_a_link_works(tmp_path: Path) -> None:

@@ -1,0 +1,75 @@
+"""Which files make the table, now or at an instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+from lakehouse_engine.model.files import FileGroup, FileSlice
+from lakehouse_engine.model.instant import InstantRange
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.timeline.timeline import Timeline
+from lakehouse_engine.view.listing import Lister
+from lakehouse_engine.view.slicing import build_file_groups, is_replaced, pending_compactions, slice_as_of
+
+
+class FileSystemView:
+    """Slices of a table at one state of its timeline. Partitions are listed when they are first asked for, once per view.
+
+    `timeline` is the whole active one, as loaded. `replaced` is called when replaced groups are first needed: it maps each to the time
+    of the completed commit that replaced it. Methods that take `partition` answer for all partitions when it is None; slices come
+    sorted by partition path and file id.
+    """
+
+    def __init__(self, lister: Lister, timeline: Timeline, replaced: Callable[[], Mapping[FileGroupId, str]]) -> None:
+        self._lister = lister
+        self._timeline = timeline
+        self._load_replaced = replaced
+        self._groups: dict[str, list[FileGroup]] = {}
+
+    def partitions(self) -> list[str]:
+        """Partition paths, sorted; "" for a table without partitions. A partition whose groups are all replaced is still listed."""
+        return list(self._partitions)
+
+    def file_groups(self, partition: str) -> list[FileGroup]:
+        """Every group with all its visible slices, newest first: also replaced groups, and slices of pending compactions unmerged."""
+        groups = self._groups.get(partition)
+        if groups is None:
+            groups = self._groups[partition] = build_file_groups(partition, self._lister.files(partition), self._timeline)
+        return groups
+
+    def latest_slices(self, partition: str | None = None) -> list[FileSlice]:
+        """The slices that make the table now."""
+        return self._slices(None, partition)
+
+    def slices_as_of(self, instant: str, partition: str | None = None) -> list[FileSlice]:
+        """The slices that made the table at the instant time `instant`, as far as they are still there (a clean may have removed some)."""
+        return self._slices(instant, partition)
+
+    def slices_in_range(self, window: InstantRange, partition: str | None = None) -> list[FileSlice]:
+        """Slices at the end of `window` that can hold rows written within it: those begun in it, and those with logs."""
+        return [piece for piece in self._slices(window.end, partition) if piece.log_files or piece.base_instant in window]
+
+    def replaced_as_of(self, instant: str | None = None) -> set[FileGroupId]:
+        """Groups that are gone as of `instant` (None: now) because a completed replace commit of the active timeline names them."""
+        return {group for group in self._replaced if is_replaced(group, self._replaced, instant)}
+
+    def _slices(self, instant: str | None, partition: str | None) -> list[FileSlice]:
+        found: list[FileSlice] = []
+        for path in self._partitions if partition is None else [partition]:
+            live = (group for group in self.file_groups(path) if not is_replaced(group.group, self._replaced, instant))
+            pieces = (slice_as_of(group, self._pending_compactions, instant) for group in live)
+            found.extend(piece for piece in pieces if piece is not None)
+        return found
+
+    @cached_property
+    def _partitions(self) -> tuple[str, ...]:
+        return tuple(self._lister.partitions())
+
+    @cached_property
+    def _replaced(self) -> Mapping[FileGroupId, str]:
+        return self._load_replaced()
+
+    @cached_property
+    def _pending_compactions(self) -> frozenset[str]:
+        return pending_compactions(self._timeline)

@@ -1,0 +1,54 @@
+"""Where the view learns which partitions and files a table has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from lakehouse_engine.format.file_names import PARTITION_METAFILE
+from lakehouse_engine.storage.base import Listing, Storage
+
+_META_FOLDER = ".hoodie"
+
+
+class Lister(Protocol):
+    """Lists a table. Paths are relative to the table, "" for the one partition of a table without partitions."""
+
+    def partitions(self) -> list[str]:
+        """Every partition path, sorted, also of partitions whose files are all replaced or deleted."""
+        ...
+
+    def files(self, partition_path: str) -> Listing:
+        """The files of a partition, committed or not; empty when there is no such partition."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StorageLister:
+    """Lists the directories of the table.
+
+    A directory is a partition if it holds the partition metafile, and is then not searched further; others are descended into
+    (Hudi `FileSystemBackedTableMetadata.getPartitionPathsWithPrefixes`).
+    """
+
+    storage: Storage
+
+    def partitions(self) -> list[str]:
+        found: list[str] = []
+        pending = [""]
+        while pending:
+            path = pending.pop()
+            # Asking for the metafile spares listing the files of the partitions, which are most of a table.
+            if self.storage.head(f"{path}/{PARTITION_METAFILE}" if path else PARTITION_METAFILE) is not None:
+                found.append(path)
+                continue
+            entries = self.storage.list(path)
+            # In the format of base files (hoodie.partition.metafile.use.base.format) the name has an extension.
+            if any(entry.name.startswith(f"{PARTITION_METAFILE}.") for entry in entries):
+                found.append(path)
+            else:
+                pending.extend(entry.path for entry in entries if entry.is_directory and entry.name != _META_FOLDER)
+        return sorted(found)
+
+    def files(self, partition_path: str) -> Listing:
+        return [entry for entry in self.storage.list(partition_path) if not entry.is_directory]

@@ -1,0 +1,100 @@
+"""File names and a timeline make file groups and slices. Pure; holds the visibility rules of table version 6 (hudi-format 6).
+
+1. A slice is the base file and the logs with one base instant: a log's name carries that of the slice it belongs to.
+2. A base file counts if its instant is committed; so files of pending, failed and unknown instants do not, be they writes,
+   clusterings or compactions.
+3. Logs count if their base instant is committed, or is a compaction that is pending: once scheduled, writers log to the slice that
+   it will make. Until it completes, those logs belong on top of the slice before.
+4. A group is gone from the instant on at which a completed replace commit names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.files import BaseFile, FileGroup, FileSlice, LogFile
+from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.timeline.timeline import Timeline
+
+
+@dataclass(slots=True)
+class _Collected:
+    """Files of one base instant of one group."""
+
+    base_file: BaseFile | None = None
+    log_files: list[LogFile] = field(default_factory=list)
+
+
+def build_file_groups(partition_path: str, files: Iterable[StoredFile], timeline: Timeline) -> list[FileGroup]:
+    """The groups of a partition with their visible slices, newest first; sorted by file id, groups without any left out.
+
+    `timeline` is the whole active one, as loaded. A slice on a pending compaction has logs only. Names outside of Hudi's grammar and
+    CDC files are passed over. Replaced groups are included: what replaced them depends on the instant asked for.
+    """
+    groups: dict[str, dict[str, _Collected]] = {}
+    pending = pending_compactions(timeline)
+    for file in files:
+        if is_base_file_name(file.name):
+            base = parse_base_file(partition_path, file.name, file.size)
+            if timeline.is_committed(base.instant_time):
+                found = groups.setdefault(base.file_id, {}).setdefault(base.instant_time, _Collected())
+                found.base_file = base if found.base_file is None else max(found.base_file, base, key=_attempt)
+        elif is_log_file_name(file.name):
+            log = parse_log_file(partition_path, file.name, file.size)
+            if not log.is_cdc and (log.base_instant in pending or timeline.is_committed(log.base_instant)):
+                groups.setdefault(log.file_id, {}).setdefault(log.base_instant, _Collected()).log_files.append(log)
+    return [_file_group(FileGroupId(partition_path, file_id), groups[file_id]) for file_id in sorted(groups)]
+
+
+def pending_compactions(timeline: Timeline) -> frozenset[str]:
+    """Times of compactions that are scheduled and not completed."""
+    return frozenset(instant.requested_time for instant in timeline if instant.action is Action.COMPACTION and not instant.is_completed)
+
+
+def slice_as_of(group: FileGroup, pending: frozenset[str], instant_time: str | None = None) -> FileSlice | None:
+    """The newest slice with a base instant not after `instant_time` (None: the newest of all); None where there is none.
+
+    A slice on one of the `pending` compactions is merged into the one before it: that one's base file and logs, then its own logs
+    (Hudi `AbstractTableFileSystemView.fetchMergedFileSlice`).
+    """
+    older: list[FileSlice] = [piece for piece in group.slices if instant_time is None or piece.base_instant <= instant_time]
+    if not older:
+        return None
+    newest = older[0]
+    if newest.base_instant not in pending or len(older) == 1:
+        return newest
+    return replace(older[1], log_files=older[1].log_files + newest.log_files)
+
+
+def replaced_groups(metadata: HoodieCommitMetadata) -> list[FileGroupId]:
+    """The groups that a replace commit takes out of the table."""
+    replaced = metadata.partition_to_replace_file_ids or {}
+    return [FileGroupId(partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids]
+
+
+def is_replaced(group: FileGroupId, replaced: Mapping[FileGroupId, str], instant_time: str | None) -> bool:
+    """Whether `group` is gone as of `instant_time`; `replaced` maps each group to the time of the commit that replaced it."""
+    replaced_at = replaced.get(group)
+    return replaced_at is not None and (instant_time is None or replaced_at <= instant_time)
+
+
+def _file_group(group: FileGroupId, collected: Mapping[str, _Collected]) -> FileGroup:
+    slices = (
+        FileSlice(group, instant, files.base_file, tuple(sorted(files.log_files, key=_log_order))) for instant, files in collected.items()
+    )
+    return FileGroup(group, tuple(sorted(slices, key=lambda piece: piece.base_instant, reverse=True)))
+
+
+def _attempt(base: BaseFile) -> tuple[int, ...]:
+    """Order of files of one slice that several attempts of a task left: the last attempt is the one whose commit succeeded."""
+    return tuple(int(part) for part in base.write_token.split("-"))
+
+
+def _log_order(log: LogFile) -> tuple[int, str]:
+    """Order within a slice (Hudi `HoodieLogFile.LogFileComparator`)."""
+    return log.version, log.write_token or ""

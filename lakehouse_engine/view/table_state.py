@@ -1,0 +1,106 @@
+"""A table as it is at one moment: everything that planning asks, in one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lakehouse_engine.errors import CorruptInstantError, InstantNotFoundError, UnsupportedTableVersionError
+from lakehouse_engine.format.layout import Layout, layout_of
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.timeline import Timeline
+from lakehouse_engine.view.file_system_view import FileSystemView
+from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.slicing import replaced_groups
+
+
+@dataclass(frozen=True, slots=True)
+class _Commits:
+    """Decoded metadata of completed writes, which never changes, so a refreshed state goes on with it."""
+
+    active: ActiveTimeline
+    known: dict[Instant, HoodieCommitMetadata] = field(default_factory=dict)
+
+    def of(self, instant: Instant) -> HoodieCommitMetadata:
+        found = self.known.get(instant)
+        if found is None:
+            found = self.known[instant] = self._decode(instant)
+        return found
+
+    def _decode(self, instant: Instant) -> HoodieCommitMetadata:
+        data = self.active.read(instant)
+        try:
+            return self.active.layout.decode_commit(data)
+        except CorruptInstantError as error:
+            raise CorruptInstantError(
+                error.message, **{**error.context, "instant": instant, "bytes": len(data), "table": self.active.storage.root}
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """Configuration, timeline and file-system view of one moment; later commits do not show in it. Made by `load`."""
+
+    storage: Storage
+    config: TableConfig
+    layout: Layout
+    timeline: Timeline
+    view: FileSystemView
+    _commits: _Commits = field(repr=False, compare=False)
+
+    @classmethod
+    def load(cls, storage: Storage) -> TableState:
+        """Read the configuration and list the timeline; data files are listed, and commits opened, when they are asked for.
+
+        Raises `TableNotFoundError`, `PropertiesError`, and `UnsupportedTableVersionError` for a table version that cannot be opened.
+        """
+        return cls._load(storage, {})
+
+    def refresh(self) -> TableState:
+        """The table as it is now, with what is known of commits that are still on the timeline."""
+        return self._load(self.storage, self._commits.known)
+
+    def commit_metadata(self, instant: Instant) -> HoodieCommitMetadata:
+        """Metadata of a completed write, decoded once.
+
+        Raises `InstantNotFoundError` when it is not (any more) on the timeline or not a completed write, and `CorruptInstantError` when its
+        file is empty or torn.
+        """
+        if not (instant.is_completed and instant.action.is_write):
+            raise InstantNotFoundError(f"{instant} is not a completed write, and has no commit metadata", table=self.storage.root)
+        return self._commits.of(instant)
+
+    @classmethod
+    def _load(cls, storage: Storage, known: dict[Instant, HoodieCommitMetadata]) -> TableState:
+        config = ConfigStore(storage).read()
+        layout = _supported_layout(config, storage)
+        active = ActiveTimeline(storage, layout)
+        timeline = active.load()
+        commits = _Commits(active, {instant: known[instant] for instant in timeline if instant in known})
+        view = FileSystemView(StorageLister(storage), timeline, lambda: _replaced(timeline, commits))
+        return cls(storage, config, layout, timeline, view, commits)
+
+
+def _supported_layout(config: TableConfig, storage: Storage) -> Layout:
+    try:
+        return layout_of(config)
+    except UnsupportedTableVersionError as error:
+        raise UnsupportedTableVersionError(
+            f"{error.message}; Hudi's own upgrade_table and downgrade_table procedures bring a table to another version",
+            **{**error.context, "table": config.name, "path": storage.root},
+        ) from error
+
+
+def _replaced(timeline: Timeline, commits: _Commits) -> dict[FileGroupId, str]:
+    """Every group that a completed replace commit names, with the time of the first that does."""
+    replaced: dict[FileGroupId, str] = {}
+    for instant in timeline:
+        if instant.is_completed and instant.action is Action.REPLACE_COMMIT:
+            for group in replaced_groups(commits.of(instant)):
+                replaced.setdefault(group, instant.requested_time)
+    return replaced
