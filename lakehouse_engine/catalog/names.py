@@ -1,0 +1,74 @@
+"""Names of schemas, tables and views: what they may be, since each is also a directory or a file name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lakehouse_engine.errors import SqlError
+
+CATALOG_PREFIX = "spark_catalog"
+_MAX_BYTES = 200
+_PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.]+?))\s*(\.|$)")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RelationName:
+    """A table's or stored view's name, as stored or as asked for. Text form: `schema.name`, backquoted where needed."""
+
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{_quoted(self.schema)}.{_quoted(self.name)}"
+
+    @property
+    def path(self) -> str:
+        """The table's directory below the warehouse."""
+        return f"{self.schema}/{self.name}"
+
+    @classmethod
+    def of(cls, parts: tuple[str, ...]) -> RelationName:
+        """From two parts, or three that start with `spark_catalog`. Raises `SqlError` otherwise, or for a part that is no identifier."""
+        inner = parts[1:] if len(parts) == 3 and parts[0].lower() == CATALOG_PREFIX else parts
+        if len(inner) != 2:
+            raise SqlError(f"{'.'.join(parts)!r} is not a relation of the warehouse; write schema.name")
+        return cls(check_identifier(inner[0], "schema"), check_identifier(inner[1], "relation"))
+
+    @classmethod
+    def parse(cls, text: str) -> RelationName:
+        """From `schema.name`, parts between backquotes where they hold dots. Raises `SqlError`."""
+        return cls.of(split_name(text))
+
+
+def split_name(text: str) -> tuple[str, ...]:
+    """The parts of a dotted name, without their backquotes. Raises `SqlError` when it does not parse."""
+    parts, position = [], 0
+    while True:
+        match = _PART.match(text, position)
+        if match is None:
+            raise SqlError(f"{text!r} is no relation name; write schema.name, with backquotes around parts that hold dots")
+        quoted, bare, separator = match.groups()
+        parts.append(quoted.replace("``", "`") if quoted is not None else bare)
+        position = match.end()
+        if separator == "":
+            return tuple(parts)
+
+
+def check_identifier(name: str, what: str) -> str:
+    """`name`, if it can be a directory's or file's name. Raises `SqlError` naming the character that is in the way.
+
+    `what` is the noun of the message ("schema", "relation").
+    """
+    if not name or name.startswith("."):
+        raise SqlError(f"{name!r} cannot be the name of a {what}: it is empty or starts with a dot")
+    wrong = next((character for character in name if character in '/\\:*?"<>|' or not character.isprintable()), None)
+    if wrong is not None:
+        raise SqlError(f"{name!r} cannot be the name of a {what}: it holds {wrong!r}, and names are directories of the warehouse")
+    if len(name.encode()) > _MAX_BYTES:
+        raise SqlError(f"{name[:40]!r}... cannot be the name of a {what}: it is longer than {_MAX_BYTES} bytes")
+    return name
+
+
+def _quoted(part: str) -> str:
+    return part if re.fullmatch(r"\w+", part) else "`" + part.replace("`", "``") + "`"

@@ -1,0 +1,97 @@
+"""What a scan of a statement finds: relation names with all that stands around them, and dotted chains that may be columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lakehouse_engine.compat import StrEnum
+
+Parts = tuple[str, ...]
+"""A dotted name as written, without backquotes, case kept."""
+
+CATALOG_PREFIX = "spark_catalog"
+
+
+def plain(parts: Parts) -> Parts:
+    """`parts` without a leading `spark_catalog`: the session's own catalog is where the warehouse's names live."""
+    return parts[1:] if len(parts) > 1 and parts[0].lower() == CATALOG_PREFIX else parts
+
+
+def folded(parts: Parts) -> Parts:
+    """`parts` as names are compared: without the catalog prefix, lower case."""
+    return tuple(part.lower() for part in plain(parts))
+
+
+class ReferenceKind(StrEnum):
+    READ = "read"
+    TARGET = "target"
+    CHANGES = "changes"
+
+
+@dataclass(frozen=True, slots=True)
+class Travel:
+    """A time-travel clause. `start`:`end` is the whole clause, `expression` its text after `AS OF`.
+
+    `value` is the literal as text; None when the expression is anything but a literal.
+    """
+
+    kind: str
+    start: int
+    end: int
+    expression: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A name in relation position, `start`:`end` in the text (for CHANGES the whole call).
+
+    `alias` is None where there is none; then `alias_at` is the offset at which one would stand (after TABLESAMPLE), or None
+    where the grammar allows none (`TABLE a.b`). `scope` numbers the query that the name is visible in. `obstacle` names a construct
+    around it that cannot be bound. `arguments` are the literal arguments of a CHANGES call.
+    """
+
+    kind: ReferenceKind
+    parts: Parts
+    start: int
+    end: int
+    scope: int
+    alias: str | None = None
+    alias_at: int | None = None
+    travel: Travel | None = None
+    obstacle: str | None = None
+    arguments: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A dotted chain outside relation position: a column, a struct path, `a.b.*`, or (in a hint) a relation's name.
+
+    `ends` holds the end offset of each part, so that a prefix can be replaced. `starred`: `.*` follows.
+    """
+
+    parts: Parts
+    start: int
+    ends: tuple[int, ...]
+    scope: int
+    starred: bool = False
+    in_hint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """References and chains in text order. `parents[scope]` is the enclosing query's scope, None at the top (and for a CTE body)."""
+
+    references: tuple[Reference, ...]
+    chains: tuple[Chain, ...]
+    parents: tuple[int | None, ...]
+    obstacles: tuple[str, ...] = field(default=())
+
+    def visible(self, scope: int) -> list[int]:
+        """`scope` and the scopes around it, innermost first."""
+        found: list[int] = []
+        current: int | None = scope
+        while current is not None:
+            found.append(current)
+            current = self.parents[current]
+        return found

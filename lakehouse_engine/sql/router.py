@@ -1,0 +1,164 @@
+"""Where a statement goes: to Spark as it stands, to Spark with its reads bound, or to the engine as a parsed statement.
+
+A statement is the engine's when its target is a relation of the warehouse, or when it makes one: CREATE SCHEMA, a persistent
+CREATE VIEW, and CREATE TABLE without a provider or with the engine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.sql.parse_ddl import (
+    ENGINE_PROVIDERS,
+    SCHEMA_WORDS,
+    parse_alter,
+    parse_comment,
+    parse_create_schema,
+    parse_create_table,
+    parse_create_view,
+    parse_drop,
+    parse_drop_schema,
+)
+from lakehouse_engine.sql.parse_dml import parse_call, parse_delete, parse_insert, parse_merge, parse_truncate, parse_update
+from lakehouse_engine.sql.parse_show import parse_describe, parse_refresh, parse_show, parse_use
+from lakehouse_engine.sql.reader import StatementReader
+from lakehouse_engine.sql.references import Parts, ReferenceKind, Scan, plain
+from lakehouse_engine.sql.scan import scan
+from lakehouse_engine.sql.statements import Passthrough, Query, Statement
+
+Knows = Callable[[Parts], bool]
+
+_ON_TARGET: dict[str, Callable[[StatementReader], Statement]] = {
+    "DROP": parse_drop,
+    "ALTER": parse_alter,
+    "TRUNCATE": parse_truncate,
+    "COMMENT": parse_comment,
+    "DESCRIBE": parse_describe,
+    "DESC": parse_describe,
+    "SHOW": parse_show,
+    "REFRESH": parse_refresh,
+}
+_AFTER_CTES: dict[str, Callable[[StatementReader, str], Statement]] = {
+    "INSERT": parse_insert,
+    "DELETE": parse_delete,
+    "UPDATE": parse_update,
+    "MERGE": parse_merge,
+}
+
+
+def route(text: str, knows: Knows) -> Statement:
+    """Classify one statement. `knows` says whether a name (as written, without `spark_catalog`) is a table or view of the warehouse.
+
+    Nothing is bound or run. Raises `UnsupportedSqlError` for a statement on the engine's relations that it has no reading of.
+    """
+    found = scan(text)
+    reader = StatementReader.over(text)
+    statement = _always_ours(reader) or _by_target(reader, found, knows)
+    if statement is not None:
+        return statement
+    reads = [one for one in found.references if one.kind is not ReferenceKind.TARGET]
+    known = [one for one in reads if one.kind is ReferenceKind.CHANGES or knows(plain(one.parts))]
+    if known and reader.keyword() == "CREATE" and _creates(reader) == "FUNCTION":
+        name = ".".join(known[0].parts)
+        raise UnsupportedSqlError(f"CREATE FUNCTION whose body reads {name} would keep one snapshot for ever; read the table in the query")
+    return Query(text) if known or found.obstacles else Passthrough(text)
+
+
+def _always_ours(reader: StatementReader) -> Statement | None:
+    """Statements that are the engine's whatever names they hold."""
+    verb, second = reader.keyword(), reader.keyword(1)
+    if verb == "CREATE":
+        return _create(reader)
+    if verb == "DROP" and second in SCHEMA_WORDS:
+        return parse_drop_schema(reader)
+    if verb == "CALL":
+        return parse_call(reader)
+    if verb == "USE" and second != "CATALOG":
+        return parse_use(reader)
+    if verb == "SHOW" and second in ("TABLES", "VIEWS", "SCHEMAS", "DATABASES", "NAMESPACES"):
+        return parse_show(reader)
+    if verb in ("DESCRIBE", "DESC") and second in SCHEMA_WORDS:
+        return parse_describe(reader)
+    return None
+
+
+def _creates(reader: StatementReader) -> str:
+    """The noun that CREATE makes; an empty string for a temporary one."""
+    words = [reader.keyword(ahead) for ahead in range(1, 6)]
+    if words[:2] == ["OR", "REPLACE"]:
+        words = words[2:]
+    return "" if words[0] in ("TEMPORARY", "TEMP", "GLOBAL") and words[1:2] != ["FUNCTION"] else words[0]
+
+
+def _create(reader: StatementReader) -> Statement | None:
+    noun = _creates(reader)
+    if noun in SCHEMA_WORDS:
+        return parse_create_schema(reader)
+    if noun == "VIEW" and _is_local(reader, "VIEW"):
+        return parse_create_view(reader)
+    if noun == "TABLE" and _is_local(reader, "TABLE") and _provider(reader) in ("", *ENGINE_PROVIDERS):
+        return parse_create_table(reader)
+    return None
+
+
+def _is_local(reader: StatementReader, noun: str) -> bool:
+    """Whether the created name has no catalog of its own."""
+    start = reader.at
+    while reader.keyword() != noun:
+        reader.at += 1
+    reader.at += 1
+    reader.accept("IF", "NOT", "EXISTS")
+    chain = reader.chain()
+    reader.at = start
+    return chain is None or len(plain(chain[0])) < 3
+
+
+def _provider(reader: StatementReader) -> str:
+    """Upper-case provider of CREATE TABLE; STORED for Hive's formats, LIKE for CREATE TABLE ... LIKE; empty where none is given."""
+    depth = 0
+    for ahead in range(len(reader.tokens)):
+        word = reader.keyword(ahead)
+        depth += (word == "(") - (word == ")")
+        if depth == 0 and word in ("AS", "SELECT", "WITH"):
+            return ""
+        if depth == 0 and word in ("STORED", "EXTERNAL", "LIKE"):
+            return word
+        if depth == 0 and word == "USING":
+            start, reader.at = reader.at, reader.at + ahead + 1
+            chain = reader.chain()
+            reader.at = start
+            return ".".join(chain[0]).upper() if chain else ""
+    return ""
+
+
+def _by_target(reader: StatementReader, found: Scan, knows: Knows) -> Statement | None:
+    """Statements whose target is known; None when no target is."""
+    targets = [one for one in found.references if one.kind is ReferenceKind.TARGET and knows(plain(one.parts))]
+    if not targets:
+        return None
+    name = ".".join(targets[0].parts)
+    if targets[0].obstacle or len([one for one in found.references if one.kind is ReferenceKind.TARGET]) > 1:
+        raise UnsupportedSqlError(f"{targets[0].obstacle or 'several targets in one statement'} is not supported on {name}", relation=name)
+    ctes = _skip_ctes(reader)
+    verb = reader.keyword()
+    if verb in _AFTER_CTES:
+        return _AFTER_CTES[verb](reader, ctes)
+    if verb in _ON_TARGET and not ctes:
+        return _ON_TARGET[verb](reader)
+    raise UnsupportedSqlError(f"{verb} {reader.keyword(1)} is not supported on {name}, which is a relation of the engine", relation=name)
+
+
+def _skip_ctes(reader: StatementReader) -> str:
+    """Step over `WITH name AS (...), ...`; its text, white space after it included."""
+    if not reader.accept("WITH"):
+        return ""
+    start = reader.tokens[reader.at - 1].start
+    reader.accept("RECURSIVE")
+    while True:
+        reader.identifier("a CTE's name")
+        while not reader.done and reader.keyword() not in (",", "INSERT", "DELETE", "UPDATE", "MERGE"):
+            if not reader.skip_group():
+                reader.at += 1
+        if not reader.accept(","):
+            return reader.text[start : reader.offset]

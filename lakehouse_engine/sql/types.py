@@ -1,0 +1,124 @@
+"""Spark SQL's type text as Arrow types, so that a table can be created without a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pyarrow as pa
+
+from lakehouse_engine.errors import UnsupportedTypeError
+from lakehouse_engine.sql.reader import StatementReader
+from lakehouse_engine.sql.statements import ColumnDefinition
+
+_SIMPLE: dict[str, Callable[[], pa.DataType]] = {
+    "BOOLEAN": pa.bool_,
+    "INT": pa.int32,
+    "INTEGER": pa.int32,
+    "BIGINT": pa.int64,
+    "LONG": pa.int64,
+    "FLOAT": pa.float32,
+    "REAL": pa.float32,
+    "DOUBLE": pa.float64,
+    "DATE": pa.date32,
+    "TIMESTAMP": lambda: pa.timestamp("us", tz="UTC"),
+    "TIMESTAMP_LTZ": lambda: pa.timestamp("us", tz="UTC"),
+    "TIMESTAMP_NTZ": lambda: pa.timestamp("us"),
+    "STRING": pa.string,
+    "BINARY": pa.binary,
+}
+_SIZED = ("VARCHAR", "CHAR", "CHARACTER")
+_NARROW = ("TINYINT", "BYTE", "SMALLINT", "SHORT")
+_DECIMAL = ("DECIMAL", "DEC", "NUMERIC")
+
+
+def arrow_schema(columns: Iterable[ColumnDefinition]) -> pa.Schema:
+    """The columns of CREATE TABLE or ADD COLUMNS as a schema. Raises `UnsupportedTypeError` naming the column."""
+    return pa.schema([pa.field(one.name, arrow_type(one.type, one.name), nullable=one.nullable) for one in columns])
+
+
+def arrow_type(text: str, column: str) -> pa.DataType:
+    """The Arrow type of `text` (`decimal(10, 2)`, `array<struct<a: int>>`); VARCHAR(n) and CHAR(n) become strings.
+
+    Hudi's Avro schemas have no integer narrower than 32 bits: TINYINT and SMALLINT become INT, as Hudi itself stores them. Raises
+    `UnsupportedTypeError` naming `column` for what is no type, or one that a table cannot hold.
+    """
+    reader = StatementReader.over(text)
+    found = _type(reader, text, column)
+    if not reader.done:
+        raise _unknown(text, column)
+    return found
+
+
+def _unknown(text: str, column: str) -> UnsupportedTypeError:
+    return UnsupportedTypeError(f"the type {text} of the column {column} is not one that a table can hold", column=column)
+
+
+def _type(reader: StatementReader, text: str, column: str) -> pa.DataType:
+    word = reader.keyword()
+    reader.at += 1
+    if word == "DOUBLE":
+        reader.accept("PRECISION")
+    if word in _SIMPLE:
+        return _SIMPLE[word]()
+    if word in _NARROW:
+        return pa.int32()
+    if word in _SIZED:
+        _numbers(reader, text, column)
+        return pa.string()
+    if word in _DECIMAL:
+        precision, scale = [*_numbers(reader, text, column), 10, 0][:2] if reader.keyword() == "(" else (10, 0)
+        if not 0 < precision <= 38 or not 0 <= scale <= precision:
+            raise UnsupportedTypeError(f"{text} of the column {column}: a decimal has 1 to 38 digits, at least its scale", column=column)
+        return pa.decimal128(precision, scale)
+    nested = _NESTED.get(word)
+    if nested is None:
+        raise _unknown(text, column)
+    if not reader.accept("<"):
+        raise _unknown(text, column)
+    found = nested(reader, text, column)
+    if not reader.accept(">"):
+        raise _unknown(text, column)
+    return found
+
+
+def _numbers(reader: StatementReader, text: str, column: str) -> list[int]:
+    """`(n)` or `(p, s)`; a scale that is not given is 0."""
+    found: list[int] = []
+    reader.accept("(")
+    while not reader.accept(")"):
+        token = reader.peek()
+        if token is None or not token.text.isdigit():
+            raise _unknown(text, column)
+        found.append(int(token.text))
+        reader.at += 1
+        reader.accept(",")
+    return found if len(found) != 1 else [found[0], 0]
+
+
+def _array(reader: StatementReader, text: str, column: str) -> pa.DataType:
+    return pa.list_(pa.field("element", _type(reader, text, column)))
+
+
+def _map(reader: StatementReader, text: str, column: str) -> pa.DataType:
+    key = _type(reader, text, column)
+    if not reader.accept(","):
+        raise _unknown(text, column)
+    if key != pa.string():
+        raise UnsupportedTypeError(f"the map {text} of the column {column} must have STRING keys: Hudi's schemas hold no others", column=column)
+    return pa.map_(key, _type(reader, text, column))
+
+
+def _struct(reader: StatementReader, text: str, column: str) -> pa.DataType:
+    fields: list[pa.Field] = []
+    while not fields or reader.accept(","):
+        name = reader.identifier("a field's name")
+        reader.accept(":")
+        field_type = _type(reader, text, column)
+        nullable = not reader.accept("NOT", "NULL")
+        if reader.accept("COMMENT"):
+            reader.string("a comment")
+        fields.append(pa.field(name, field_type, nullable=nullable))
+    return pa.struct(fields)
+
+
+_NESTED: dict[str, Callable[[StatementReader, str, str], pa.DataType]] = {"ARRAY": _array, "MAP": _map, "STRUCT": _struct}
