@@ -1,0 +1,82 @@
+"""A scan plan as an Arrow table, without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.engine import LocalRunner, TaskRunner
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.model.instant import InstantRange
+from lakehouse_engine.model.keys import COMMIT_TIME
+from lakehouse_engine.read.base_file import MetaColumns, concat, iter_base_file, projected_schema
+from lakehouse_engine.read.scan import ScanPlan
+from lakehouse_engine.storage.base import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """One base file of a plan. `columns` may name meta columns."""
+
+    storage: Storage
+    file: BaseFile
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    commit_range: InstantRange | None
+
+
+def read_arrow(
+    plan: ScanPlan, *, columns: Sequence[str] | None = None, meta_columns: MetaColumns = False, runner: TaskRunner | None = None
+) -> pa.Table:
+    """The rows of a plan, file after file in the plan's order.
+
+    `columns` picks user columns (None: all; it may name meta columns too), `meta_columns=True` puts the five meta columns in front.
+    Files are read by `runner`, one task each (None: one after the other in this process). Raises as `read_base_file`.
+    """
+    wanted = _plain(projected_schema(plan.schema, columns, meta_columns))
+    tasks = _tasks(plan, wanted)
+    tables = (runner or LocalRunner()).run(read_file, tasks, name="read")
+    return concat(tables, wanted)
+
+
+def iter_arrow(plan: ScanPlan, *, columns: Sequence[str] | None = None, meta_columns: MetaColumns = False) -> Iterator[pa.Table]:
+    """As `read_arrow`, one table for each row group, read as they are asked for."""
+    for task in _tasks(plan, _plain(projected_schema(plan.schema, columns, meta_columns))):
+        yield from _row_groups(task)
+
+
+def read_file(task: ReadTask) -> pa.Table:
+    """All rows of one file that belong to the plan."""
+    return concat(list(_row_groups(task)), _plain(projected_schema(task.schema, task.columns)))
+
+
+def _tasks(plan: ScanPlan, wanted: pa.Schema) -> list[ReadTask]:
+    return [ReadTask(plan.storage, file, plan.schema, tuple(wanted.names), plan.commit_range) for file in plan.files]
+
+
+def _row_groups(task: ReadTask) -> Iterator[pa.Table]:
+    filters = None if task.commit_range is None else _within(task.commit_range)
+    columns = task.columns if filters is None else (*task.columns, COMMIT_TIME)
+    wanted = _plain(projected_schema(task.schema, task.columns))
+    for table in iter_base_file(task.storage, task.file, task.schema, columns=columns, filters=filters):
+        picked = table.select(list(task.columns))
+        yield picked.cast(wanted) if task.columns else picked
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """The schema with text where the base file reader has dictionaries."""
+    fields = [field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field for field in schema]
+    return pa.schema(fields)
+
+
+def _within(window: InstantRange) -> pc.Expression:
+    time = pc.field(COMMIT_TIME)
+    inside = time.is_valid()
+    if window.begin is not None:
+        inside &= time > window.begin
+    if window.end is not None:
+        inside &= time <= window.end
+    return inside
