@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ class Settings:
     contenders: tuple[str, ...]
     cells: tuple[Cell, ...]
     plan: Plan
+    profile: bool
     memory: str
     work: Path
     results: Path
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cells", nargs="+", choices=[cell.value for cell in Cell], metavar="CELL", help=", ".join(Cell))
     parser.add_argument("--repeats", type=int, default=3, help="timed runs of each cell (default 3)")
     parser.add_argument("--warmup", type=int, default=1, help="runs before the timed ones (default 1)")
+    parser.add_argument("--profile", action="store_true", help="one more run of each cell, with a sampling profile of the Python process")
     parser.add_argument("--memory", default="6g", help="Spark driver memory (default 6g)")
     parser.add_argument("--data", type=Path, default=FOLDER / "data", help="folder of prepared data and of the tables under test")
     parser.add_argument("--results", type=Path, default=FOLDER / "results", help="folder of reports and logs")
@@ -82,7 +84,7 @@ def _settings(given: argparse.Namespace) -> Settings:
     if min(sizes) < 100:
         raise SystemExit(f"--rows {min(sizes)}: at least 100")
     plan = Plan(given.warmup, given.repeats)
-    return Settings(sizes, ordered, cells, plan, given.memory, given.data.resolve(), given.results.resolve())
+    return Settings(sizes, ordered, cells, plan, given.profile, given.memory, given.data.resolve(), given.results.resolve())
 
 
 def _circumstances(settings: Settings) -> dict[str, str]:
@@ -112,6 +114,8 @@ def _run_size(settings: Settings, rows: int, folder: Path, head: dict[str, str])
         except (Unavailable, ContenderError) as error:
             skipped[name] = str(error)
             print(f"  skipped: {error}", flush=True)
+    for table in pristine.values():
+        shutil.rmtree(table.parents[2])
     titles = {name: CONTENDERS[name].title for name in settings.contenders if name not in skipped}
     return SizeReport(rows, {**titles}, settings.cells, results, skipped)
 
@@ -132,14 +136,16 @@ def _run_contender(
         space = TableSpace(root, relocatable=spec.relocatable)
         if spec.needs is not None:
             space.adopt(pristine[spec.needs])
-        run = ContenderRun(spec, process, prepared, space, settings.plan)
+        plan = replace(settings.plan, profiles=log.parent if settings.profile else None)
+        run = ContenderRun(spec, process, prepared, space, plan)
         for cell in settings.cells:
             results[spec.name, cell] = item = run.measure(cell)
             print(f"  {cell.label}: {_progress(item)}", flush=True)
     shutil.rmtree(root.with_suffix(".spark"), ignore_errors=True)
-    if space.pristine.exists():
+    if any(CONTENDERS[name].needs == spec.name for name in settings.contenders) and space.pristine.exists():
         pristine[spec.name] = space.pristine
-    space.clear(keep_pristine=any(CONTENDERS[name].needs == spec.name for name in settings.contenders))
+    else:
+        shutil.rmtree(root)
     return results
 
 

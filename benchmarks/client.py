@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -36,6 +38,7 @@ class ContenderProcess:
 
     def __init__(self, name: str, python: str, log: Path) -> None:
         self._name = name
+        self._profile: Path | None = None
         self._log = log.open("ab")
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "TZ": "UTC", "PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}
         environment.pop("SPARK_HOME", None)
@@ -65,13 +68,23 @@ class ContenderProcess:
 
     def call(self, call: str, **arguments: Any) -> Answer:
         """Run one call and sample memory meanwhile. Raises `ContenderError`."""
+        profile = None if self._profile is None else str(self._profile)
         with MemorySampler(self._process.pid) as sampler:
-            reply = self._exchange({"call": call, "arguments": arguments})
+            reply = self._exchange({"call": call, "arguments": arguments, "profile": profile})
         if "error" in reply:
             self._log.write(reply["trace"].encode())
             self._log.flush()
             raise ContenderError(reply["error"])
         return Answer(reply["seconds"], reply["jobs"], reply["value"], sampler.peak)
+
+    @contextmanager
+    def profiled(self, file: Path) -> Iterator[None]:
+        """Calls made inside leave a sampling profile in `file` (the last one's)."""
+        self._profile = file
+        try:
+            yield
+        finally:
+            self._profile = None
 
     def _exchange(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None

@@ -28,10 +28,14 @@ class WrongResultError(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """How often: `warmup` runs that are not timed, then `repeats` that are."""
+    """How often: `warmup` runs that are not timed, then `repeats` that are.
+
+    `profiles` is a folder: each cell then has one more run, whose sampling profile goes there.
+    """
 
     warmup: int
     repeats: int
+    profiles: Path | None = None
 
     @property
     def runs(self) -> int:
@@ -86,7 +90,7 @@ class ContenderRun:
             table = self._space.fresh()
             return self._process.call(LOAD_CALLS[cell], table=str(table), source=source)
 
-        answers = self._repeat(run)
+        answers = self._repeat(cell, run)
         self._verify(table, "base")
         if not self._space.pristine.exists():
             self._space.keep(table)
@@ -102,7 +106,7 @@ class ContenderRun:
             table = self._space.restored()
             return self._process.call(call, table=str(table), source=self._prepared.source(batch))
 
-        answers = self._repeat(run)
+        answers = self._repeat(cell, run)
         self._verify(table, "base" if cell is Cell.UPSERT_NOOP else batch)
         return self._result(cell, answers, DataFiles.of(table).added_since(DataFiles.of(self._space.pristine)))
 
@@ -121,15 +125,19 @@ class ContenderRun:
 
     def _checked_scan(self, cell: Cell, query: str, run: Callable[[], Answer]) -> Measurement:
         expected = self._prepared.scans[query]
-        answers = self._repeat(run)
+        answers = self._repeat(cell, run)
         for answer in answers:
             if answer.value != expected:
                 raise WrongResultError(f"the scan returned {answer.value}, the data says {expected}")
         return self._result(cell, answers, (0, 0))
 
-    def _repeat(self, run: Callable[[], Answer]) -> list[Answer]:
+    def _repeat(self, cell: Cell, run: Callable[[], Answer]) -> list[Answer]:
         """The timed answers."""
-        return [run() for _ in range(self._plan.runs)][self._plan.warmup :]
+        answers = [run() for _ in range(self._plan.runs)][self._plan.warmup :]
+        if self._plan.profiles is not None:
+            with self._process.profiled(self._plan.profiles / f"{self._spec.name}-{self._prepared.rows}-{cell.value}.profile.txt"):
+                run()
+        return answers
 
     def _verify(self, table: Path, state: str) -> None:
         """Raises `WrongResultError` unless the table holds exactly the rows of `state`."""

@@ -84,8 +84,3 @@ class TableSpace:
         path = self._root / name
         shutil.rmtree(path, ignore_errors=True)
         return path
-
-    def clear(self, *, keep_pristine: bool) -> None:
-        for path in self._root.iterdir():
-            if not (keep_pristine and path.name == "pristine"):
-                shutil.rmtree(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from benchmarks.data import prepare
 from benchmarks.environments import Unavailable, interpreter
 from benchmarks.measure import ContenderRun, Plan
 from benchmarks.memory import ProcessInfo, parse_stat, peak_of
+from benchmarks.profiling import place
 from benchmarks.tables import DataFiles, TableSpace, copy_table
 from benchmarks.worker import answer
 
@@ -86,6 +88,21 @@ def test_a_failing_contender_gives_an_error_cell(prepared, tmp_path):
 def test_a_cell_that_a_contender_lacks_says_why(prepared, tmp_path):
     item = run_of(prepared, tmp_path, CopyingProcess(prepared)).measure(Cell.BULK_INSERT_ARROW)
     assert (item.status, item.note) == (Status.ABSENT, "no Arrow")
+
+
+class Busy:
+    def jobs_started(self):
+        return -1
+
+    def scan(self, *, table, query):
+        time.sleep(0.2)
+        return [place(sys._getframe())]
+
+
+def test_a_profile_names_only_stacks_that_pass_through_our_code(tmp_path):
+    reply = answer(Busy(), "scan", {"table": "t", "query": "narrow"}, str(tmp_path / "profile.txt"))
+    assert reply["value"] == [None]
+    assert "samples" in (tmp_path / "profile.txt").read_text()
 
 
 class Failing:
