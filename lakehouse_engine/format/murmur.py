@@ -7,6 +7,7 @@ words are mixed once, however many rounds follow; chunks are small enough to sta
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,22 +44,25 @@ def _as_string(keys: pa.Array) -> pa.Array:
 
 def _mixed_words(keys: pa.Array) -> Iterator[tuple[Int64s, int, list[UInt32s], UInt32s | None]]:
     """Chunks of keys of one length: their indices, that length, the mixed word at each place, and the last 1 to 3 bytes."""
-    if not len(keys):
-        return
     offsets, data = _buffers(keys)
-    lengths = np.diff(offsets)
-    if (lengths == lengths[0]).all():
-        groups = [np.arange(len(keys), dtype=np.int64)]
-    else:
-        order = np.argsort(lengths, kind="stable").astype(np.int64)
-        groups = np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1)
-    for group in groups:
-        length = int(lengths[group[0]])
+    for group, length in _by_length(np.diff(offsets)):
         step = max(1, min(_CHUNK_KEYS, _CHUNK_BYTES // (length + 1)))
+        # Where all keys are of one length they lie side by side, and a stride is cheaper than indices.
+        stride = length if len(group) == len(keys) else 0
         for at in range(0, len(group), step):
             rows = group[at : at + step]
             starts = offsets[rows]
-            yield rows, length, [_mix(_words_at(data, starts + place)) for place in range(0, length - 3, 4)], _tail(data, starts, length)
+            words = [_mix(_words_at(data, starts, place, stride)) for place in range(0, length - 3, 4)]
+            yield rows, length, words, _tail(data, starts, length)
+
+
+def _by_length(lengths: Int64s) -> Iterator[tuple[Int64s, int]]:
+    """Indices of the keys of each length."""
+    if not len(lengths):
+        return
+    order = np.argsort(lengths, kind="stable")
+    for group in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1):
+        yield group, int(lengths[group[0]])
 
 
 def _buffers(keys: pa.Array) -> tuple[Int64s, npt.NDArray[np.uint8]]:
@@ -69,10 +73,12 @@ def _buffers(keys: pa.Array) -> tuple[Int64s, npt.NDArray[np.uint8]]:
     return ends.astype(np.int64), np.frombuffer(data if data is not None else b"", dtype=np.uint8)
 
 
-def _words_at(data: npt.NDArray[np.uint8], starts: Int64s) -> UInt32s:
-    """The little-endian 4-byte words at byte positions of any alignment."""
-    every = np.ndarray((len(data) - 3,), dtype="<u4", buffer=data, strides=(1,))
-    return every[starts].astype(np.uint32, copy=False)
+def _words_at(data: npt.NDArray[np.uint8], starts: Int64s, place: int, stride: int) -> UInt32s:
+    """The little-endian 4-byte word at `place` of each key, at any alignment; `stride` is the distance of keys where it is constant."""
+    every: npt.NDArray[Any] = np.ndarray((len(data) - 3,), dtype="<u4", buffer=data, strides=(1,))
+    if stride:
+        return every[starts[0] + place :: stride][: len(starts)].astype(np.uint32)
+    return every[starts + place].astype(np.uint32, copy=False)
 
 
 def _mix(words: UInt32s) -> UInt32s:

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakehouse_engine.errors import CorruptInstantError, FileNameError, UnsupportedTableVersionError
+from lakehouse_engine.format.layout import layout_of
+from lakehouse_engine.format.layout_v1 import LayoutV1
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.table_config import TableConfig
+
+_PROPERTIES = {"hoodie.table.name": "t", "hoodie.table.type": "COPY_ON_WRITE", "hoodie.table.version": "6"}
+_TIME = "20240101000000000"
+_WITHOUT_FILE = {(Action.SAVEPOINT, State.REQUESTED)}
+
+
+@given(st.from_regex(r"[0-9]{14}([0-9]{3})?", fullmatch=True), st.sampled_from(list(Action)), st.sampled_from(list(State)))
+def test_instant_file_names_parse_back(time: str, action: Action, state: State) -> None:
+    if (action, state) in _WITHOUT_FILE:
+        return
+    layout = LayoutV1()
+    instant = Instant(time, action, state)
+    # A completed compaction is a commit on the timeline.
+    assert layout.parse_file_name(layout.file_name(instant)) == instant.at(state)
+
+
+@given(st.one_of(st.text(max_size=30), st.builds("{}.{}".format, st.just(_TIME), st.text(max_size=20))))
+def test_any_name_that_parses_prints_back(name: str) -> None:
+    layout = LayoutV1()
+    instant = layout.parse_file_name(name)
+    assert instant is None or layout.file_name(instant) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "action", "state"),
+    [
+        ("commit.requested", Action.COMMIT, State.REQUESTED),
+        ("inflight", Action.COMMIT, State.INFLIGHT),
+        ("commit", Action.COMMIT, State.COMPLETED),
+        ("deltacommit.inflight", Action.DELTA_COMMIT, State.INFLIGHT),
+        ("compaction.requested", Action.COMPACTION, State.REQUESTED),
+        ("logcompaction.inflight", Action.LOG_COMPACTION, State.INFLIGHT),
+        ("savepoint.inflight", Action.SAVEPOINT, State.INFLIGHT),
+        ("savepoint", Action.SAVEPOINT, State.COMPLETED),
+        ("indexing.requested", Action.INDEXING, State.REQUESTED),
+        ("restore", Action.RESTORE, State.COMPLETED),
+    ],
+)
+def test_names_are_those_of_hudi(name: str, action: Action, state: State) -> None:
+    assert LayoutV1().parse_file_name(f"{_TIME}.{name}") == Instant(_TIME, action, state)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hoodie.properties",
+        "archived",
+        f"{_TIME}.commit.inflight",
+        f"{_TIME}.compaction",
+        f"{_TIME}.logcompaction",
+        f"{_TIME}.savepoint.requested",
+        f"{_TIME}.commit.crc",
+        f".{_TIME}.commit.crc",
+        f"{_TIME}.schemacommit",
+        f"{_TIME}_{_TIME}.commit",
+        f"{_TIME}.commit\n",
+        f"{_TIME}.COMMIT",
+    ],
+)
+def test_other_files_are_no_instants(name: str) -> None:
+    assert LayoutV1().parse_file_name(name) is None
+
+
+def test_completed_compactions_are_named_as_commits() -> None:
+    layout = LayoutV1()
+    assert layout.file_name(Instant(_TIME, Action.COMPACTION, State.COMPLETED)) == f"{_TIME}.commit"
+    assert layout.file_name(Instant(_TIME, Action.LOG_COMPACTION, State.COMPLETED)) == f"{_TIME}.deltacommit"
+
+
+def test_a_savepoint_is_never_requested() -> None:
+    with pytest.raises(FileNameError, match="savepoint"):
+        LayoutV1().file_name(Instant(_TIME, Action.SAVEPOINT, State.REQUESTED))
+
+
+def test_version_six_has_layout_one() -> None:
+    layout = layout_of(TableConfig({**_PROPERTIES, "hoodie.timeline.layout.version": "1"}))
+    assert layout.timeline_folder == ".hoodie"
+    assert pickle.loads(pickle.dumps(layout)) == layout
+    metadata = HoodieCommitMetadata()
+    assert layout.decode_commit(layout.encode_commit(metadata)) == metadata
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"hoodie.table.version": "5"},
+        {"hoodie.table.version": "8"},
+        {"hoodie.table.version": "9", "hoodie.timeline.layout.version": "2"},
+        {"hoodie.timeline.layout.version": "0"},
+        {"hoodie.timeline.layout.version": "2"},
+    ],
+)
+def test_other_versions_are_refused(changed: dict[str, str]) -> None:
+    with pytest.raises(UnsupportedTableVersionError):
+        layout_of(TableConfig({**_PROPERTIES, **changed}))
+
+
+def test_an_empty_commit_is_corrupt() -> None:
+    with pytest.raises(CorruptInstantError, match="empty"):
+        LayoutV1().decode_commit(b"")
