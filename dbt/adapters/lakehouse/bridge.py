@@ -1,0 +1,248 @@
+"""The only importer of the engine: builds its objects, calls them, maps its errors and results to dbt's.
+
+The facades load PySpark, which `dbt parse` and `dbt ls` do not need; they are imported where a warehouse is opened.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import cached_property
+from typing import Any, TypeVar
+
+from dbt.adapters.contracts.connection import AdapterResponse
+from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
+
+from dbt.adapters.lakehouse.response import LakehouseResponse, write_message
+from lakehouse_engine import errors, options
+from lakehouse_engine.catalog.catalog import Catalog, RelationKind
+from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.storage.local import LocalStorage
+
+Result = TypeVar("Result")
+
+ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
+    errors.OptionError: DbtConfigError,
+    errors.TableError: DbtDatabaseError,
+    errors.FormatError: DbtRuntimeError,
+    errors.StorageError: DbtRuntimeError,
+    errors.TimelineError: DbtRuntimeError,
+    errors.WriteError: DbtDatabaseError,
+    errors.LockError: DbtRuntimeError,
+    errors.RollbackError: DbtRuntimeError,
+    errors.SqlError: DbtDatabaseError,
+    errors.TaskError: DbtRuntimeError,
+}
+"""Which of dbt's errors stands for a branch of the engine's tree: database errors are those that the user's data or SQL caused."""
+
+RETRIES = 3
+_FOREIGN = ("pyspark", "py4j")
+
+
+def dbt_error(error: Exception) -> Exception:
+    """The dbt error for `error`: by table for the engine's, a database error for Spark's; dbt's own come back as they are."""
+    if isinstance(error, DbtRuntimeError):
+        return error
+    if isinstance(error, errors.LakehouseError):
+        return mapped_class(type(error))(str(error))
+    if type(error).__module__.split(".")[0] in _FOREIGN:
+        return DbtDatabaseError(_spark_text(error))
+    return error
+
+
+def mapped_class(kind: type[errors.LakehouseError]) -> type[DbtRuntimeError]:
+    """The table's entry for `kind` or the nearest class above it."""
+    return next((ERRORS[base] for base in kind.__mro__ if base in ERRORS), DbtRuntimeError)
+
+
+def _spark_text(error: Exception) -> str:
+    text = str(error).strip()
+    return text.split("\n\tat ")[0].split("\nJVM stacktrace")[0].strip() or type(error).__name__
+
+
+def retried(write: Callable[[], Result]) -> Result:
+    """Run a write again when another writer was faster; nothing was committed then. Raises what the last attempt raised."""
+    for attempt in range(1, RETRIES):
+        try:
+            return write()
+        except errors.CommitConflictError:
+            time.sleep(0.2 * attempt)
+    return write()
+
+
+def check_options(hoodie: Mapping[str, Any]) -> list[str]:
+    """Refuse `hoodie.*` keys that the engine does not act on; returns those that are Hudi's own tuning.
+
+    Raises `DbtConfigError` naming the nearest known key.
+    """
+    try:
+        ignored = options.check_known(hoodie)
+        options.WriteOptions.read(hoodie)
+    except errors.OptionError as error:
+        raise DbtConfigError(str(error)) from error
+    return ignored
+
+
+def is_write_result(value: Any) -> bool:
+    return hasattr(value, "instant") and hasattr(value, "inserts")
+
+
+def response_of(result: Any) -> AdapterResponse:
+    """A write result (one commit) as dbt's response; anything else is answered with OK."""
+    if not is_write_result(result):
+        return AdapterResponse(_message="OK", code="OK")
+    operation = str(getattr(result.operation, "value", result.operation)).lower()
+    return LakehouseResponse(
+        _message=write_message(operation, result.inserts, result.updates, result.deletes, result.instant),
+        code=operation.upper(),
+        rows_affected=result.rows_affected,
+        query_id=result.instant,
+        instant=result.instant,
+        previous_instant=result.previous_instant,
+        operation=operation,
+        table_type=_table_type(result.table_type),
+        inserts=result.inserts,
+        updates=result.updates,
+        deletes=result.deletes,
+        files_created=result.files_created,
+        files_updated=result.files_updated,
+        log_files=result.log_files,
+        bytes_written=result.bytes_written,
+    )
+
+
+def _table_type(value: Any) -> str:
+    return {"COPY_ON_WRITE": "cow", "MERGE_ON_READ": "mor"}.get(str(getattr(value, "value", value)), str(value).lower())
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """How a table is keyed and laid out: what a model must agree with to keep its table."""
+
+    record_key: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    ordering_fields: tuple[str, ...]
+    hive_style: bool
+
+
+class Warehouse:
+    """A warehouse directory, seen from one thread. Raises the engine's errors; `spark` is None where only metadata is asked for."""
+
+    def __init__(self, root: str, spark: Any = None) -> None:
+        self.root = root
+        self.spark = spark
+        self.catalog = Catalog(LocalStorage(root))
+
+    @cached_property
+    def _lakehouse(self) -> Any:
+        return importlib.import_module("lakehouse_engine.lakehouse").Lakehouse(self.root, spark=self.spark)
+
+    def sql(self, text: str, bindings: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
+        """One statement through the engine's router: a DataFrame, a write result, or None."""
+        return self._lakehouse.sql(text, bindings)
+
+    # schemas and relations
+
+    def schemas(self) -> list[str]:
+        return self.catalog.schemas()
+
+    def create_schema(self, schema: str) -> None:
+        self.catalog.create_schema(schema, if_not_exists=True)
+
+    def drop_schema(self, schema: str) -> None:
+        self.catalog.drop_schema(schema, cascade=True, if_exists=True)
+
+    def relations(self, schema: str) -> list[tuple[str, str]]:
+        """(identifier, "table" or "view") of everything in a schema; nothing for a schema that is not there."""
+        found = self.catalog.find_schema(schema)
+        if found is None:
+            return []
+        names = [(name.name, "table") for name in self.catalog.tables(found)] + [(name.name, "view") for name in self.catalog.views(found)]
+        return sorted(names)
+
+    def kind(self, schema: str, identifier: str) -> str | None:
+        """ "table", "view", or None where there is neither."""
+        found = self.catalog.find(RelationName(schema, identifier))
+        return str(found[1].value) if found else None
+
+    def drop(self, schema: str, identifier: str) -> None:
+        """Drop a table or view; nothing happens when there is neither."""
+        name = RelationName(schema, identifier)
+        if self.kind(schema, identifier) == RelationKind.VIEW.value:
+            self.catalog.drop_view(name, if_exists=True)
+        elif self.kind(schema, identifier) == RelationKind.TABLE.value:
+            self._lakehouse.drop_table(str(name))
+
+    def rename(self, source: tuple[str, str], target: tuple[str, str]) -> None:
+        if self.kind(*source) == RelationKind.VIEW.value:
+            self.catalog.rename_view(RelationName(*source), RelationName(*target))
+        else:
+            self._lakehouse.rename_table(str(RelationName(*source)), str(RelationName(*target)))
+
+    # views and comments
+
+    def create_view(self, schema: str, identifier: str, sql: str) -> None:
+        self.catalog.create_view(RelationName(schema, identifier), sql, or_replace=True)
+
+    def set_comments(self, schema: str, identifier: str, comment: str | None, columns: Mapping[str, str]) -> None:
+        self.catalog.set_comments(RelationName(schema, identifier), comment, columns)
+
+    def comments(self, schema: str, identifier: str) -> tuple[str | None, Mapping[str, str]]:
+        found = self.catalog.comments(RelationName(schema, identifier))
+        return found.comment, found.columns
+
+    # tables
+
+    def table(self, schema: str, identifier: str) -> Any:
+        return self._lakehouse.table(str(RelationName(schema, identifier)))
+
+    def shape(self, schema: str, identifier: str) -> TableShape:
+        config = self.table(schema, identifier).config
+        return TableShape(config.record_key_fields, config.partition_fields, config.ordering_fields, config.hive_style_partitioning)
+
+    def create_filled(
+        self, schema: str, identifier: str, rows: Any, shape: TableShape, write_options: Mapping[str, str], metadata: Mapping[str, str]
+    ) -> Any:
+        """A new table that holds `rows`. If they cannot be written, the table is removed again (unless the commit may be there)."""
+        name = str(RelationName(schema, identifier))
+        table = self._lakehouse.create_table(
+            name,
+            schema=rows.schema,
+            record_key=list(shape.record_key),
+            ordering_fields=list(shape.ordering_fields),
+            partition_by=list(shape.partition_by),
+            hive_style=shape.hive_style,
+        )
+        try:
+            return table.bulk_insert(rows, options=dict(write_options), extra_metadata=dict(metadata))
+        except errors.CommitOutcomeUnknownError:
+            raise
+        except BaseException:
+            self._lakehouse.drop_table(name)
+            raise
+
+
+def last_write(table: Any) -> datetime | None:
+    """When the newest completed write happened, in UTC; None for a table without one."""
+    newest = table.timeline.completed().writes().last()
+    return _moment(newest.requested_time, table.config.timeline_timezone) if newest else None
+
+
+def _moment(instant_time: str, zone: str) -> datetime:
+    digits = instant_time.ljust(17, "0")[:17]
+    moment = datetime.strptime(digits[:14], "%Y%m%d%H%M%S").replace(microsecond=int(digits[14:]) * 1000)
+    return moment.replace(tzinfo=timezone.utc) if zone == "UTC" else moment.astimezone(timezone.utc)
+
+
+def statistics(table: Any) -> dict[str, Any]:
+    """What documentation shows of a table, by the ids of `catalog.STATISTICS`."""
+    newest = table.timeline.completed().writes().last()
+    return {
+        "last_commit": newest.requested_time if newest else None,
+        "table_type": _table_type(table.config.table_type),
+        "record_key": ", ".join(table.config.record_key_fields),
+        "partition_by": ", ".join(table.config.partition_fields),
+    }

@@ -1,0 +1,135 @@
+"""How a model's columns meet those of its table: `on_schema_change`, and which column a config means. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dbt_common.exceptions import DbtDatabaseError
+
+from dbt.adapters.lakehouse.names import did_you_mean
+
+_RANK = {"tinyint": 1, "smallint": 2, "int": 3, "bigint": 4, "decimal": 5, "float": 6, "double": 7}
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """What to do with a batch. `select` are SQL expressions over it, in the table's column order with new columns last.
+
+    `evolve`: the table gains columns with this write. `reshape`: select expressions over the table that give it its new columns
+    before the write (columns were dropped or changed type); None where it keeps them.
+    """
+
+    select: tuple[str, ...]
+    evolve: bool = False
+    reshape: tuple[str, ...] | None = None
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def resolve(wanted: Sequence[str], columns: Sequence[str], config: str, model: str) -> list[str]:
+    """The columns that a config names, spelled as the query spells them. Raises `DbtDatabaseError`."""
+    by_lower = {column.lower(): column for column in columns}
+    found = []
+    for name in wanted:
+        plain = name.strip("`")
+        if plain.lower() not in by_lower:
+            hint = did_you_mean(plain, columns) or f"; it has {', '.join(columns)}"
+            raise DbtDatabaseError(f"{model}: {config} names the column '{plain}', which the model does not have{hint}")
+        found.append(by_lower[plain.lower()])
+    return found
+
+
+def plan_columns(model: str, policy: str, table: Mapping[str, str], batch: Mapping[str, str]) -> ColumnPlan:
+    """Meet `batch` (column -> Spark type) with `table` under `on_schema_change`. Raises `DbtDatabaseError` where the policy says so."""
+    theirs = {name.lower(): name for name in batch}
+    ours = {name.lower() for name in table}
+    added = [name for name in batch if name.lower() not in ours]
+    missing = [name for name in table if name.lower() not in theirs]
+    changed = [name for name in table if name.lower() in theirs and batch[theirs[name.lower()]] != table[name]]
+    if policy == "fail" and (added or missing or changed):
+        raise DbtDatabaseError(_out_of_sync(model, added, missing, changed, table, batch, theirs))
+    if policy in ("ignore", "fail"):
+        return ColumnPlan(_ignoring(model, table, batch, theirs, missing))
+    if policy == "append_new_columns":
+        return _appending(table, batch, theirs, added)
+    return _syncing(table, batch, theirs, added, missing, changed)
+
+
+def _ignoring(
+    model: str, table: Mapping[str, str], batch: Mapping[str, str], theirs: Mapping[str, str], missing: Sequence[str]
+) -> tuple[str, ...]:
+    if missing:
+        raise DbtDatabaseError(
+            f"{model}: the model no longer has the column(s) {', '.join(missing)} of its table; "
+            "set on_schema_change to append_new_columns or sync_all_columns, or run it with --full-refresh"
+        )
+    return tuple(_stored(name, kind, theirs, batch) for name, kind in table.items())
+
+
+def _appending(table: Mapping[str, str], batch: Mapping[str, str], theirs: Mapping[str, str], added: Sequence[str]) -> ColumnPlan:
+    kept = [_stored(name, kind, theirs, batch) for name, kind in table.items()]
+    return ColumnPlan((*kept, *map(quoted, added)), evolve=bool(added))
+
+
+def _syncing(
+    table: Mapping[str, str],
+    batch: Mapping[str, str],
+    theirs: Mapping[str, str],
+    added: Sequence[str],
+    missing: Sequence[str],
+    changed: Sequence[str],
+) -> ColumnPlan:
+    kept = [name for name in table if name not in missing]
+    select = [*(f"{quoted(theirs[name.lower()])} as {quoted(name)}" for name in kept), *map(quoted, added)]
+    if not missing and not changed:
+        return ColumnPlan(tuple(select), evolve=bool(added))
+    reshape = [
+        f"cast({quoted(name)} as {batch[theirs[name.lower()]]}) as {quoted(name)}" if name in changed else quoted(name) for name in kept
+    ]
+    reshape += [f"cast(null as {batch[name]}) as {quoted(name)}" for name in added]
+    return ColumnPlan(tuple(select), reshape=tuple(reshape))
+
+
+def _stored(name: str, kind: str, theirs: Mapping[str, str], batch: Mapping[str, str]) -> str:
+    """The batch's column as the table stores it: null where it is missing, cast where storing it is safe."""
+    if name.lower() not in theirs:
+        return f"cast(null as {kind}) as {quoted(name)}"
+    source = theirs[name.lower()]
+    given = batch[source]
+    expression = f"cast({quoted(source)} as {kind})" if given != kind and storable(given, kind) else quoted(source)
+    return f"{expression} as {quoted(name)}"
+
+
+def storable(given: str, kind: str) -> bool:
+    """Whether Spark's ANSI store assignment would cast on insert: between numbers, to text, from nothing, between dates and times."""
+    first, second = _family(given), _family(kind)
+    if given == "void" or kind == "string":
+        return True
+    if first in _RANK and second in _RANK:
+        return True
+    return {first, second} <= {"date", "timestamp", "timestamp_ntz"}
+
+
+def _family(kind: str) -> str:
+    return kind.split("(")[0].split("<")[0]
+
+
+def _out_of_sync(
+    model: str,
+    added: Sequence[str],
+    missing: Sequence[str],
+    changed: Sequence[str],
+    table: Mapping[str, str],
+    batch: Mapping[str, str],
+    theirs: Mapping[str, str],
+) -> str:
+    types = [f"{name} {table[name]} -> {batch[theirs[name.lower()]]}" for name in changed]
+    return (
+        f"{model}: the columns of the model and of its table differ and on_schema_change is 'fail'. "
+        f"Not in the table: {', '.join(added) or 'none'}. Not in the model: {', '.join(missing) or 'none'}. "
+        f"Other types: {', '.join(types) or 'none'}. "
+        "Set on_schema_change to append_new_columns or sync_all_columns, or run the model with --full-refresh."
+    )

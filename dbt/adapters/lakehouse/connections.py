@@ -1,0 +1,88 @@
+"""Connections: one thread session each, opened by the first statement; no transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Optional
+
+from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
+from dbt.adapters.events.logging import AdapterLogger
+from dbt.adapters.sql import SQLConnectionManager
+
+from dbt.adapters.lakehouse.bridge import dbt_error, response_of
+from dbt.adapters.lakehouse.cursor import Cursor
+from dbt.adapters.lakehouse.session import ThreadSession
+
+logger = AdapterLogger("Lakehouse")
+
+
+class LakehouseConnectionManager(SQLConnectionManager):
+    TYPE = "lakehouse"
+
+    @classmethod
+    def open(cls, connection: Connection) -> Connection:
+        """Give the connection its thread session. Spark starts with the first statement, not here."""
+        if connection.state != ConnectionState.OPEN:
+            connection.handle = ThreadSession(connection.credentials)
+            connection.state = ConnectionState.OPEN
+        return connection
+
+    def cancel(self, connection: Connection) -> None:
+        connection.handle.cancel()
+
+    @contextmanager
+    def exception_handler(self, sql: str) -> Iterator[None]:
+        """Turn errors of the engine and of Spark into dbt's, by the table in `bridge`."""
+        try:
+            yield
+        except Exception as error:
+            mapped = dbt_error(error)
+            if mapped is error:
+                raise
+            logger.debug(f"Error while running:\n{sql}\n{error}")
+            raise mapped from error
+
+    @classmethod
+    def get_response(cls, cursor: Cursor) -> AdapterResponse:
+        if cursor.result is not None:
+            return response_of(cursor.result)
+        rows = cursor.rowcount if cursor.description is not None else None
+        return AdapterResponse(_message="OK", code="OK", rows_affected=rows)
+
+    @classmethod
+    def data_type_code_to_name(cls, type_code: str) -> str:
+        """A cursor's type code is Spark's name of the type already."""
+        return type_code
+
+    def session(self) -> ThreadSession:
+        """The thread session of this thread's connection."""
+        return self.get_thread_connection().handle
+
+    def begin(self) -> None:
+        """There is nothing to begin: every write is one commit of its own."""
+
+    def commit(self) -> None:
+        """There is nothing to commit."""
+
+    def rollback_if_open(self) -> None:
+        """There is nothing to roll back: a failed write leaves its table unchanged."""
+
+    def clear_transaction(self) -> None:
+        """There is no transaction."""
+
+    def add_begin_query(self, *args: Any, **kwargs: Any) -> None:
+        """No transactions."""
+
+    def add_commit_query(self, *args: Any, **kwargs: Any) -> None:
+        """No transactions."""
+
+    @classmethod
+    def _rollback_handle(cls, connection: Connection) -> None:
+        """No transactions."""
+
+    @classmethod
+    def _close_handle(cls, connection: Connection) -> None:
+        handle: Optional[ThreadSession] = connection.handle
+        if handle is not None:
+            handle.close()

@@ -1,0 +1,47 @@
+"""Constraints of a contract, enforced before the write: a batch that violates one leaves the table as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbt.adapters.lakehouse.columns import quoted
+
+
+@dataclass(frozen=True)
+class Check:
+    """`violated` is a SQL condition that holds for a row that must not be written."""
+
+    label: str
+    violated: str
+
+
+def checks_of(model: Mapping[str, Any]) -> list[Check]:
+    """The not_null and check constraints of a node whose contract is enforced."""
+    if not (model.get("config", {}).get("contract") or {}).get("enforced"):
+        return []
+    found: list[Check] = []
+    for name, column in (model.get("columns") or {}).items():
+        for constraint in column.get("constraints") or []:
+            found += _checks(constraint, [name])
+    for constraint in model.get("constraints") or []:
+        found += _checks(constraint, constraint.get("columns") or [])
+    return found
+
+
+def _checks(constraint: Mapping[str, Any], columns: Sequence[str]) -> list[Check]:
+    kind = str(getattr(constraint.get("type"), "value", constraint.get("type")))
+    title = f"{kind} constraint" + (f" '{constraint['name']}'" if constraint.get("name") else "")
+    if kind in ("not_null", "primary_key"):
+        return [Check(f"{title} on column '{name}'", f"{quoted(name)} is null") for name in columns]
+    if kind == "check" and constraint.get("expression"):
+        expression = str(constraint["expression"])
+        return [Check(f"{title} ({expression})", f"not ({expression})")]
+    return []
+
+
+def violation_query(checks: Sequence[Check], source: str) -> str:
+    """One row: for each check, how many rows of `source` violate it."""
+    counts = ", ".join(f"count_if({check.violated}) as `violated_{position}`" for position, check in enumerate(checks))
+    return f"select {counts} from {source}"

@@ -1,0 +1,27 @@
+"""Where Spark runs: one environment a process and profile, behind one interface."""
+
+from __future__ import annotations
+
+import threading
+
+from dbt.adapters.lakehouse.credentials import LakehouseCredentials
+from dbt.adapters.lakehouse.environments.base import Environment
+from dbt.adapters.lakehouse.environments.existing import ExistingEnvironment
+from dbt.adapters.lakehouse.environments.local import LocalEnvironment
+
+ENVIRONMENTS: dict[str, type[Environment]] = {"local": LocalEnvironment, "session": ExistingEnvironment}
+
+_lock = threading.RLock()
+_current: dict[tuple[str, tuple[tuple[str, str], ...]], Environment] = {}
+
+
+def environment_of(credentials: LakehouseCredentials) -> Environment:
+    """The environment of a profile. Nothing is started; its first `session()` does that."""
+    key = (credentials.method, tuple(sorted(credentials.spark_config.items())))
+    with _lock:
+        if key not in _current:
+            _current[key] = ENVIRONMENTS[credentials.method](credentials)
+        return _current[key]
+
+
+__all__ = ["ENVIRONMENTS", "Environment", "environment_of"]

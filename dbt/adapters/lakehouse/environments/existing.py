@@ -1,0 +1,27 @@
+"""A SparkSession that the process has already: notebooks, schedulers, tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbt.adapters.lakehouse.environments.base import Environment
+from dbt_common.exceptions import DbtRuntimeError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class ExistingEnvironment(Environment):
+    """`method: session`. Starts nothing and stops nothing."""
+
+    def root_session(self) -> SparkSession:
+        from pyspark.sql import SparkSession
+
+        session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+        if session is None:
+            raise DbtRuntimeError("method 'session' needs an active SparkSession in this process; start one first, or use method 'local'.")
+        return session
+
+    def describe(self) -> dict[str, str]:
+        session = self.root_session()
+        return {"spark": f"{session.version}, session of this process ({session.sparkContext.master})"}

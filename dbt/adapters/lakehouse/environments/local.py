@@ -1,0 +1,96 @@
+"""Embedded Spark in this process, started on first need."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbt.adapters.lakehouse.environments.base import Environment
+from dbt_common.exceptions import DbtRuntimeError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MINIMUM_JAVA = 17
+_NO_JAVA = (
+    f"Spark needs Java {MINIMUM_JAVA} or newer and none was found. Install one (for example 'apt-get install openjdk-{MINIMUM_JAVA}-jre-headless' "
+    f"or 'brew install openjdk@{MINIMUM_JAVA}'), then put it on PATH or set JAVA_HOME."
+)
+
+
+class LocalEnvironment(Environment):
+    """`method: local`. One SparkContext a process: a second profile with other settings shares the one that runs."""
+
+    _session: SparkSession | None = None
+
+    def root_session(self) -> SparkSession:
+        with self._lock:
+            if self._session is None or self._session._sc._jsc is None:
+                self._session = self._start()
+            return self._session
+
+    def _start(self) -> SparkSession:
+        from pyspark.sql import SparkSession
+
+        java_version()
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        builder = SparkSession.builder
+        for key, value in {**default_conf(), **self.credentials.spark_config}.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+
+    def session_conf(self) -> dict[str, str]:
+        return {**super().session_conf(), **_changeable(self.credentials.spark_config)}
+
+    def describe(self) -> dict[str, str]:
+        return {"java": java_version(), "spark": f"{self.root_session().version}, embedded ({self.root_session().sparkContext.master})"}
+
+
+def default_conf() -> dict[str, str]:
+    """Settings that suit one machine: nothing listens, nothing is downloaded, nothing is left in the current directory."""
+    scratch = tempfile.mkdtemp(prefix="dbt-lakehouse-")
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    package_root = str(Path(__file__).resolve().parents[4])
+    return {
+        "spark.master": "local[*]",
+        "spark.app.name": "dbt-lakehouse",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.memory": "2g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(Path(scratch, "spark-warehouse")),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH", "")])),
+    }
+
+
+def java_version() -> str:
+    """The version of the Java that Spark would start, as it prints it. Raises `DbtRuntimeError` with the fix."""
+    home = os.environ.get("JAVA_HOME")
+    executable = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if not executable or not Path(executable).exists():
+        raise DbtRuntimeError(_NO_JAVA)
+    answer = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    found = re.search(r'version "(\d+)[^"]*"', answer.stderr + answer.stdout)
+    if not found or int(found.group(1)) < MINIMUM_JAVA:
+        raise DbtRuntimeError(f"{_NO_JAVA} ({executable} answered: {(answer.stderr or answer.stdout).strip()[:200]})")
+    return found.group(0).split('"')[1]
+
+
+def _changeable(conf: dict[str, str]) -> dict[str, str]:
+    """Settings of `spark_config` that apply to a session of a Spark that runs already; the others take effect at start only."""
+    static = ("spark.sql.warehouse.dir", "spark.sql.catalogImplementation", "spark.sql.extensions", "spark.sql.globalTempDatabase")
+    return {key: value for key, value in conf.items() if key.startswith("spark.sql.") and key not in static}

@@ -1,0 +1,287 @@
+"""The dbt contract: metadata from the warehouse directory, writes as one engine call each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Optional, TypeVar
+
+from dbt.adapters.base import available
+from dbt.adapters.base.impl import ConstraintSupport, FreshnessResponse
+from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
+from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.contracts.macros import MacroResolverProtocol
+from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.events.logging import AdapterLogger
+from dbt.adapters.events.types import SQLQuery, SQLQueryStatus
+from dbt.adapters.spark import SparkAdapter
+from dbt_common.contracts.constraints import ConstraintType
+from dbt_common.contracts.metadata import CatalogTable
+from dbt_common.events.contextvars import get_node_info
+from dbt_common.events.functions import fire_event
+from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.invocation import get_invocation_id
+
+from dbt.adapters.lakehouse import __version__, seeds
+from dbt.adapters.lakehouse.bridge import Warehouse, check_options, response_of
+from dbt.adapters.lakehouse.catalog import CatalogEntry, catalog_table
+from dbt.adapters.lakehouse.column import LakehouseColumn
+from dbt.adapters.lakehouse.connections import LakehouseConnectionManager
+from dbt.adapters.lakehouse.constraints import checks_of
+from dbt.adapters.lakehouse.environments import environment_of
+from dbt.adapters.lakehouse.introspection import Introspection, store_view
+from dbt.adapters.lakehouse.model_config import STRATEGIES, LakehouseConfig, ModelConfig
+from dbt.adapters.lakehouse.python_models import run_python_model
+from dbt.adapters.lakehouse.relation import LakehouseRelation
+from dbt.adapters.lakehouse.validation import check_nodes
+from dbt.adapters.lakehouse.writes import SnapshotColumns, TableWriter, commit_metadata
+
+if TYPE_CHECKING:
+    import agate
+
+Result = TypeVar("Result")
+logger = AdapterLogger("Lakehouse")
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """What a write answers while dbt parses."""
+
+
+class LakehouseAdapter(SparkAdapter):
+    """Dialect and types are dbt-spark's; what it reads out of Spark's catalog, this reads from the engine."""
+
+    Relation = LakehouseRelation
+    Column = LakehouseColumn
+    ConnectionManager = LakehouseConnectionManager
+    AdapterSpecificConfigs = LakehouseConfig
+    connections: LakehouseConnectionManager
+
+    CONSTRAINT_SUPPORT = {
+        ConstraintType.check: ConstraintSupport.ENFORCED,
+        ConstraintType.not_null: ConstraintSupport.ENFORCED,
+        ConstraintType.unique: ConstraintSupport.NOT_ENFORCED,
+        ConstraintType.primary_key: ConstraintSupport.NOT_ENFORCED,
+        ConstraintType.foreign_key: ConstraintSupport.NOT_ENFORCED,
+    }
+    _capabilities = CapabilityDict(
+        {
+            Capability.SchemaMetadataByRelations: CapabilitySupport(support=Support.Full),
+            Capability.GetCatalogForSingleRelation: CapabilitySupport(support=Support.Full),
+            Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full),
+            Capability.TableLastModifiedMetadataBatch: CapabilitySupport(support=Support.Full),
+        }
+    )
+
+    # -- configs
+
+    def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
+        """dbt hands over the parsed project here, in every command: the place where wrong configs are refused."""
+        super().set_macro_resolver(macro_resolver)
+        nodes = getattr(macro_resolver, "nodes", None)
+        if nodes:
+            macros = {macro.name for macro in macro_resolver.macros.values()}
+            check_nodes(nodes, self.config.project_name, macros, check_options)
+
+    def valid_incremental_strategies(self) -> list[str]:
+        return list(STRATEGIES)
+
+    # -- the warehouse directory, without Spark
+
+    @property
+    def _metadata(self) -> Introspection:
+        return Introspection(Warehouse(self.config.credentials.warehouse), self.connections)
+
+    def _ask(self, question: Callable[[Introspection], Result]) -> Result:
+        with self.connections.exception_handler("metadata"):
+            return question(self._metadata)
+
+    def list_schemas(self, database: Optional[str]) -> list[str]:
+        return self._ask(lambda metadata: metadata.warehouse.schemas())
+
+    @available.parse(lambda *a, **k: False)
+    def check_schema_exists(self, database: Optional[str], schema: str) -> bool:
+        return schema.lower() in (name.lower() for name in self.list_schemas(database))
+
+    @available.parse_none
+    def create_schema(self, relation: LakehouseRelation) -> None:
+        self._ask(lambda metadata: metadata.warehouse.create_schema(relation.schema))
+
+    @available.parse_none
+    def drop_schema(self, relation: LakehouseRelation) -> None:
+        self._ask(lambda metadata: metadata.warehouse.drop_schema(relation.schema))
+        self.cache.drop_schema(relation.database, relation.schema)
+
+    def list_relations_without_caching(self, schema_relation: LakehouseRelation) -> list[LakehouseRelation]:
+        found = self._ask(lambda metadata: metadata.warehouse.relations(schema_relation.schema))
+        return [self._relation(schema_relation.schema, name, kind) for name, kind in found]
+
+    def _relation(self, schema: str, identifier: str, kind: str) -> LakehouseRelation:
+        return self.Relation.create(schema=schema, identifier=identifier, type=RelationType(kind), quote_policy=self.config.quoting)
+
+    @available.parse_list
+    def get_columns_in_relation(self, relation: LakehouseRelation) -> list[LakehouseColumn]:
+        columns = self._ask(lambda metadata: metadata.columns(relation))
+        return [
+            LakehouseColumn(column=name, dtype=kind, table_schema=relation.schema, table_name=relation.identifier, column_index=position)
+            for position, (name, kind) in enumerate(columns)
+        ]
+
+    @available.parse_none
+    def drop_relation(self, relation: LakehouseRelation) -> None:
+        self.cache_dropped(relation)
+        self._ask(lambda metadata: metadata.drop(relation))
+
+    @available.parse_none
+    def truncate_relation(self, relation: LakehouseRelation) -> None:
+        self._ask(lambda metadata: metadata.truncate(relation))
+
+    @available.parse_none
+    def rename_relation(self, from_relation: LakehouseRelation, to_relation: LakehouseRelation) -> None:
+        self.cache_renamed(from_relation, to_relation)
+        self._ask(lambda metadata: metadata.rename(from_relation, to_relation))
+
+    # -- documentation and freshness
+
+    def get_catalog(
+        self, relation_configs: Iterable[Any], used_schemas: frozenset[tuple[str, str]]
+    ) -> tuple[agate.Table, list[Exception]]:
+        schemas = sorted({schema for _, schema in used_schemas})
+        relations = [relation for schema in schemas for relation in self.list_relations(None, schema)]
+        return self.get_catalog_by_relations(used_schemas, set(relations))
+
+    def get_catalog_by_relations(
+        self, used_schemas: frozenset[tuple[str, str]], relations: set[LakehouseRelation]
+    ) -> tuple[agate.Table, list[Exception]]:
+        entries: list[CatalogEntry] = []
+        failures: list[Exception] = []
+        with self.connection_named("catalog"):
+            for relation in sorted(relations, key=str):
+                try:
+                    entry = self._ask(lambda metadata, relation=relation: metadata.entry(relation))  # type: ignore[misc]
+                except DbtRuntimeError as error:
+                    logger.warning(f"{relation} is left out of the catalog: {error.msg}")
+                    failures.append(error)
+                else:
+                    entries += [entry] if entry else []
+        return catalog_table(entries), failures
+
+    def get_catalog_for_single_relation(self, relation: LakehouseRelation) -> Optional[CatalogTable]:
+        entry = self._ask(lambda metadata: metadata.entry(relation))
+        return entry.as_catalog_table() if entry else None
+
+    def calculate_freshness_from_metadata_batch(
+        self, sources: list[LakehouseRelation], macro_resolver: Optional[MacroResolverProtocol] = None
+    ) -> tuple[list[Optional[AdapterResponse]], dict[LakehouseRelation, FreshnessResponse]]:
+        """The time of each table's last completed write; no query runs."""
+        now = datetime.now(timezone.utc)
+        written = {source: self._ask(lambda metadata, source=source: metadata.last_write(source)) for source in sources}  # type: ignore[misc]
+        return [], {source: self._create_freshness_response(moment, now) for source, moment in written.items()}
+
+    def calculate_freshness_from_metadata(
+        self, source: LakehouseRelation, macro_resolver: Optional[MacroResolverProtocol] = None
+    ) -> tuple[Optional[AdapterResponse], FreshnessResponse]:
+        _, answers = self.calculate_freshness_from_metadata_batch([source], macro_resolver)
+        return None, answers[source]
+
+    def debug_query(self) -> None:
+        """`dbt debug`: start Spark, show what runs, count the warehouse."""
+        credentials = self.config.credentials
+        for name, text in environment_of(credentials).describe().items():
+            logger.info(f"  {name}: {text}")
+        schemas = self.list_schemas(None)
+        logger.info(f"  warehouse: {credentials.warehouse} ({len(schemas)} schema(s))")
+        self.execute("select 1 as id")
+
+    # -- writes: each is one commit, and its response is the model's result
+
+    def _write(self, sql: str, job: Callable[[Warehouse], Any]) -> AdapterResponse:
+        """Run a write as dbt runs a statement: logged, cancellable, its errors mapped."""
+        connection = self.connections.get_thread_connection()
+        text = self.connections._add_query_comment(sql)
+        fire_event(SQLQuery(conn_name=str(connection.name), sql=text, node_info=get_node_info()))
+        started = datetime.now(timezone.utc)
+        with self.connections.exception_handler(sql):
+            response = response_of(self.connections.session().work(job))
+        elapsed = (datetime.now(timezone.utc) - started).total_seconds()
+        fire_event(SQLQueryStatus(status=str(response), elapsed=elapsed, node_info=get_node_info(), query_id=response.query_id))
+        return response
+
+    def _writer(self, warehouse: Warehouse, relation: LakehouseRelation, model: Mapping[str, Any]) -> TableWriter:
+        return TableWriter(
+            warehouse=warehouse,
+            schema=relation.schema,
+            identifier=relation.identifier,
+            config=ModelConfig.from_node(model, self.config.credentials.hoodie),
+            metadata=commit_metadata(model, get_invocation_id(), __version__.version),
+            checks=checks_of(model),
+        )
+
+    @available.parse(_nothing)
+    def replace_relation(
+        self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any], existing: Optional[LakehouseRelation] = None
+    ) -> AdapterResponse:
+        """The table with the rows and columns of `sql`, whatever was there."""
+        kind = str(existing.type) if existing is not None else None
+        return self._write(sql, lambda house: self._writer(house, relation, model).replace(house.sql(sql), existing=kind))
+
+    @available.parse(_nothing)
+    def write_relation(
+        self, relation: LakehouseRelation, sql: str, strategy: str, model: Mapping[str, Any], argument: Any = None
+    ) -> AdapterResponse:
+        """Add the rows of `sql` by one of the writer's increments; `argument` is its keys or its condition."""
+        arguments = [] if argument is None else [argument]
+        return self._write(sql, lambda house: getattr(self._writer(house, relation, model), strategy)(house.sql(sql), *arguments))
+
+    @available.parse(_nothing)
+    def write_snapshot(
+        self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any], columns: Mapping[str, str], current: Optional[str] = None
+    ) -> AdapterResponse:
+        """Apply the changes that a snapshot staged; `current` is the SQL of `dbt_valid_to_current`."""
+        names = SnapshotColumns(columns["dbt_scd_id"], columns["dbt_valid_to"], current)
+        return self._write(sql, lambda house: self._writer(house, relation, model).snapshot(house.sql(sql), names))
+
+    @available.parse(_nothing)
+    def write_seed(
+        self,
+        relation: LakehouseRelation,
+        table: agate.Table,
+        model: Mapping[str, Any],
+        existing: Optional[LakehouseRelation] = None,
+    ) -> AdapterResponse:
+        """The table with the rows of a CSV file. Needs no Spark."""
+        inferred = {name: self.convert_type(table, position) for position, name in enumerate(table.column_names)}
+        rows = seeds.seed_table(table, inferred, model["config"].get("column_types") or {})
+        kind = str(existing.type) if existing is not None else None
+        with self.connections.exception_handler("seed"):
+            writer = self._writer(Warehouse(self.config.credentials.warehouse), relation, model)
+            return response_of(writer.replace(rows, existing=kind))
+
+    @available.parse(_nothing)
+    def write_view(self, relation: LakehouseRelation, sql: str, existing: Optional[LakehouseRelation] = None) -> AdapterResponse:
+        """Store the view's definition, after Spark could analyse it."""
+        return self._write(sql, lambda house: store_view(house, relation, sql))
+
+    @available.parse(_nothing)
+    def set_comments(self, relation: LakehouseRelation, comment: Optional[str], columns: Mapping[str, str]) -> None:
+        """Keep descriptions beside the relation."""
+        self._ask(lambda metadata: metadata.warehouse.set_comments(relation.schema, relation.identifier, comment, columns))
+
+    # -- session views and Python models
+
+    @available.parse(_nothing)
+    def create_session_view(self, relation: LakehouseRelation, sql: str) -> None:
+        """A view of this thread's session: it keeps the snapshots that `sql` was bound to."""
+        with self.connections.exception_handler(sql):
+            self.connections.session().run(sql).createOrReplaceTempView(relation.identifier)
+
+    def submit_python_job(self, parsed_model: dict[str, Any], compiled_code: str) -> AdapterResponse:
+        view = self.python_view(parsed_model)
+        with self.connections.exception_handler(compiled_code):
+            session = self.connections.session()
+            session.work(lambda _: run_python_model(compiled_code, session, view, parsed_model["unique_id"]))
+        return AdapterResponse(_message="OK", code="OK")
+
+    @available.parse(lambda *a, **k: "")
+    def python_view(self, model: Mapping[str, Any]) -> str:
+        """The session view that a Python model's rows are in."""
+        return f"__dbt_python_{model['alias']}"

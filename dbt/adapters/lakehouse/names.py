@@ -1,0 +1,18 @@
+"""The one way a mistyped name is answered: with the nearest valid one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(name: str, valid: Iterable[str]) -> str | None:
+    """The valid name closest to `name`, if any is close."""
+    found = difflib.get_close_matches(name, list(valid), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def did_you_mean(name: str, valid: Iterable[str]) -> str:
+    """`"; did you mean 'x'?"`, or nothing."""
+    near = nearest(name, valid)
+    return f"; did you mean '{near}'?" if near else ""

@@ -1,0 +1,33 @@
+"""Python models: the compiled script runs in this process with the thread's Spark session; what it returns is written like a SELECT."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+if TYPE_CHECKING:
+    from dbt.adapters.lakehouse.session import ThreadSession
+
+
+def run_python_model(script: str, session: ThreadSession, view: str, name: str) -> None:
+    """Run `script`'s `model(dbt, session)` and leave its rows as the session view `view`.
+
+    It may return a Spark, pandas or polars DataFrame, or a pyarrow Table. Raises `DbtRuntimeError` for anything else.
+    """
+    module = types.ModuleType(f"dbt_model_{view.strip('_')}")
+    exec(compile(script, f"<{name}>", "exec"), module.__dict__)
+    dbt_object = module.dbtObj(lambda relation: session.run(f"select * from {relation}"))
+    answer = module.model(dbt_object, session.spark)
+    _as_frame(answer, session.spark, name).createOrReplaceTempView(view)
+
+
+def _as_frame(answer: Any, spark: Any, name: str) -> Any:
+    if hasattr(answer, "createOrReplaceTempView"):
+        return answer
+    if hasattr(answer, "to_arrow"):
+        answer = answer.to_arrow()
+    if type(answer).__module__.split(".")[0] in ("pandas", "pyarrow"):
+        return spark.createDataFrame(answer)
+    raise DbtRuntimeError(f"{name}: a Python model returns a DataFrame (Spark, pandas, polars) or a pyarrow Table, not {type(answer)}")

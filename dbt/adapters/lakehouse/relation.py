@@ -1,0 +1,38 @@
+"""A relation of the warehouse directory: `schema.identifier`, a Hudi table or a stored view."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dbt.adapters.base.relation import EventTimeFilter
+from dbt.adapters.contracts.relation import ComponentName
+from dbt.adapters.spark import SparkRelation
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LakehouseRelation(SparkRelation):
+    """Two-part names, compared without regard to case, as Spark compares them."""
+
+    def _is_exactish_match(self, field: ComponentName, value: str) -> bool:
+        mine = self.path.get_lowered_part(field)
+        return mine is not None and mine.strip(self.quote_character) == value.lower().strip(self.quote_character)
+
+    def _render_event_time_filtered(self, event_time_filter: EventTimeFilter) -> str:
+        field = event_time_filter.field_name
+        bounds: list[str] = []
+        if event_time_filter.start:
+            bounds.append(f"{field} >= timestamp '{_instant(event_time_filter.start)}'")
+        if event_time_filter.end:
+            bounds.append(f"{field} < timestamp '{_instant(event_time_filter.end)}'")
+        return " and ".join(bounds)
+
+    @property
+    def is_temporary(self) -> bool:
+        """A session view: its name has no schema."""
+        return not self.schema or not self.include_policy.schema
+
+
+def _instant(value: Any) -> str:
+    """A datetime as Spark's timestamp literal, with its offset so that the session's time zone does not matter."""
+    return value.isoformat(sep=" ") if hasattr(value, "isoformat") else str(value)

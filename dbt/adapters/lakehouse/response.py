@@ -1,0 +1,34 @@
+"""What a write did, as it lands in `run_results.json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+from dbt.adapters.contracts.connection import AdapterResponse
+
+
+@dataclass
+class LakehouseResponse(AdapterResponse):
+    """Fields are those of the commit; `files_created` and `files_updated` count base files, `bytes_written` is their size."""
+
+    instant: Optional[str] = None
+    previous_instant: Optional[str] = None
+    operation: Optional[str] = None
+    table_type: Optional[str] = None
+    inserts: Optional[int] = None
+    updates: Optional[int] = None
+    deletes: Optional[int] = None
+    files_created: Optional[int] = None
+    files_updated: Optional[int] = None
+    log_files: Optional[int] = None
+    bytes_written: Optional[int] = None
+
+
+def write_message(operation: str, inserts: int, updates: int, deletes: int, instant: str | None) -> str:
+    """The line dbt prints: `UPSERT 1,203 (12 new, 1,191 updated, 0 deleted) @20261121...`; `no new data` when nothing changed."""
+    if instant is None:
+        return f"{operation.upper()} 0 (no new data)"
+    parts = [f"{count:,} {word}" for count, word in ((inserts, "new"), (updates, "updated"), (deletes, "deleted")) if count]
+    detail = f" ({', '.join(parts)})" if parts else ""
+    return f"{operation.upper()} {inserts + updates + deletes:,}{detail} @{instant}"

@@ -1,0 +1,256 @@
+"""What each materialization writes, in terms of one table: every public method is one commit (`sync_all_columns` may add one).
+
+Rows come as SQL; they are computed by Spark and written by the engine. Nothing here imports the engine.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt_common.exceptions import DbtDatabaseError
+
+from dbt.adapters.lakehouse.bridge import TableShape, Warehouse, retried
+from dbt.adapters.lakehouse.columns import ColumnPlan, plan_columns, quoted, resolve
+from dbt.adapters.lakehouse.constraints import Check, violation_query
+from dbt.adapters.lakehouse.model_config import ModelConfig
+from dbt.adapters.lakehouse.types import spark_name
+
+EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
+COMBINE = {"hoodie.combine.before.insert": "true"}
+SOURCE, TARGET = "DBT_INTERNAL_SOURCE", "DBT_INTERNAL_DEST"
+
+
+@dataclass(frozen=True)
+class SnapshotColumns:
+    """Names of a snapshot's own columns; `current` is the SQL of `dbt_valid_to_current`, if it is set."""
+
+    scd_id: str
+    valid_to: str
+    current: str | None = None
+
+
+@dataclass(frozen=True)
+class TableWriter:
+    """Writes one model's table. `metadata` goes into every commit's extra metadata."""
+
+    warehouse: Warehouse
+    schema: str
+    identifier: str
+    config: ModelConfig
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    checks: Sequence[Check] = ()
+
+    # -- whole tables
+
+    def create(self, frame: Any) -> Any:
+        """A new table with the frame's columns and rows; also with no rows. Nothing is left when the rows cannot be written."""
+        return self._create(self.identifier, frame)
+
+    def replace(self, frame: Any, *, existing: str | None) -> Any:
+        """The table with these columns and rows only. A table of the same shape keeps its history: one replace commit."""
+        if existing is None:
+            return self.create(frame)
+        if existing == "table" and self._fits(frame):
+            return self._put("insert_overwrite_table", frame, COMBINE if self.config.record_key else {})
+        staged = f"{self.identifier}__dbt_tmp"
+        self.warehouse.drop(self.schema, staged)
+        result = self._create(staged, frame)
+        self.warehouse.drop(self.schema, self.identifier)
+        self.warehouse.rename((self.schema, staged), (self.schema, self.identifier))
+        return result
+
+    def _create(self, identifier: str, frame: Any) -> Any:
+        options = {**self.config.options, **(COMBINE if self.config.record_key else {})}
+        with self._checked(frame) as rows:
+            shape = self._shape(_columns(rows))
+            return self.warehouse.create_filled(self.schema, identifier, rows, shape, options, self.metadata)
+
+    def _shape(self, columns: Sequence[str]) -> TableShape:
+        name = self.config.name
+        return TableShape(
+            record_key=tuple(resolve(self.config.record_key, columns, "unique_key", name)),
+            partition_by=tuple(resolve(self.config.partition_by, columns, "partition_by", name)),
+            ordering_fields=tuple(resolve(self.config.ordering_fields, columns, "ordering_fields", name)),
+            hive_style=self.config.hive_style,
+        )
+
+    def _fits(self, frame: Any) -> bool:
+        mine, wanted = self.warehouse.shape(self.schema, self.identifier), self._shape(_columns(frame))
+        return _same(mine.record_key, wanted.record_key) and _same(mine.partition_by, wanted.partition_by) and (
+            _same(mine.ordering_fields, wanted.ordering_fields) and (mine.hive_style == wanted.hive_style or not wanted.partition_by)
+        )
+
+    # -- increments
+
+    def append(self, frame: Any) -> Any:
+        batch, options = self._increment(frame)
+        return self._put("insert", batch, options)
+
+    def merge(self, frame: Any) -> Any:
+        batch, options = self._increment(frame)
+        updates = self._update_columns(_columns(batch))
+        return self._put("upsert", batch, options, merge_update_columns=updates)
+
+    def insert_overwrite(self, frame: Any) -> Any:
+        """Replace the partitions that the rows are in; without partitions, the table."""
+        batch, options = self._increment(frame)
+        return self._put("insert_overwrite" if self.config.partition_by else "insert_overwrite_table", batch, options)
+
+    def delete_insert(self, frame: Any, keys: Sequence[str]) -> Any:
+        """Replace the stored rows whose key is among the incoming ones (and that the predicates hold for)."""
+        batch, options = self._increment(frame)
+        resolved = resolve(keys, _columns(batch), "unique_key", self.config.name)
+        with self._view(batch, keep=True) as source:
+            same = " and ".join(f"{SOURCE}.{quoted(key)} = {TARGET}.{quoted(key)}" for key in resolved)
+            matched = f"exists (select 1 from {source} as {SOURCE} where {same})"
+            condition = " and ".join([matched, *(f"({text})" for text in self.config.predicates)])
+            return self._rewrite(condition, source, _columns(batch), options)
+
+    def replace_where(self, frame: Any, condition: str) -> Any:
+        """Replace the stored rows that `condition` holds for."""
+        batch, options = self._increment(frame)
+        with self._view(batch, keep=True) as source:
+            return self._rewrite(condition, source, _columns(batch), options)
+
+    def snapshot(self, staged: Any, columns: SnapshotColumns) -> Any:
+        """Apply a snapshot's staged changes: close rows, add rows. `staged` has `dbt_change_type` and dbt's helper columns."""
+        kept = [name for name in _columns(staged) if not _helper(name)]
+        with self._view(staged, keep=True) as source:
+            frame = self.warehouse.sql(snapshot_changes(source, self._name, kept, columns))
+            plan = plan_columns(self.config.name, "append_new_columns", self._table_types(), _types(frame))
+            batch = frame.selectExpr(*plan.select)
+            return self._put("upsert", batch, EVOLVE if plan.evolve else {}, merge_update_columns=[columns.valid_to])
+
+    # -- parts
+
+    @property
+    def _name(self) -> str:
+        return f"{quoted(self.schema)}.{quoted(self.identifier)}"
+
+    def _put(self, operation: str, frame: Any, options: Mapping[str, str], **more: Any) -> Any:
+        with self._checked(frame) as rows:
+
+            def write() -> Any:
+                table = self.warehouse.table(self.schema, self.identifier)
+                return getattr(table, operation)(
+                    rows, options={**self.config.options, **options}, extra_metadata=dict(self.metadata), **more
+                )
+
+            return retried(write)
+
+    def _increment(self, frame: Any) -> tuple[Any, dict[str, str]]:
+        """The batch in the table's columns, and the options that let it change them."""
+        self._check_shape(frame)
+        plan = plan_columns(self.config.name, self.config.on_schema_change, self._table_types(), _types(frame))
+        if plan.reshape is not None:
+            self._reshape(plan)
+        return frame.selectExpr(*plan.select), dict(EVOLVE) if plan.evolve else {}
+
+    def _check_shape(self, frame: Any) -> None:
+        mine, wanted = self.warehouse.shape(self.schema, self.identifier), self._shape(_columns(frame))
+        for config, stored, asked in (
+            ("unique_key (the record key)", mine.record_key, wanted.record_key),
+            ("partition_by", mine.partition_by, wanted.partition_by),
+        ):
+            if not _same(stored, asked):
+                raise DbtDatabaseError(
+                    f"{self.config.name}: {config} is {list(asked) or 'none'} but the table was built with {list(stored) or 'none'}; "
+                    "run the model with --full-refresh to rebuild it"
+                )
+
+    def _reshape(self, plan: ColumnPlan) -> None:
+        shaped = self.warehouse.sql(f"select {', '.join(plan.reshape or ())} from {self._name}")
+        retried(
+            lambda: self.warehouse.table(self.schema, self.identifier).insert_overwrite_table(
+                shaped, options=self.config.options, extra_metadata=dict(self.metadata)
+            )
+        )
+
+    def _rewrite(self, condition: str, source: str, columns: Sequence[str], options: Mapping[str, str]) -> Any:
+        """One replace commit: the stored rows that `condition` does not hold for, and the rows of `source`."""
+        stored = {name.lower() for name in self._table_types()}
+        kept = ", ".join(quoted(name) if name.lower() in stored else f"null as {quoted(name)}" for name in columns)
+        rows = self.warehouse.sql(
+            f"select {kept} from {self._name} as {TARGET} where not coalesce({condition}, false) "
+            f"union all select {', '.join(map(quoted, columns))} from {source}"
+        )
+        return self._put("insert_overwrite_table", rows, options)
+
+    def _update_columns(self, columns: Sequence[str]) -> list[str] | None:
+        if self.config.merge_update_columns:
+            return resolve(self.config.merge_update_columns, columns, "merge_update_columns", self.config.name)
+        if self.config.merge_exclude_columns:
+            excluded = set(resolve(self.config.merge_exclude_columns, columns, "merge_exclude_columns", self.config.name))
+            return [name for name in columns if name not in excluded]
+        return None
+
+    def _table_types(self) -> dict[str, str]:
+        schema = self.warehouse.table(self.schema, self.identifier).schema
+        return {item.name: spark_name(item.type) for item in schema}
+
+    @contextmanager
+    def _checked(self, frame: Any) -> Iterator[Any]:
+        """The frame, after the contract's constraints were found to hold for its rows."""
+        if not self.checks:
+            yield frame
+            return
+        with self._view(frame, keep=True) as source:
+            counts = self.warehouse.sql(violation_query(self.checks, source)).collect()[0]
+            for check, count in zip(self.checks, counts):
+                if count:
+                    raise DbtDatabaseError(f"{self.config.name}: {check.label} is violated by {count:,} row(s); nothing was written")
+            yield frame
+
+    @contextmanager
+    def _view(self, frame: Any, *, keep: bool = False) -> Iterator[str]:
+        """A session view over the frame. With `keep` its rows are computed once, so that two readings are the same rows."""
+        name = f"__dbt_{uuid.uuid4().hex}"
+        if keep:
+            frame = frame.persist()
+        frame.createOrReplaceTempView(name)
+        try:
+            yield name
+        finally:
+            self.warehouse.spark.catalog.dropTempView(name)
+            if keep:
+                frame.unpersist()
+
+
+def snapshot_changes(source: str, target: str, columns: Sequence[str], names: SnapshotColumns) -> str:
+    """The rows to upsert: new versions that are not stored yet, and stored open versions that end now."""
+    scd, until = quoted(names.scd_id), quoted(names.valid_to)
+    still_open = f"{TARGET}.{until} is null"
+    if names.current:
+        still_open = f"({still_open} or {TARGET}.{until} = {names.current})"
+    picked = ", ".join(f"{SOURCE}.{quoted(name)}" for name in columns)
+    return (
+        f"select {picked} from {source} as {SOURCE} left join {target} as {TARGET} on {SOURCE}.{scd} = {TARGET}.{scd} "
+        f"where ({SOURCE}.dbt_change_type = 'insert' and {TARGET}.{scd} is null) "
+        f"or ({SOURCE}.dbt_change_type in ('update', 'delete') and {TARGET}.{scd} is not null and {still_open})"
+    )
+
+
+def commit_metadata(model: Mapping[str, Any], invocation_id: str, dbt_version: str) -> dict[str, str]:
+    """Who wrote a commit."""
+    return {"dbt.invocation_id": invocation_id, "dbt.version": dbt_version, "dbt.node": str(model.get("unique_id", ""))}
+
+
+def _columns(frame: Any) -> list[str]:
+    return list(getattr(frame, "column_names", None) or frame.columns)
+
+
+def _types(frame: Any) -> dict[str, str]:
+    return {item.name: item.dataType.simpleString() for item in frame.schema.fields}
+
+
+def _same(left: Sequence[str], right: Sequence[str]) -> bool:
+    return [name.lower() for name in left] == [name.lower() for name in right]
+
+
+def _helper(name: str) -> bool:
+    lowered = name.lower()
+    return lowered in ("dbt_change_type", "dbt_unique_key") or lowered.startswith("dbt_unique_key_")

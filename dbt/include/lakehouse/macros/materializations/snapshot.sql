@@ -1,0 +1,39 @@
+{#
+  First run: the versions as they are. Later: dbt-core's staging query finds what changed, one upsert keyed by dbt_scd_id applies it.
+#}
+{% materialization snapshot, adapter='lakehouse' %}
+  {%- set target_table = model.get('alias', model.get('name')) -%}
+  {%- set columns = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
+  {%- set target_relation_exists, target_relation = get_or_create_relation(
+        database=none, schema=model.schema, identifier=target_table, type='table') -%}
+  {%- if not target_relation.is_table -%}
+    {% do exceptions.relation_wrong_type(target_relation, 'table') %}
+  {%- endif -%}
+
+  {{ run_hooks(pre_hooks, inside_transaction=False) }}
+  {{ run_hooks(pre_hooks, inside_transaction=True) }}
+
+  {%- if config.get('sql_header') -%}
+    {%- do adapter.execute(config.get('sql_header')) -%}
+  {%- endif -%}
+  {%- set strategy = strategy_dispatch(config.get('strategy'))(
+        model, 'snapshotted_data', 'source_data', model['config'], target_relation_exists) -%}
+
+  {%- if not target_relation_exists -%}
+    {%- set select = build_snapshot_table(strategy, model['compiled_code']) -%}
+    {%- do check_time_data_types(select) -%}
+    {%- do lakehouse_main(select, adapter.replace_relation(target_relation, select, model)) -%}
+  {%- else -%}
+    {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, columns, strategy) -%}
+    {%- set select = snapshot_staging_table(strategy, sql, target_relation) -%}
+    {%- do check_time_data_types(select) -%}
+    {%- set response = adapter.write_snapshot(target_relation, select, model, columns, config.get('dbt_valid_to_current')) -%}
+    {%- do lakehouse_main(select, response) -%}
+  {%- endif -%}
+
+  {% do lakehouse_persist_docs(target_relation, model) %}
+  {{ run_hooks(post_hooks, inside_transaction=True) }}
+  {{ run_hooks(post_hooks, inside_transaction=False) }}
+
+  {{ return({'relations': [target_relation]}) }}
+{% endmaterialization %}

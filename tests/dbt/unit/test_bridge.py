@@ -1,0 +1,80 @@
+"""Errors and results of the engine, as dbt sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
+
+from dbt.adapters.lakehouse.bridge import ERRORS, check_options, dbt_error, mapped_class, response_of, retried
+from lakehouse_engine import errors
+from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
+
+
+def tree(kind: type[errors.LakehouseError]) -> Iterator[type[errors.LakehouseError]]:
+    for child in kind.__subclasses__():
+        if child.__module__ == errors.__name__:
+            yield child
+            yield from tree(child)
+
+
+@pytest.mark.parametrize("kind", sorted(tree(errors.LakehouseError), key=lambda kind: kind.__name__))
+def test_every_error_of_the_engine_is_mapped_by_the_table(kind: type[errors.LakehouseError]) -> None:
+    assert any(base in ERRORS for base in kind.__mro__), f"{kind.__name__} has no entry in bridge.ERRORS"
+    mapped = dbt_error(kind("what happened", table="s.t"))
+    assert isinstance(mapped, mapped_class(kind)) and isinstance(mapped, DbtRuntimeError)
+    assert "what happened [table=s.t]" in str(mapped)
+
+
+def test_errors_of_spark_are_database_errors_without_their_stack() -> None:
+    foreign = type("AnalysisException", (Exception,), {"__module__": "pyspark.errors"})
+    mapped = dbt_error(foreign("[X] no column\n\tat org.apache.spark.X\n\tat Y"))
+    assert isinstance(mapped, DbtDatabaseError) and "[X] no column" in str(mapped) and "org.apache" not in str(mapped)
+
+
+def test_other_errors_pass_through() -> None:
+    error = KeyError("x")
+    assert dbt_error(error) is error
+
+
+def test_unknown_hoodie_key_is_a_config_error_with_the_nearest() -> None:
+    with pytest.raises(DbtConfigError, match="did you mean 'hoodie.parquet.max.file.size'"):
+        check_options({"hoodie.parquet.max.file.sze": "1"})
+
+
+def test_conflicts_are_retried_and_nothing_else_is(monkeypatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    calls: list[int] = []
+
+    def write() -> str:
+        calls.append(1)
+        if len(calls) < 3:
+            raise errors.CommitConflictError("busy")
+        return "done"
+
+    assert retried(write) == "done" and len(calls) == 3
+    with pytest.raises(errors.DuplicateKeyError):
+        retried(lambda: (_ for _ in ()).throw(errors.DuplicateKeyError("twice")))
+
+
+def test_a_commit_becomes_the_response_of_the_model() -> None:
+    result = WriteResult(
+        operation=WriteOperationType.UPSERT,
+        table_type="COPY_ON_WRITE",
+        instant="20261121101500000",
+        previous_instant=None,
+        inserts=12,
+        updates=1191,
+        files_updated=2,
+        bytes_written=77,
+    )
+    fields = response_of(result).to_dict()
+    assert fields["_message"] == "UPSERT 1,203 (12 new, 1,191 updated) @20261121101500000"
+    assert (fields["instant"], fields["operation"], fields["table_type"]) == ("20261121101500000", "upsert", "cow")
+    assert (fields["rows_affected"], fields["inserts"], fields["updates"], fields["bytes_written"]) == (1203, 12, 1191, 77)
+
+
+def test_no_new_data_says_so() -> None:
+    result = WriteResult(operation=WriteOperationType.UPSERT, table_type="COPY_ON_WRITE", instant=None, previous_instant="2026")
+    assert str(response_of(result)) == "UPSERT 0 (no new data)"

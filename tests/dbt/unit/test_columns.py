@@ -1,0 +1,54 @@
+"""How a batch's columns meet the table's under each `on_schema_change`."""
+
+from __future__ import annotations
+
+import pytest
+from dbt_common.exceptions import DbtDatabaseError
+
+from dbt.adapters.lakehouse.columns import plan_columns, resolve
+
+TABLE = {"id": "int", "name": "string", "n": "bigint"}
+
+
+def test_same_columns_in_another_order_are_put_in_the_tables_order() -> None:
+    plan = plan_columns("m", "ignore", TABLE, {"n": "bigint", "NAME": "string", "id": "int"})
+    assert plan.select == ("`id` as `id`", "`NAME` as `name`", "`n` as `n`")
+    assert not plan.evolve and plan.reshape is None
+
+
+def test_ignore_leaves_new_columns_out_and_casts_numbers() -> None:
+    plan = plan_columns("m", "ignore", TABLE, {"id": "bigint", "name": "string", "n": "int", "new": "int"})
+    assert plan.select == ("cast(`id` as int) as `id`", "`name` as `name`", "cast(`n` as bigint) as `n`")
+
+
+def test_ignore_refuses_a_batch_without_a_stored_column() -> None:
+    with pytest.raises(DbtDatabaseError, match="no longer has the column.*n of its table"):
+        plan_columns("m", "ignore", TABLE, {"id": "int", "name": "string"})
+
+
+def test_fail_names_every_difference() -> None:
+    with pytest.raises(DbtDatabaseError, match=r"Not in the table: x\. Not in the model: n\. Other types: id int -> string"):
+        plan_columns("m", "fail", TABLE, {"id": "string", "name": "string", "x": "int"})
+
+
+def test_append_adds_new_columns_and_fills_missing_ones() -> None:
+    plan = plan_columns("m", "append_new_columns", TABLE, {"id": "int", "name": "string", "x": "date"})
+    assert plan.select == ("`id` as `id`", "`name` as `name`", "cast(null as bigint) as `n`", "`x`")
+    assert plan.evolve and plan.reshape is None
+
+
+def test_sync_reshapes_the_table_when_columns_go_or_change() -> None:
+    plan = plan_columns("m", "sync_all_columns", TABLE, {"id": "string", "name": "string", "x": "date"})
+    assert plan.reshape == ("cast(`id` as string) as `id`", "`name`", "cast(null as date) as `x`")
+    assert plan.select == ("`id` as `id`", "`name` as `name`", "`x`")
+
+
+def test_sync_with_new_columns_only_does_not_rewrite_the_table() -> None:
+    plan = plan_columns("m", "sync_all_columns", TABLE, {**TABLE, "x": "date"})
+    assert plan.evolve and plan.reshape is None
+
+
+def test_a_configs_column_is_found_without_regard_to_case_and_refused_with_the_nearest_name() -> None:
+    assert resolve(["ID"], ["id", "name"], "unique_key", "m") == ["id"]
+    with pytest.raises(DbtDatabaseError, match="unique_key names the column 'nam'.*did you mean 'name'"):
+        resolve(["nam"], ["id", "name"], "unique_key", "m")

@@ -1,0 +1,26 @@
+"""Constraints of a contract as conditions that a row must not meet."""
+
+from __future__ import annotations
+
+from dbt.adapters.lakehouse.constraints import checks_of, violation_query
+
+MODEL = {
+    "config": {"contract": {"enforced": True}},
+    "columns": {"id": {"constraints": [{"type": "not_null"}, {"type": "unique"}]}, "n": {"constraints": [{"type": "check", "expression": "n > 0"}]}},
+    "constraints": [{"type": "check", "name": "sane", "expression": "n < id"}, {"type": "primary_key", "columns": ["id"]}],
+}
+
+
+def test_not_null_check_and_primary_key_are_enforced() -> None:
+    assert [check.violated for check in checks_of(MODEL)] == ["`id` is null", "not (n > 0)", "not (n < id)", "`id` is null"]
+    assert checks_of(MODEL)[2].label == "check constraint 'sane' (n < id)"
+
+
+def test_nothing_is_checked_without_a_contract() -> None:
+    assert checks_of({**MODEL, "config": {}}) == []
+
+
+def test_all_checks_are_one_query() -> None:
+    assert violation_query(checks_of(MODEL)[:2], "v") == (
+        "select count_if(`id` is null) as `violated_0`, count_if(not (n > 0)) as `violated_1` from v"
+    )

@@ -1,0 +1,108 @@
+"""Model configs: what they mean for a table, and which are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.lakehouse.model_config import ModelConfig, check_config, check_strategy_name, strategy_of
+
+
+def config(**values: Any) -> dict[str, Any]:
+    return {"materialized": "incremental", **values}
+
+
+def test_strategy_is_merge_with_a_key_and_append_without() -> None:
+    assert strategy_of(config(unique_key="id")) == "merge"
+    assert strategy_of(config(unique_key=[])) == "append"
+    assert strategy_of(config(unique_key="id", incremental_strategy="delete+insert")) == "delete+insert"
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        (config(unique_key=["a", "b"]), ("a", "b")),
+        (config(unique_key="id", incremental_strategy="delete+insert"), ()),
+        (config(unique_key="id", incremental_strategy="append"), ()),
+        ({"materialized": "table", "unique_key": "id"}, ("id",)),
+        ({"materialized": "snapshot", "unique_key": "id"}, ("dbt_scd_id",)),
+        ({"materialized": "snapshot", "unique_key": "id", "snapshot_meta_column_names": {"dbt_scd_id": "row_id"}}, ("row_id",)),
+    ],
+)
+def test_record_key(values: dict[str, Any], key: tuple[str, ...]) -> None:
+    assert ModelConfig.from_config("m", values).record_key == key
+
+
+def test_precombine_field_is_an_alias() -> None:
+    assert ModelConfig.from_config("m", config(unique_key="id", precombine_field="ts")).ordering_fields == ("ts",)
+
+
+def test_options_join_profile_model_and_dbt_configs() -> None:
+    found = ModelConfig.from_config(
+        "m",
+        config(unique_key="id", index="simple", on_duplicate_source_keys="error", hoodie={"hoodie.parquet.max.file.size": 1}),
+        {"hoodie.parquet.max.file.size": "2", "hoodie.parquet.small.file.limit": "0"},
+    )
+    assert found.options == {
+        "hoodie.parquet.max.file.size": "1",
+        "hoodie.parquet.small.file.limit": "0",
+        "hoodie.index.type": "SIMPLE",
+        "lakehouse.duplicate.source.keys": "ERROR",
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (config(table_type="cwo"), "did you mean 'cow'"),
+        (config(table_type="mor"), "not available"),
+        (config(index="blom"), "did you mean 'bloom'"),
+        (config(index="bucket"), "not available"),
+        (config(on_schema_change="append_new_column"), "did you mean 'append_new_columns'"),
+        (config(on_duplicate_source_keys="fail"), "latest, error"),
+        (config(incremental_strategy="merge"), "needs a unique_key"),
+        (config(incremental_strategy="delete+insert"), "needs a unique_key"),
+        (config(incremental_strategy="replace_where"), "needs incremental_predicates"),
+        (config(ordering_fields="ts"), "needs a unique_key"),
+        (config(unique_key="id", ordering_fields="a", precombine_field="b"), "keep one"),
+        (config(unique_key="id", merge_update_columns=["a"], merge_exclude_columns=["b"]), "not both"),
+        (config(incremental_strategy="append", merge_update_columns=["a"]), "belongs to incremental_strategy 'merge'"),
+        (config(hoodie="x"), "mapping"),
+        (config(hoodie={"hoodie.datasource.write.recordkey.field": "id"}), "'unique_key'"),
+        (config(clustering={"a": 1}), "not available"),
+        (config(grants={"select": ["me"]}), "no users"),
+    ],
+)
+def test_wrong_values_are_refused_with_the_model_and_the_remedy(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(DbtConfigError, match=words) as caught:
+        check_config("model 'orders'", values, [])
+    assert "model 'orders'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("parttion_by", "did you mean 'partition_by'"),
+        ("file_format", "every table is a Hudi table"),
+        ("owner_of_this", "under 'meta'"),
+    ],
+)
+def test_unknown_keys_are_refused(key: str, words: str) -> None:
+    with pytest.raises(DbtConfigError, match=words):
+        check_config("m", config(**{key: 1}), [key])
+
+
+def test_packages_may_carry_configs_of_other_adapters_but_not_mistyped_ones_of_ours() -> None:
+    check_config("m", config(dist="even"), ["dist"], strict=False)
+    with pytest.raises(DbtConfigError, match="partition_by"):
+        check_config("m", config(partition_bye="x"), ["partition_bye"], strict=False)
+
+
+def test_strategies_of_the_project_are_accepted_and_mistyped_ones_are_not() -> None:
+    check_strategy_name("m", config(incremental_strategy="insert_only"), {"get_incremental_insert_only_sql"})
+    with pytest.raises(DbtConfigError, match="did you mean 'merge'"):
+        check_strategy_name("m", config(incremental_strategy="upsert"), set())
+    with pytest.raises(DbtConfigError, match="did you mean 'insert_overwrite'"):
+        check_strategy_name("m", config(incremental_strategy="insert-overwrite"), set())

@@ -1,0 +1,61 @@
+"""dbt commands that need no data: they start no JVM, do not even load PySpark, and refuse wrong configs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+RUN = """
+import sys
+from dbt.cli.main import dbtRunner
+result = dbtRunner().invoke(sys.argv[1:])
+print("EXCEPTION", result.exception)
+print("PYSPARK", "pyspark" in sys.modules)
+sys.exit(0 if result.success else 1)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "dbt_project.yml").write_text("name: demo\nversion: '1.0'\nprofile: demo\nflags: {send_anonymous_usage_stats: false}\n")
+    (tmp_path / "profiles.yml").write_text("demo: {target: dev, outputs: {dev: {type: lakehouse, schema: analytics}}}\n")
+    (tmp_path / "models" / "orders.sql").write_text("select 1 as id")
+    (tmp_path / "models" / "facts.sql").write_text(
+        "{{ config(materialized='incremental', unique_key='id', ordering_fields='id') }} select * from {{ ref('orders') }}"
+    )
+    return tmp_path
+
+
+def dbt(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAVA_HOME": "/nowhere", "DBT_PROFILES_DIR": str(project)}
+    return subprocess.run(
+        [sys.executable, "-c", RUN, *arguments], cwd=project, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize("command", ["parse", "ls", "compile"])
+def test_commands_without_data_do_not_load_pyspark_and_leave_nothing(project: Path, command: str) -> None:
+    answer = dbt(project, command)
+    assert answer.returncode == 0, answer.stdout
+    assert "PYSPARK False" in answer.stdout
+    assert {path.name for path in project.iterdir()} <= {"models", "dbt_project.yml", "profiles.yml", "target", "logs"}
+
+
+@pytest.mark.parametrize("command", ["parse", "compile"])
+def test_a_mistyped_config_is_refused_with_the_models_name(project: Path, command: str) -> None:
+    (project / "models" / "facts.sql").write_text("{{ config(materialized='table', parttion_by='id') }} select 1 as id")
+    answer = dbt(project, command)
+    assert answer.returncode == 1
+    assert "model 'facts' (models/facts.sql): the config 'parttion_by' is not known; did you mean 'partition_by'?" in answer.stdout
+
+
+def test_missing_java_is_explained_when_data_is_needed(project: Path) -> None:
+    answer = dbt(project, "show", "--inline", "select 1 as id")
+    assert answer.returncode == 1
+    assert "Spark needs Java 17 or newer" in answer.stdout

@@ -1,0 +1,70 @@
+"""Seeds as typed Arrow tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import agate
+import pyarrow as pa
+import pytest
+from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
+
+from dbt.adapters.lakehouse.seeds import seed_table
+from dbt.adapters.lakehouse.types import arrow_type, spark_name
+
+
+def one(values: list[object], kind: agate.data_types.DataType, inferred: str, override: str | None = None) -> pa.Array:
+    table = agate.Table([[value] for value in values], ["c"], [kind])
+    return seed_table(table, {"c": inferred}, {"c": override} if override else {})["c"].combine_chunks()
+
+
+def test_numbers_keep_their_type_and_nulls_stay_null() -> None:
+    found = one([Decimal(9007199254740993), None], agate.Number(), "bigint")
+    assert found.type == pa.int64() and found.to_pylist() == [9007199254740993, None]
+
+
+def test_text_is_kept_as_it_is() -> None:
+    assert one(["O'Brien", "", None], agate.Text(null_values=()), "string").to_pylist() == ["O'Brien", "", None]
+
+
+def test_times_are_utc() -> None:
+    moment = dt.datetime(2020, 1, 2, 3, 4, 5, 678000)
+    assert one([moment], agate.DateTime(), "timestamp").to_pylist() == [moment.replace(tzinfo=dt.timezone.utc)]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("007", "string", "007"),
+        ("7", "smallint", 7),
+        ("1.50", "decimal(10, 2)", Decimal("1.50")),
+        ("yes", "boolean", True),
+        ("2020-01-02", "date", dt.date(2020, 1, 2)),
+        ("2020-01-02 03:04:05", "timestamp", dt.datetime(2020, 1, 2, 3, 4, 5, tzinfo=dt.timezone.utc)),
+        ("1.5", "double", 1.5),
+        ("x", "varchar(10)", "x"),
+    ],
+)
+def test_column_types_are_parsed_from_text(text: str, kind: str, value: object) -> None:
+    assert one([text, None], agate.Text(null_values=()), "string", kind).to_pylist() == [value, None]
+
+
+def test_text_that_does_not_parse_is_refused_with_the_column() -> None:
+    with pytest.raises(DbtRuntimeError, match="seed column 'c' does not hold values of type int"):
+        one(["abc"], agate.Text(), "string", "int")
+
+
+def test_unknown_column_type_is_refused_with_the_nearest() -> None:
+    with pytest.raises(DbtConfigError, match="did you mean 'bigint'"):
+        arrow_type("bigit")
+
+
+@pytest.mark.parametrize("name", ["int", "bigint", "decimal(10,2)", "timestamp", "date", "string", "double", "boolean", "binary"])
+def test_type_names_round_trip(name: str) -> None:
+    assert spark_name(arrow_type(name)) == name
+
+
+def test_nested_type_names() -> None:
+    kind = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.map_(pa.string(), pa.int64())))])
+    assert spark_name(kind) == "struct<a:int,b:array<map<string,bigint>>>"
