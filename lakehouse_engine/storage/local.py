@@ -197,7 +197,9 @@ class LocalStorage:
             with open(temporary, "xb") as file:
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())
+                if data:
+                    # An empty file is all in its directory entry, which is synced in any case.
+                    os.fsync(file.fileno())
             yield temporary
         finally:
             with suppress(FileNotFoundError):
