@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file
 from lakehouse_engine.format.metadata_avro import decode_record
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
-from lakehouse_engine.model.files import BaseFile, FileSlice
-from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.files import BaseFile, FileSlice, join_path
+from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.read.base_file import missing_file
 from lakehouse_engine.view.table_state import TableState
 
 _NO_COMMIT = (None, "", "null")
@@ -117,17 +119,38 @@ def earliest_readable(state: TableState, after: str) -> str | None:
 
 
 def pinned_files(state: TableState, instant_time: str) -> tuple[BaseFile, ...] | None:
-    """The base files that a savepoint of exactly this instant keeps, which are the table as of it; None without such a savepoint."""
-    for instant in state.timeline.completed().instants:
-        if instant.action is Action.SAVEPOINT and instant.requested_time == instant_time:
-            path = f"{state.layout.timeline_folder}/{state.layout.file_name(instant)}"
-            record = decode_record("HoodieSavepointMetadata", state.storage.read(path))
-            return tuple(_pinned(record["partitionMetadata"]))
-    return None
+    """The base files that a savepoint of exactly this instant keeps, which are the table as of it; None without such a savepoint.
+
+    Raises `MissingFileError` when one of them is gone.
+    """
+    if instant_time not in state.timeline.savepointed:
+        return None
+    record = _record(state, Instant(instant_time, Action.SAVEPOINT, State.COMPLETED), "HoodieSavepointMetadata")
+    return tuple(_pinned(state, record["partitionMetadata"]))
 
 
-def _pinned(partitions: dict[str, dict[str, list[str]]]) -> Iterator[BaseFile]:
+def _pinned(state: TableState, partitions: dict[str, dict[str, list[str]]]) -> Iterator[BaseFile]:
     for partition, pins in partitions.items():
         for name in pins["savepointDataFile"]:
             if is_base_file_name(name):
-                yield parse_base_file(partition, name)
+                path = join_path(partition, name)
+                entry = state.storage.head(path)
+                if entry is None:
+                    raise missing_file(path, "a savepoint should have kept it")
+                yield parse_base_file(partition, name, entry.size)
+
+
+def removed_by(state: TableState, path: str) -> str | None:
+    """The time of the clean on the active timeline that says it deleted the file at `path`, None where none does."""
+    partition, _, name = path.rpartition("/")
+    for instant in reversed(state.timeline.completed().instants):
+        if instant.action is Action.CLEAN:
+            cleaned = _record(state, instant, "HoodieCleanMetadata")["partitionMetadata"].get(partition)
+            if cleaned is not None and name in (deleted.rpartition("/")[2] for deleted in cleaned["successDeleteFiles"]):
+                return instant.requested_time
+    return None
+
+
+def _record(state: TableState, instant: Instant, schema_name: str) -> dict[str, Any]:
+    path = f"{state.layout.timeline_folder}/{state.layout.file_name(instant)}"
+    return decode_record(schema_name, state.storage.read(path))

@@ -16,7 +16,7 @@ from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.base_file import missing_file
-from lakehouse_engine.read.completeness import ExpectedFile, earliest_readable, lost_files, pinned_files, proven_since
+from lakehouse_engine.read.completeness import ExpectedFile, earliest_readable, lost_files, pinned_files, proven_since, removed_by
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
@@ -151,7 +151,9 @@ def _cleaned(state: TableState, instant_time: str, lost: Sequence[ExpectedFile])
 
 def _refuse_lost(state: TableState, lost: Sequence[ExpectedFile]) -> None:
     if lost:
-        raise missing_file(lost[0].path, f"the write {lost[0].instant_time} is complete and nothing after it replaced the file")
+        clean = removed_by(state, lost[0].path)
+        who = f"the clean {clean} deleted it, though" if clean else "no clean on the timeline deleted it, and"
+        raise missing_file(lost[0].path, f"{who} no later write replaced it; restore the file, or restore the table to a savepoint")
 
 
 def _begin(begin: str | None) -> str | None:

@@ -73,6 +73,23 @@ class HandMadeTable:
         record = {"savepointedBy": "me", "savepointedAt": 0, "comments": "", "partitionMetadata": pins, "version": 1}
         self.timeline_file(f"{time}.savepoint", encode_record("HoodieSavepointMetadata", record))
 
+    def clean(self, time: str, *files: BaseFile) -> None:
+        """The record of a clean that says it deleted the files."""
+        names = [file.name for file in files]
+        cleaned = {"partitionPath": PARTITION, "policy": "KEEP_LATEST_COMMITS", "deletePathPatterns": names, "successDeleteFiles": names}
+        record = {
+            "startCleanTime": time,
+            "timeTakenInMillis": 1,
+            "totalFilesDeleted": len(names),
+            "earliestCommitToRetain": "",
+            "lastCompletedCommitTimestamp": "",
+            "partitionMetadata": {PARTITION: {**cleaned, "failedDeleteFiles": [], "isPartitionDeleted": None}},
+            "version": 2,
+            "bootstrapPartitionMetadata": None,
+            "extraMetadata": None,
+        }
+        self.timeline_file(f"{time}.clean", encode_record("HoodieCleanMetadata", record))
+
     def archive(self, time: str) -> None:
         """Take a commit off the timeline, as an archival does."""
         (self.folder / ".hoodie" / f"{time}.commit").rename(self.folder / ".hoodie" / "archived" / f".commits_.archive.{time}")

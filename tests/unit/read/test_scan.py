@@ -135,6 +135,15 @@ def test_a_lost_base_file_is_an_error_and_not_fewer_rows(table: HandMadeTable) -
     assert ids(plan_incremental(state, T1)) == {"k2": 2, "k4": 3}
 
 
+def test_a_lost_base_file_that_a_clean_deleted_is_told_so(table: HandMadeTable) -> None:
+    table.remove(first("b"))
+    with pytest.raises(MissingFileError, match="no clean on the timeline"):
+        plan_snapshot(table.state())
+    table.clean(T4, first("b"))
+    with pytest.raises(MissingFileError, match=f"the clean {T4} deleted it"):
+        plan_snapshot(table.state())
+
+
 def test_a_lost_newest_version_is_not_answered_with_the_one_before(table: HandMadeTable) -> None:
     table.remove(table.versions["a"])
     with pytest.raises(MissingFileError, match=T2):
@@ -193,7 +202,12 @@ def test_time_travel_before_the_active_timeline_is_refused(table: HandMadeTable)
 def test_a_savepointed_instant_stays_readable_when_all_around_it_is_archived(table: HandMadeTable) -> None:
     table.savepoint(T1, first("a"), first("b"))
     table.archive(T2)
-    assert ids(plan_snapshot(table.state(), T1)) == {"k1": 1, "k2": 1, "k3": 1}
+    plan = plan_snapshot(table.state(), T1)
+    assert ids(plan) == {"k1": 1, "k2": 1, "k3": 1}
+    assert plan.size > 0
+    table.remove(first("a"))
+    with pytest.raises(MissingFileError, match="savepoint"):
+        plan_snapshot(table.state(), T1)
 
 
 def test_an_incremental_read_from_the_start_includes_rows_of_archived_commits(table: HandMadeTable) -> None:
