@@ -27,12 +27,19 @@ _COMMIT_TIME = "20990101000000000"
 
 @dataclass(frozen=True)
 class Rewrite:
-    """One base file, the batch that meets it, and where the result goes."""
+    """One base file and where the result goes."""
 
     base: str
-    updates: str
     target: str
     number: int
+
+
+@dataclass(frozen=True)
+class Share:
+    """The files of one process, and the batch that meets them: read once."""
+
+    updates: str
+    rewrites: tuple[Rewrite, ...]
 
 
 class Floor:
@@ -43,11 +50,11 @@ class Floor:
         return {"pyarrow": pa.__version__}
 
     def upsert(self, *, table: str, source: str) -> None:
-        bases = base_files(table)
-        tasks = [
-            Rewrite(str(base), source, str(base.with_name(f"rewritten-{number}.parquet")), number) for number, base in enumerate(bases)
+        rewrites = [
+            Rewrite(str(base), str(base.with_name(f"rewritten-{number}.parquet")), number) for number, base in enumerate(base_files(table))
         ]
-        list(self._pool.map(rewrite, tasks))
+        shares = [Share(source, tuple(rewrites[process::PROCESSES])) for process in range(PROCESSES)]
+        list(self._pool.map(rewrite_share, shares))
 
     def export(self, *, table: str, target: str) -> None:
         Path(target).mkdir()
@@ -67,9 +74,14 @@ def base_files(table: str) -> list[Path]:
     return sorted(found, key=lambda path: -path.stat().st_size)
 
 
-def rewrite(task: Rewrite) -> None:
-    """Write the merged file."""
-    updates = pq.read_table(task.updates, use_threads=False)
+def rewrite_share(share: Share) -> None:
+    """Write every merged file of the share."""
+    updates = pq.read_table(share.updates, use_threads=False)
+    for task in share.rewrites:
+        _rewrite(task, updates)
+
+
+def _rewrite(task: Rewrite, updates: pa.Table) -> None:
     base = pq.ParquetFile(task.base, read_dictionary=list(_CONSTANT)).read(use_threads=False)
     hits = pc.index_in(base[KEY], value_set=updates[KEY].combine_chunks())
     replaced = hits.is_valid()

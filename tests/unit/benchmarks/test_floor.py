@@ -5,7 +5,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.checksum import checksum_of
-from benchmarks.contenders.floor import META, Rewrite, base_files, rewrite
+from benchmarks.contenders.floor import META, Rewrite, Share, base_files, rewrite_share
 from benchmarks.data import SCHEMA, prepare, read_tables
 
 
@@ -29,10 +29,11 @@ def test_rewritten_files_hold_the_merged_rows_and_the_meta_columns(tmp_path):
     for number in range(2):
         pq.write_table(hudi_like(base.slice(number * 500, 500), f"f{number}.parquet"), table / f"f{number}.parquet")
     pq.write_table(base, table / ".hoodie" / "not-a-base-file.parquet")
-    targets = []
-    for number, file in enumerate(base_files(str(table))):
-        targets.append(str(tmp_path / f"rewritten-{number}.parquet"))
-        rewrite(Rewrite(str(file), prepared.source("updates-10"), targets[-1], number))
+    rewrites = [
+        Rewrite(str(file), str(tmp_path / f"rewritten-{number}.parquet"), number) for number, file in enumerate(base_files(str(table)))
+    ]
+    rewrite_share(Share(prepared.source("updates-10"), tuple(rewrites)))
+    targets = [rewrite.target for rewrite in rewrites]
     assert checksum_of(read_tables(targets), SCHEMA) == prepared.checksums["updates-10"]
     merged = pa.concat_tables([pq.read_table(target) for target in targets])
     assert merged.column_names[:5] == list(META)
