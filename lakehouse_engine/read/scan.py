@@ -57,13 +57,15 @@ def plan_snapshot(state: TableState, as_of: str | None = None, *, read_optimized
 
     Raises `InstantCleanedError` where a clean or the archival took what the table was at `as_of`, naming the earliest instant that
     can be read (unlike Hudi, instants before the last clean's `earliestCommitToRetain` are readable while all their files are
-    there), `MissingFileError` for a lost base file, and `UnsupportedTableError` for tables that are refused by name.
+    there), `MissingFileError` for a lost base file, `UnsupportedTableError` for tables that are refused by name, and `OptionError`
+    for an `as_of` that is no instant time.
     """
     check_readable(state, read_optimized=read_optimized)
     if as_of is None:
         slices = state.view.latest_slices()
         _refuse_lost(state, lost_files(state, None, slices))
         return _plan(state, _base_files(state, slices), table_schema(state), None)
+    _instant_time("as_of", as_of)
     return _plan(state, _files_as_of(state, as_of), table_schema(state, as_of), as_of)
 
 
@@ -73,7 +75,8 @@ def plan_incremental(state: TableState, begin: str | None, end: str | None = Non
     `begin` None, "000" or "earliest" starts with the table's first commit; `end` None ends with the last. Rows come in the table's
     current schema. Unlike Hudi 0.15 (and like Hudi 1.x), a range that starts before the active timeline includes rows of archived
     commits. Raises `InstantCleanedError` where a base file that the range needs was cleaned, `OptionError` for a range that ends
-    before it begins, `UnsupportedTableError` for a table without meta columns and others that are refused by name.
+    before it begins or for bounds that are no instant times, `UnsupportedTableError` for a table without meta columns and others that
+    are refused by name.
     """
     check_readable(state)
     if not state.config.populates_meta_fields:
@@ -81,7 +84,7 @@ def plan_incremental(state: TableState, begin: str | None, end: str | None = Non
             "incremental reads need _hoodie_commit_time, and the table has no meta columns (hoodie.populate.meta.fields=false)",
             table=state.config.name,
         )
-    window = InstantRange(_begin(begin), end)
+    window = InstantRange(None if begin in FROM_START else _instant_time("begin", begin), _instant_time("end", end))
     if window.begin is not None and window.end is not None and window.end < window.begin:
         raise OptionError(f"an incremental read from {window.begin} to {window.end} ends before it begins")
     slices = _changed(state, window)
@@ -156,12 +159,10 @@ def _refuse_lost(state: TableState, lost: Sequence[ExpectedFile]) -> None:
         raise missing_file(lost[0].path, f"{who} no later write replaced it; restore the file, or restore the table to a savepoint")
 
 
-def _begin(begin: str | None) -> str | None:
-    if begin is None or begin in FROM_START:
-        return None
-    if not begin.isdigit():
-        raise OptionError(f"an incremental read begins at an instant time, '000' or 'earliest', not {begin!r}")
-    return begin
+def _instant_time(name: str, value: str | None) -> str | None:
+    if value is not None and not value.isdigit():
+        raise OptionError(f"{name}={value!r} is no instant time (yyyyMMddHHmmssSSS)")
+    return value
 
 
 def _changed(state: TableState, window: InstantRange) -> list[FileSlice]:

@@ -115,10 +115,12 @@ def test_an_incremental_read_opens_only_files_written_in_its_range(table: HandMa
     assert [file.file_id for file in plan_incremental(table.state(), T2).files] == ["c-0"]
 
 
-@pytest.mark.parametrize("begin", ["yesterday", "2024-01-01"])
-def test_a_begin_that_is_no_instant_is_refused(table: HandMadeTable, begin: str) -> None:
-    with pytest.raises(OptionError, match=begin):
-        plan_incremental(table.state(), begin)
+@pytest.mark.parametrize("time", ["yesterday", "2024-01-01", ""])
+def test_times_that_are_no_instants_are_refused(table: HandMadeTable, time: str) -> None:
+    state = table.state()
+    for plan in (lambda: plan_incremental(state, time), lambda: plan_incremental(state, None, time), lambda: plan_snapshot(state, time)):
+        with pytest.raises(OptionError, match="no instant time"):
+            plan()
 
 
 def test_a_range_that_ends_before_it_begins_is_refused(table: HandMadeTable) -> None:
