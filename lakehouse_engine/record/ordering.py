@@ -1,0 +1,142 @@
+"""Which of several rows of one key is the latest, by the table's ordering fields.
+
+Fields compare one after the other, a null below every value, text by its UTF-8 bytes, floating point as `Double.compareTo` has it
+(-0.0 below 0.0, NaN above all). Equal rows: the later one wins (table format, "Merge semantics").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from lakehouse_engine.errors import SchemaIncompatibleError
+
+
+def latest_per_key(keys: pa.Array | pa.ChunkedArray, ordering: Sequence[pa.Array | pa.ChunkedArray]) -> npt.NDArray[np.int64]:
+    """Row numbers to keep, ascending: for every key the row with the highest ordering values, the last one of equals.
+
+    `ordering` has one array a field, as long as `keys`; without any the last row of a key is kept.
+    """
+    codes, distinct = _codes(keys)
+    rows = np.arange(len(codes), dtype=np.int64)
+    if distinct == len(codes):
+        return rows
+    if not ordering:
+        return _last_rows(codes, rows, distinct)
+    repeated = np.bincount(codes, minlength=distinct)[codes] > 1
+    contested = rows[repeated]
+    order = _sorted_by_key(codes[contested], ordering, contested)
+    winners = contested[order[_ends(codes[contested][order])]]
+    return np.sort(np.concatenate([rows[~repeated], winners]))
+
+
+def incoming_wins(base: Sequence[pa.Array | pa.ChunkedArray], incoming: Sequence[pa.Array | pa.ChunkedArray]) -> npt.NDArray[np.bool_]:
+    """For each pair of rows whether the incoming one replaces the stored one: its ordering values are not lower.
+
+    One pair of arrays of equal type and length a field, at least one. Raises `SchemaIncompatibleError` where the types differ.
+    """
+    lower: npt.NDArray[np.bool_] | None = None
+    for stored, offered in reversed(list(zip(base, incoming, strict=True))):
+        if stored.type != offered.type:
+            raise SchemaIncompatibleError(f"an ordering field is {stored.type} in the table and {offered.type} in the batch; cast it")
+        above, equal = _compared(_comparable(stored), _comparable(offered))
+        lower = ~above & ~equal if lower is None else ~above & (~equal | lower)
+    if lower is None:
+        raise ValueError("there is no ordering field to compare by")
+    return ~lower
+
+
+def last_values_per_key(
+    batch: pa.Table, keys: pa.Array | pa.ChunkedArray, ordering: Sequence[pa.Array | pa.ChunkedArray]
+) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """One row a key, made of the last value of each column that is not null, rows taken in the order of their ordering values.
+
+    Returns the rows and for each the number of the latest row of its key, ascending.
+    """
+    codes, distinct = _codes(keys)
+    rows = np.arange(len(codes), dtype=np.int64)
+    if distinct == len(codes):
+        return batch, rows
+    order = _sorted_by_key(codes, ordering, rows)
+    ends = np.flatnonzero(_ends(codes[order]))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    latest = order[ends]
+    groups = np.argsort(latest)
+    columns = []
+    for column in batch.columns:
+        filled = np.where(np.asarray(column.is_valid())[order], np.arange(len(order)), -1)
+        positions = np.maximum.reduceat(filled, starts)
+        # A column without any value gives the null of the latest row.
+        sources = order[np.where(positions < 0, ends, positions)]
+        columns.append(column.take(pa.array(sources[groups])))
+    return pa.Table.from_arrays(columns, schema=batch.schema), latest[groups]
+
+
+def _sorted_by_key(
+    codes: npt.NDArray[np.int64], ordering: Sequence[pa.Array | pa.ChunkedArray], rows: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Positions into `rows` that sort those rows by key code, then ordering values, then position. `codes` is as long as `rows`."""
+    ranks = [_ranks(pc.take(column, pa.array(rows))) for column in ordering]
+    return np.lexsort([*reversed(ranks), codes])
+
+
+def _codes(keys: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], int]:
+    """A number for each row that is equal where the keys are, and how many there are."""
+    array = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
+    encoded = array if pat.is_dictionary(array.type) else array.dictionary_encode(null_encoding="encode")
+    return np.asarray(encoded.indices).astype(np.int64, copy=False), len(encoded.dictionary)
+
+
+def _last_rows(codes: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], distinct: int) -> npt.NDArray[np.int64]:
+    last = np.full(distinct, -1, np.int64)
+    np.maximum.at(last, codes, rows)
+    return np.sort(last[last >= 0])
+
+
+def _ends(sorted_codes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Marks the last row of every run of equal codes."""
+    ends = np.ones(len(sorted_codes), np.bool_)
+    ends[:-1] = sorted_codes[1:] != sorted_codes[:-1]
+    return ends
+
+
+def _ranks(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
+    values = _comparable(column)
+    # Ranks start at 1, and nulls have the last one.
+    ranks = np.array(pc.rank(values, sort_keys="ascending", tiebreaker="dense"))
+    ranks[np.asarray(values.is_null())] = 0
+    return ranks
+
+
+def _comparable(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The column in a type whose Arrow comparison is the wanted one."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pat.is_boolean(array.type):
+        return array.cast(pa.int8())
+    if not pat.is_floating(array.type):
+        return array
+    values = np.asarray(pc.fill_null(array.cast(pa.float64()), 0.0)).copy()
+    values[np.isnan(values)] = np.nan
+    bits = values.view(np.int64)
+    # Negative numbers have their bits the other way round.
+    sortable = np.where(bits < 0, np.int64(-(2**63)) - bits - 1, bits)
+    return pa.array(sortable, mask=np.asarray(array.is_null()))
+
+
+def _compared(base: pa.Array, incoming: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Whether the incoming value is above the stored one, and whether the two are equal; null is equal to null and below the rest."""
+    above, equal = _flags(pc.greater(incoming, base)), _flags(pc.equal(incoming, base))
+    if base.null_count or incoming.null_count:
+        stored, offered = np.asarray(base.is_valid()), np.asarray(incoming.is_valid())
+        above |= offered & ~stored
+        equal |= ~offered & ~stored
+    return above, equal
+
+
+def _flags(compared: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.array(pc.fill_null(compared, False))
