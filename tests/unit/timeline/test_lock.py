@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import multiprocessing
 import os
 import signal
@@ -14,6 +15,7 @@ from lakehouse_engine.errors import LockError, LockTimeoutError
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.timeline import lock as lock_module
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -123,12 +125,19 @@ def test_lock_is_released_by_an_exception(storage: Storage) -> None:
         pass
 
 
-def test_replaced_lock_file_is_noticed(tmp_path: Path) -> None:
+def test_lock_file_removed_while_waiting_for_it_is_not_the_one_that_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = LocalStorage(str(tmp_path))
-    with TableLock(storage):
-        storage.delete(LOCK_FILE)
-    with TableLock(storage, 1_000):
-        assert storage.head(LOCK_FILE) is not None
+    try_lock, removed = lock_module._try_lock, []
+
+    def remove_then_lock(descriptor: int) -> bool:
+        if not removed:
+            removed.append(storage.delete(LOCK_FILE))
+        return try_lock(descriptor)
+
+    monkeypatch.setattr(lock_module, "_try_lock", remove_then_lock)
+    with TableLock(storage, 1_000), open(tmp_path / LOCK_FILE, "rb") as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert removed == [True]
 
 
 def test_two_tables_do_not_share_a_lock(tmp_path: Path) -> None:
