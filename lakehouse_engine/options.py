@@ -91,7 +91,7 @@ INDEX_TYPE = Option(
     "hoodie.index.type",
     _one_of("AUTO", "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM"),
     "AUTO",
-    "How the file group of a key is found. AUTO: GLOBAL_SIMPLE. BLOOM kinds find the same file groups, and rule files out by their filters first.",
+    "How the file group of a key is found. AUTO: as the table was created (GLOBAL_SIMPLE by default); SIMPLE for another writer's table.",
 )
 UPDATE_PARTITION_PATH = Option(
     "hoodie.simple.index.update.partition.path",
@@ -141,7 +141,12 @@ PAYLOAD_CLASS = Option(
     "How a new record meets the stored one: DefaultHoodieRecordPayload, OverwriteWithLatestAvroPayload or PartialUpdateAvroPayload.",
     ("hoodie.compaction.payload.class",),
 )
-LOCK_TIMEOUT_MS = Option("hoodie.write.lock.wait_time_ms", _natural, 60_000, "How long to wait for the table lock, in milliseconds.")
+LOCK_TIMEOUT_MS = Option(
+    "hoodie.write.lock.wait_time_ms",
+    _natural,
+    600_000,
+    "How long to wait for the table lock, which a write holds from start to end, in milliseconds.",
+)
 TASK_RUNNER = Option(
     "lakehouse.task.runner",
     _one_of("AUTO", "SPARK", "LOCAL"),

@@ -1,1 +1,1 @@
-
+"""Taking an instant back."""

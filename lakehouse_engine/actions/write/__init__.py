@@ -1,1 +1,1 @@
-
+"""Adding, changing and removing rows."""

@@ -1,0 +1,102 @@
+"""Make a new, empty table: its `hoodie.properties`, as every Hudi version can use it (interop.md, d)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lakehouse_engine.errors import OptionError, SchemaIncompatibleError, UnsupportedTableError
+from lakehouse_engine.format.arrow_avro import table_avro_schema
+from lakehouse_engine.model.table_config import TableConfig, TableType
+from lakehouse_engine.options import INDEX_TYPE, PAYLOAD_CLASS, WriteOptions, check_known
+from lakehouse_engine.record.keygen import choose_key_generator
+from lakehouse_engine.record.schema import check_reserved
+from lakehouse_engine.record.types import canonical_schema
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.config_store import ConfigStore
+
+_PAYLOADS = "org.apache.hudi.common.model."
+_KEY_GENERATORS = "org.apache.hudi.keygen."
+_EVENT_TIME_MERGER = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+_TABLE_TYPES = {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ}
+_TABLE_KEYS = ("hoodie.table.keygenerator.class", "hoodie.datasource.write.partitionpath.urlencode", "hoodie.database.name")
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A table to be. `schema` has user columns in any Arrow form; without `record_key` rows get generated keys."""
+
+    name: str
+    schema: pa.Schema
+    record_key: Sequence[str] = ()
+    ordering_fields: Sequence[str] = ()
+    partition_by: Sequence[str] = ()
+    table_type: str = "cow"
+    hive_style: bool = True
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def create_table(storage: Storage, spec: TableSpec) -> TableConfig:
+    """Write the properties of a new table. Raises `TableExistsError`, and refuses what could not be written to later."""
+    options = WriteOptions.read(spec.properties)
+    check_known(spec.properties, also=_TABLE_KEYS)
+    schema = canonical_schema(spec.schema, allow_timestamp_ntz=options.allow_timestamp_ntz)
+    check_reserved(schema)
+    _check(spec, schema)
+    return ConfigStore(storage).create(TableConfig(_properties(spec, schema, options)))
+
+
+def _check(spec: TableSpec, schema: pa.Schema) -> None:
+    if spec.table_type not in _TABLE_TYPES:
+        raise OptionError(f"table_type={spec.table_type!r} is neither 'cow' nor 'mor'", table=spec.name)
+    if spec.table_type == "mor":
+        raise UnsupportedTableError("merge-on-read tables cannot be written yet; use table_type 'cow'", table=spec.name)
+    if len(spec.ordering_fields) > 1:
+        raise OptionError(
+            f"table version 6 keeps one ordering field, not {list(spec.ordering_fields)}; combine them into one column", table=spec.name
+        )
+    for role, names in (("record key", spec.record_key), ("ordering", spec.ordering_fields), ("partition", spec.partition_by)):
+        for name in names:
+            if name not in schema.names:
+                message = f"the {role} column {name!r} is not in the schema {schema.names}"
+                raise SchemaIncompatibleError(message, table=spec.name, column=name)
+    for name in (*spec.record_key, *spec.partition_by):
+        kind = schema.field(name).type
+        if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+            raise SchemaIncompatibleError(f"the column {name!r} of type {kind} cannot be a key", table=spec.name, column=name)
+
+
+def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> dict[str, str]:
+    payload = options.payload_class or ("DefaultHoodieRecordPayload" if spec.ordering_fields else "OverwriteWithLatestAvroPayload")
+    properties = {
+        "hoodie.table.name": spec.name,
+        "hoodie.database.name": "",
+        "hoodie.table.type": _TABLE_TYPES[spec.table_type].value,
+        "hoodie.table.version": "6",
+        "hoodie.timeline.layout.version": "1",
+        "hoodie.table.keygenerator.class": _KEY_GENERATORS + choose_key_generator(spec.record_key, spec.partition_by),
+        "hoodie.datasource.write.hive_style_partitioning": str(spec.hive_style).lower(),
+        "hoodie.datasource.write.partitionpath.urlencode": "true",
+        "hoodie.datasource.write.drop.partition.columns": "false",
+        "hoodie.table.base.file.format": "PARQUET",
+        "hoodie.archivelog.folder": "archived",
+        "hoodie.populate.meta.fields": "true",
+        "hoodie.table.cdc.enabled": "false",
+        "hoodie.partition.metafile.use.base.format": "false",
+        "hoodie.table.timeline.timezone": "UTC",
+        "hoodie.compaction.record.merger.strategy": _EVENT_TIME_MERGER,
+        "hoodie.table.create.schema": table_avro_schema(spec.name, schema, allow_timestamp_ntz=True),
+        INDEX_TYPE.key: "GLOBAL_SIMPLE",
+        **{key: str(value) for key, value in spec.properties.items() if key not in (PAYLOAD_CLASS.key, *PAYLOAD_CLASS.aliases)},
+        "hoodie.compaction.payload.class": _PAYLOADS + payload,
+    }
+    for key, names in (
+        ("hoodie.table.recordkey.fields", spec.record_key),
+        ("hoodie.table.precombine.field", spec.ordering_fields),
+        ("hoodie.table.partition.fields", spec.partition_by),
+    ):
+        if names:
+            properties[key] = ",".join(names)
+    return properties

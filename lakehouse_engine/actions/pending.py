@@ -1,0 +1,44 @@
+"""File groups that a table service has plans for: they may not change until it is done."""
+
+from __future__ import annotations
+
+from lakehouse_engine.errors import CommitConflictError
+from lakehouse_engine.format.plans_codec import decode_plan
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.table_state import TableState
+
+
+def pending_groups(state: TableState) -> dict[tuple[str, str], str]:
+    """(partition path, file id) -> instant of every group in the plan of a pending clustering."""
+    groups: dict[tuple[str, str], str] = {}
+    for instant in state.timeline.pending():
+        if instant.action is Action.REPLACE_COMMIT:
+            for group in clustering_groups(state, instant):
+                groups[group] = instant.requested_time
+    return groups
+
+
+def clustering_groups(state: TableState, instant: Instant) -> list[tuple[str, str]]:
+    """(partition path, file id) of the groups that a replace commit's plan clusters; empty when it is no clustering."""
+    requested = Instant(instant.requested_time, Action.REPLACE_COMMIT, State.REQUESTED)
+    content = ActiveTimeline(state.storage, state.layout).read(requested)
+    if not content:
+        return []
+    plan = decode_plan(HoodieRequestedReplaceMetadata, content).clustering_plan
+    groups = (plan.input_groups or ()) if plan else ()
+    return [(piece.partition_path or "", piece.file_id or "") for group in groups for piece in group.slices or ()]
+
+
+def check_not_pending(base: BaseFile, pending: dict[tuple[str, str], str]) -> None:
+    """Raise `CommitConflictError` for a file group under a pending clustering, as Hudi's default strategy does."""
+    instant = pending.get((base.partition_path, base.file_id))
+    if instant is not None:
+        raise CommitConflictError(
+            "a pending clustering plans to rewrite this file group; run or roll back the clustering first",
+            instant=instant,
+            partition=base.partition_path,
+            file_id=base.file_id,
+        )

@@ -1,0 +1,40 @@
+"""Which data files an instant began to write: its markers (hudi-format 11)."""
+
+from __future__ import annotations
+
+from lakehouse_engine.errors import FileNameError
+from lakehouse_engine.format.file_names import marker_folder, parse_marker_path
+from lakehouse_engine.storage.base import Storage
+
+_LISTS = "MARKERS"
+"""Files `MARKERS0` .. `MARKERSn` hold one marker a line where Hudi's timeline server wrote them."""
+
+
+def marked_files(storage: Storage, instant_time: str) -> list[str]:
+    """Paths (relative to the table) of the data files that have a marker; empty when there are none or the folder is gone."""
+    folder = marker_folder(instant_time)
+    found: set[str] = set()
+    for entry in storage.walk(folder):
+        relative = entry.path[len(folder) + 1 :]
+        if entry.name.startswith(_LISTS) and "/" not in relative:
+            if entry.name != "MARKERS.type":
+                found.update(_listed(storage.read(entry.path).decode("utf-8"), folder, instant_time))
+        else:
+            found.update(_marked(entry.path, instant_time))
+    return sorted(found)
+
+
+def has_markers(storage: Storage, instant_time: str) -> bool:
+    """Whether the instant's marker folder is there at all."""
+    return bool(storage.walk(marker_folder(instant_time)))
+
+
+def _listed(text: str, folder: str, instant_time: str) -> list[str]:
+    return [path for line in text.splitlines() if line.strip() for path in _marked(f"{folder}/{line.strip()}", instant_time)]
+
+
+def _marked(path: str, instant_time: str) -> list[str]:
+    try:
+        return [parse_marker_path(instant_time, path)[0]]
+    except FileNameError:
+        return []  # staged rows of a batch live beside the markers and name no data file

@@ -1,0 +1,135 @@
+"""The single commit path.
+
+A writer holds the table lock from before its instant is requested until it is completed or abandoned, so whatever is pending when
+the lock is got belongs to a writer that died (or to one that does not know the lock: see docs/adr/0003), and is rolled back first.
+
+What may be cleaned up after a failure, and what not: until the completed file is attempted nothing of this instant is visible, so
+its files go. If the outcome of that attempt cannot be proven, the commit may be published, and deleting its files would delete
+acknowledged rows: everything stays and the caller is told (`CommitOutcomeUnknownError`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lakehouse_engine.actions.deletion import delete_files_of
+from lakehouse_engine.actions.metadata_table import drop_metadata_table
+from lakehouse_engine.actions.rollback.markers import marked_files
+from lakehouse_engine.actions.rollback.recover import roll_back_dead_writes
+from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError, StoredFileExistsError, TimelineError, WriteError
+from lakehouse_engine.format.file_names import marker_folder
+from lakehouse_engine.format.plans_codec import encode_plan
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.clock import InstantClock
+from lakehouse_engine.timeline.lock import TableLock
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS = 10
+"""Instant times tried before giving up; each lost one belongs to another writer of the same millisecond."""
+
+
+class Transaction:
+    """One write of a table, under its lock. Made by `begin`."""
+
+    def __init__(self, state: TableState) -> None:
+        self.state = state
+        last = state.timeline.writes().completed().last()
+        self.previous_instant: str | None = last.requested_time if last else None
+        self._timeline = ActiveTimeline(state.storage, state.layout)
+        self._instant: Instant | None = None
+
+    @property
+    def instant_time(self) -> str:
+        assert self._instant is not None, "start() comes first"
+        return self._instant.requested_time
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an instant was requested and neither completed nor abandoned."""
+        return self._instant is not None and not self._instant.is_completed
+
+    def start(self, action: Action) -> None:
+        """Request an instant of a new, strictly increasing time."""
+        content = encode_plan(HoodieRequestedReplaceMetadata()) if action is Action.REPLACE_COMMIT else b""
+        clock = InstantClock(self.state.config.timeline_timezone)
+        for _ in range(_ATTEMPTS):
+            instant = Instant(clock.next(self.state.timeline), action, State.REQUESTED)
+            try:
+                self._instant = self._timeline.create_requested(instant, content)
+                return
+            except StoredFileExistsError:
+                logger.info("instant %s is taken by another writer; trying the next", instant)
+        raise TimelineError(
+            f"no free instant time in {_ATTEMPTS} tries: too many writers without the table lock", table=self.state.config.name
+        )
+
+    def inflight(self, metadata: HoodieCommitMetadata) -> None:
+        """Say what is about to be written."""
+        assert self._instant is not None
+        self._instant = self._timeline.to_inflight(self._instant, self.state.layout.encode_commit(metadata))
+
+    def complete(self, metadata: HoodieCommitMetadata) -> None:
+        """Publish. On return the commit is durable; files that no write stat names (of retried tasks) are gone."""
+        assert self._instant is not None
+        self._remove_strays(metadata)
+        self._instant = self._timeline.complete(self._instant, self.state.layout.encode_commit(metadata))
+        self.state.storage.delete_tree(marker_folder(self.instant_time))
+
+    def _remove_strays(self, metadata: HoodieCommitMetadata) -> None:
+        written = {stat.path for stat in metadata.write_stats()}
+        strays = [path for path in marked_files(self.state.storage, self.instant_time) if path not in written]
+        delete_files_of(self.state.storage, self.instant_time, strays)
+
+    def abandon(self) -> None:
+        """Take everything back: data files by their markers, then the instant's files, then the markers."""
+        if not self.is_open:
+            return
+        assert self._instant is not None
+        storage, instant = self.state.storage, self._instant
+        delete_files_of(storage, instant.requested_time, marked_files(storage, instant.requested_time))
+        self._timeline.delete_pending(instant)
+        storage.delete_tree(marker_folder(instant.requested_time))
+        self._instant = None
+
+
+@contextmanager
+def begin(storage: Storage, *, lock_timeout_ms: int) -> Iterator[Transaction]:
+    """Lock the table and bring it to order; on failure of the body, abandon what it started.
+
+    Raises `LockTimeoutError` naming the holder.
+    """
+    with TableLock(storage, lock_timeout_ms):
+        transaction = Transaction(_recovered(storage))
+        try:
+            yield transaction
+        except CommitOutcomeUnknownError:
+            raise
+        except BaseException:
+            _abandon_after_failure(transaction)
+            raise
+
+
+def _recovered(storage: Storage) -> TableState:
+    state = TableState.load(storage)
+    pending_restore = state.timeline.pending().filter(lambda instant: instant.action is Action.RESTORE).last()
+    if pending_restore is not None:
+        raise WriteError(
+            "a restore of this table was not finished; finish it before writing", instant=pending_restore, table=state.config.name
+        )
+    return drop_metadata_table(roll_back_dead_writes(state))
+
+
+def _abandon_after_failure(transaction: Transaction) -> None:
+    try:
+        transaction.abandon()
+    except LakehouseError as error:
+        # The failure that led here is what the caller must see; the next writer rolls this instant back from its markers.
+        logger.warning("could not take back instant %s (%s); the next write does", transaction.instant_time, error)

@@ -1,0 +1,174 @@
+"""What a write needs to know of its table: settled before anything is written, refused where it cannot be right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakehouse_engine.actions.write.input import DeleteKeying, Keying
+from lakehouse_engine.actions.write.request import WriteRequest
+from lakehouse_engine.actions.write.tasks import FileContext
+from lakehouse_engine.errors import MissingOptionError, OptionError, SchemaIncompatibleError, UnsupportedTableError
+from lakehouse_engine.format.arrow_avro import table_avro_schema, with_meta_columns
+from lakehouse_engine.index.base import Index, StoredKeys
+from lakehouse_engine.index.simple import GeneratedKeys, MetaColumnKeys, load_index
+from lakehouse_engine.model.table_config import TableConfig, TableType
+from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.options import INDEX_TYPE, WriteOptions
+from lakehouse_engine.read.schema import table_schema
+from lakehouse_engine.record.keygen import KeyGenerator, key_generator_of
+from lakehouse_engine.record.mergers import RecordMerger, merger_of
+from lakehouse_engine.record.schema import check_reserved, reconcile
+from lakehouse_engine.record.types import canonical_schema
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.table_state import TableState
+
+_NEEDS_KEYS = frozenset({WriteOperationType.UPSERT, WriteOperationType.DELETE})
+
+
+@dataclass(frozen=True, slots=True)
+class WriteContext:
+    """The table as this write sees it. `schema` has the user columns after the write, `table_avro_schema` the same as Avro text."""
+
+    storage: Storage
+    config: TableConfig
+    schema: pa.Schema
+    table_avro_schema: str
+    generator: KeyGenerator
+    index: Index
+    merger: RecordMerger
+    options: WriteOptions
+    allow_timestamp_ntz: bool
+    given_keys: bool
+    update_columns: tuple[str, ...] | None
+
+    @property
+    def keyless(self) -> bool:
+        """Whether record keys are made up at insert."""
+        return not self.config.record_key_fields
+
+    @property
+    def is_global(self) -> bool:
+        return self.index.is_global
+
+    @property
+    def ordering_fields(self) -> tuple[str, ...]:
+        return self.config.ordering_fields
+
+    @property
+    def stored_keys(self) -> StoredKeys:
+        if self.config.populates_meta_fields:
+            return MetaColumnKeys()
+        return GeneratedKeys(self.generator, pa.schema([self.schema.field(name) for name in self.config.record_key_fields]))
+
+    def files(self, instant_time: str) -> FileContext:
+        """What every file of the commit shares."""
+        return FileContext(
+            storage=self.storage,
+            instant_time=instant_time,
+            schema=self.schema,
+            avro_schema=with_meta_columns(self.table_avro_schema),
+            options=self.options,
+            unique_columns=frozenset(self.config.record_key_fields) if len(self.config.record_key_fields) == 1 else frozenset(),
+            populate=self.config.populates_meta_fields,
+        )
+
+    def keying(self, instant_time: str) -> Keying:
+        return Keying(
+            schema=self.schema,
+            generator=self.generator,
+            instant_time=instant_time,
+            keyless=self.keyless,
+            allow_timestamp_ntz=self.allow_timestamp_ntz,
+            given_keys=self.given_keys,
+        )
+
+    def key_keying(self, instant_time: str, incoming: pa.Schema) -> DeleteKeying:
+        """How rows that only name keys get theirs. Raises `MissingOptionError` naming a key or partition column that is not there."""
+        names = list(self.config.record_key_fields)
+        if not self.is_global:
+            names += [name for name in self.config.partition_fields if name not in names]
+        offered = {field.name.lower() for field in incoming}
+        given = self.given_keys or "_hoodie_record_key" in offered
+        missing = [name for name in names if name.lower() not in offered]
+        if missing and not given:
+            raise MissingOptionError(f"a delete needs the column {missing[0]!r}: keys of this table are {names}", column=missing[0])
+        schema = pa.schema([]) if given else pa.schema([self.schema.field(name) for name in names])
+        return DeleteKeying(schema=schema, generator=self.generator, is_global=self.is_global, given_keys=given)
+
+
+def prepare(state: TableState, request: WriteRequest) -> WriteContext:
+    """Settle schema, keys, index and merger of a write, or refuse it. Nothing has been written yet."""
+    config = state.config
+    _check_table(config, request)
+    schema = _write_schema(state, request)
+    needed = (*config.record_key_fields, *config.partition_fields, *config.ordering_fields)
+    missing = [name for name in needed if name.split(".")[0] not in schema.names]
+    if missing and len(schema):
+        message = f"the table's key, partition or ordering column {missing[0]!r} is not in the batch"
+        raise SchemaIncompatibleError(message, column=missing[0])
+    _check_update_columns(config, request, schema)
+    return WriteContext(
+        storage=state.storage,
+        config=config,
+        schema=schema,
+        table_avro_schema=table_avro_schema(config.name, schema),
+        generator=key_generator_of(config),
+        index=load_index(index_type_of(config, request.options)),
+        merger=merger_of(config, request.options.payload_class, update_columns=request.update_columns),
+        options=request.options,
+        allow_timestamp_ntz=_has_ntz(schema),
+        given_keys=request.given_keys,
+        update_columns=request.update_columns,
+    )
+
+
+def index_type_of(config: TableConfig, options: WriteOptions) -> str:
+    """AUTO is what the table was created with; another writer's table has Hudi's rule that a key is unique in its partition."""
+    if options.index_type != "AUTO":
+        return options.index_type
+    return INDEX_TYPE.read({INDEX_TYPE.key: config.properties.get(INDEX_TYPE.key, "SIMPLE")}).replace("AUTO", "GLOBAL_SIMPLE")
+
+
+def _check_table(config: TableConfig, request: WriteRequest) -> None:
+    if config.table_type is not TableType.COPY_ON_WRITE:
+        raise UnsupportedTableError("merge-on-read tables cannot be written yet; create the table as copy-on-write", table=config.name)
+    if config.drops_partition_columns:
+        raise UnsupportedTableError("tables without partition columns in their files cannot be written", table=config.name)
+    if config.bootstrap_base_path is not None:
+        raise UnsupportedTableError("bootstrapped tables cannot be written; copy the table first", table=config.name)
+    if not config.record_key_fields and request.operation in _NEEDS_KEYS and not request.given_keys:
+        raise OptionError(f"{request.operation} needs a table with record key fields; this one has generated keys", table=config.name)
+
+
+def _write_schema(state: TableState, request: WriteRequest) -> pa.Schema:
+    table = table_schema(state)
+    if request.data is None or request.operation is WriteOperationType.DELETE:
+        return table
+    offered = request.data.schema
+    if request.given_keys:
+        offered = pa.schema([field for field in offered if not field.name.startswith("_hoodie_record_key")])
+    incoming = canonical_schema(offered, allow_timestamp_ntz=request.options.allow_timestamp_ntz or _has_ntz(table))
+    check_reserved(incoming)
+    if request.replace_schema or not len(table):
+        return pa.schema([field.with_nullable(True) for field in incoming])
+    evolve = request.options.schema_evolution or request.update_columns is not None
+    return pa.schema([field.with_nullable(True) for field in reconcile(table, incoming, evolve=evolve)])
+
+
+def _check_update_columns(config: TableConfig, request: WriteRequest, schema: pa.Schema) -> None:
+    for name in request.update_columns or ():
+        if name not in schema.names:
+            raise OptionError(f"the column to update {name!r} is not in the table; it has {', '.join(schema.names)}", column=name)
+        if name in config.record_key_fields or name in config.partition_fields:
+            raise OptionError(f"{name!r} is part of the key or the partition and cannot be among the columns to update", column=name)
+
+
+def _has_ntz(schema: pa.Schema) -> bool:
+    def nested(kind: pa.DataType) -> bool:
+        if pa.types.is_timestamp(kind):
+            return kind.tz is None
+        return any(nested(kind.field(number).type) for number in range(kind.num_fields))
+
+    return any(nested(field.type) for field in schema)

@@ -1,0 +1,242 @@
+"""Writes one base file the way Hudi readers and writers need it.
+
+What the file must be, and why, is in the tests of this module; in short: the five meta columns first, every column optional,
+decimals as FIXED_LEN_BYTE_ARRAY and lists as `list.element` (Hudi's rewrites corrupt or fail on other forms), timestamps as INT64
+micros, and in the footer the Avro schema, the Bloom filter of the record keys and their range, which Hudi's indexes rely on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakehouse_engine.format.bloom import BloomFilter, build_bloom_filter
+from lakehouse_engine.model.keys import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.options import WriteOptions
+from lakehouse_engine.storage.base import Storage
+
+_CONSTANT = pa.dictionary(pa.int32(), pa.string())
+_META_TYPES = {COMMIT_TIME: _CONSTANT, COMMIT_SEQNO: pa.string(), RECORD_KEY: pa.string(), PARTITION_PATH: _CONSTANT, FILE_NAME: _CONSTANT}
+_ROW_GROUP_BYTES = 192 * 1024 * 1024
+_SAMPLE = 4096
+
+BLOOM_KEY = "org.apache.hudi.bloomfilter"
+BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
+MIN_KEY = "hoodie_min_record_key"
+MAX_KEY = "hoodie_max_record_key"
+AVRO_SCHEMA_KEY = "parquet.avro.schema"
+
+
+def file_schema(user_schema: pa.Schema) -> pa.Schema:
+    """The Arrow schema in which rows are handed to the writer: meta columns (repeating ones as dictionaries), then user columns."""
+    meta = [pa.field(name, _META_TYPES[name]) for name in META_COLUMNS]
+    return pa.schema([*meta, *(field.with_nullable(True).remove_metadata() for field in user_schema)])
+
+
+def constant(value: str | None, length: int) -> pa.DictionaryArray:
+    """`length` times the same text, at the cost of one."""
+    if value is None:
+        return pa.DictionaryArray.from_arrays(pa.nulls(length, pa.int32()), pa.array([], pa.string()))
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, dtype=np.int32)), pa.array([value], pa.string()))
+
+
+@dataclass(frozen=True, slots=True)
+class FileIdentity:
+    """What the meta columns of a new file version say. `task` numbers the file within its commit (it makes seqnos unique)."""
+
+    instant_time: str
+    partition_path: str
+    file_name: str
+    task: int
+    populate: bool = True
+
+    def stamp(self, rows: pa.Table, first_row: int) -> pa.Table:
+        """New or changed `rows` (record key, partition path, user columns) with all meta columns.
+
+        `first_row` numbers the rows in the file's seqnos: `<instant>_<task>_<row>`, as Hudi's write handles do.
+        """
+        count = rows.num_rows
+        if self.populate:
+            prefix = f"{self.instant_time}_{self.task}_"
+            numbers = pc.cast(pa.array(np.arange(first_row, first_row + count)), pa.string())
+            meta = [
+                constant(self.instant_time, count),
+                pc.binary_join_element_wise(pa.scalar(prefix), numbers, ""),
+                rows.column(RECORD_KEY),
+                constant(self.partition_path, count),
+            ]
+        else:
+            meta = [constant(None, count), pa.nulls(count, pa.string()), pa.nulls(count, pa.string()), constant(None, count)]
+        user = rows.drop_columns([name for name in (RECORD_KEY, PARTITION_PATH) if name in rows.column_names])
+        return pa.table([*meta, constant(self.file_name, count), *user.columns], schema=file_schema(user.schema))
+
+    def restamp(self, rows: pa.Table) -> pa.Table:
+        """Rows copied from an older version of the file: everything kept but the file name."""
+        kept = rows.set_column(META_COLUMNS.index(FILE_NAME), FILE_NAME, constant(self.file_name, rows.num_rows))
+        return pa.table(kept.columns, schema=file_schema(pa.schema([field for field in rows.schema if field.name not in META_COLUMNS])))
+
+
+def _leaves(name: str, kind: pa.DataType) -> Iterator[str]:
+    if pa.types.is_struct(kind):
+        for child in kind:
+            yield from _leaves(f"{name}.{child.name}", child.type)
+    elif pa.types.is_map(kind):
+        yield from _leaves(f"{name}.key_value.key", kind.key_type)
+        yield from _leaves(f"{name}.key_value.value", kind.item_type)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _leaves(f"{name}.list.element", kind.value_type)
+    else:
+        yield name
+
+
+def _repeats(column: pa.ChunkedArray) -> bool:
+    """Whether a dictionary pays: few distinct values in a sample. Building one only to drop it costs a third of the write."""
+    kind = column.type
+    if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) or pa.types.is_boolean(kind):
+        return True
+    sample = column.slice(0, _SAMPLE)
+    return bool(pc.count_distinct(sample).as_py() * 2 <= len(sample)) or len(sample) < 64
+
+
+def _utf16_extreme(keys: pa.ChunkedArray, *, largest: bool) -> str | None:
+    """The least or greatest key in Java's order (UTF-16 code units), which differs from UTF-8's above U+E000 only."""
+    bounds = pc.min_max(keys)
+    value = bounds["max" if largest else "min"].as_py()
+    if value is None:
+        return None
+    high = pc.match_substring_regex(keys, "[\\x{E000}-\\x{10FFFF}]") if not _is_ascii(keys) else None
+    if high is None or not pc.any(high).as_py():
+        return str(value)
+    rest = pc.min_max(pc.filter(keys, pc.invert(high)))["max" if largest else "min"].as_py()
+    candidates = pc.unique(pc.filter(keys, high)).to_pylist() + ([rest] if rest is not None else [])
+    chosen = (max if largest else min)(candidates, key=lambda key: key.encode("utf-16-be", "surrogatepass"))
+    return str(chosen)
+
+
+def _is_ascii(keys: pa.ChunkedArray) -> bool:
+    return bool(pc.all(pc.string_is_ascii(keys)).as_py())
+
+
+class BaseFileWriter:
+    """One Parquet base file. `write` takes tables in `file_schema`; `close` writes the footer and returns bytes and rows.
+
+    `inherited` is the Bloom filter of the version that this file replaces: while no key is added that it has no room for, it
+    serves again (a filter may know keys that are gone, never miss one that is there).
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        user_schema: pa.Schema,
+        avro_schema: str,
+        options: WriteOptions,
+        *,
+        unique_columns: frozenset[str] = frozenset(),
+        populate: bool = True,
+        inherited: BloomFilter | None = None,
+    ) -> None:
+        self._storage, self._path, self._options = storage, path, options
+        self._schema = file_schema(user_schema)
+        self._avro_schema = avro_schema
+        self._unique = unique_columns | {RECORD_KEY, COMMIT_SEQNO}
+        self._populate = populate
+        self._inherited = inherited
+        self._writer: pq.ParquetWriter | None = None
+        self._sink: pa.NativeFile | None = None
+        self._buffer: list[pa.Table] = []
+        self._buffered = 0
+        self._buffered_bytes = 0
+        self._keys: list[pa.Array] = []
+        self._new_keys: list[pa.Array] = []
+        self.rows = 0
+
+    def write(self, table: pa.Table, *, new_keys: bool) -> None:
+        """Add rows. `new_keys`: whether their record keys may be unknown to the inherited filter."""
+        if not table.num_rows:
+            return
+        self.rows += table.num_rows
+        if self._populate:
+            chunks = table.column(RECORD_KEY).chunks
+            self._keys.extend(chunks)
+            if new_keys:
+                self._new_keys.extend(chunks)
+        self._buffer.append(table)
+        self._buffered += table.num_rows
+        self._buffered_bytes += table.nbytes
+        if self._buffered >= self._options.row_group_rows or self._buffered_bytes >= _ROW_GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        table = pa.concat_tables(self._buffer) if self._buffer else self._schema.empty_table()
+        self._buffer, self._buffered, self._buffered_bytes = [], 0, 0
+        if self._writer is None:
+            self._open(table)
+        assert self._writer is not None
+        if table.num_rows:
+            self._writer.write_table(table.unify_dictionaries(), row_group_size=table.num_rows)
+
+    def _open(self, first: pa.Table) -> None:
+        repeating = [field.name for field in self._schema if field.name not in self._unique and _repeats(first.column(field.name))]
+        dictionary = [leaf for name in repeating for leaf in _leaves(name, _plain(self._schema.field(name).type))]
+        self._sink = self._storage.open_output(self._path)
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            self._schema,
+            compression="NONE" if self._options.compression == "UNCOMPRESSED" else self._options.compression.lower().removesuffix("_raw"),
+            use_dictionary=dictionary or False,
+            store_schema=False,
+            store_decimal_as_integer=False,
+            use_compliant_nested_type=True,
+        )
+
+    def close(self) -> tuple[int, int]:
+        """Write the footer and make the file durable; its size in bytes and its rows."""
+        if self._buffer or self._writer is None:
+            self._flush()
+        assert self._writer is not None
+        assert self._sink is not None
+        self._writer.add_key_value_metadata(self._footer())
+        self._writer.close()
+        size = self._sink.tell()
+        self._sink.close()
+        self._storage.sync(self._path)
+        return size, self.rows
+
+    def discard(self) -> None:
+        """Close without a footer after a failure; the file is garbage, which the caller's marker names."""
+        if self._sink is not None and not self._sink.closed:
+            self._sink.close()
+
+    def _footer(self) -> dict[str, str]:
+        footer = {AVRO_SCHEMA_KEY: self._avro_schema, "writer.model.name": "avro"}
+        if not self._populate:
+            return footer
+        keys = pa.chunked_array(self._keys, pa.string())
+        bloom = self._bloom(keys)
+        footer |= {BLOOM_KEY: bloom.to_base64(), BLOOM_TYPE_KEY: bloom.kind}
+        if len(keys):
+            footer |= {MIN_KEY: _utf16_extreme(keys, largest=False) or "", MAX_KEY: _utf16_extreme(keys, largest=True) or ""}
+        return footer
+
+    def _bloom(self, keys: pa.ChunkedArray) -> BloomFilter:
+        if self._inherited is not None:
+            if not self._new_keys:
+                return self._inherited
+            grown = self._inherited.with_keys(pa.chunked_array(self._new_keys, pa.string()))
+            if grown is not None:
+                return grown
+        options = self._options
+        entries = len(keys) if options.bloom_type == "SIMPLE" else options.bloom_entries
+        return build_bloom_filter(
+            keys, kind=options.bloom_type, entries=entries, fpp=options.bloom_fpp, max_entries=options.bloom_max_entries
+        )
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

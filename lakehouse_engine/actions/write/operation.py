@@ -1,0 +1,161 @@
+"""One write, from a batch to a commit.
+
+ 1. lock the table, roll back what dead writers left, drop a metadata table that would go stale   (`transaction`)
+ 2. fix the schema: the batch's against the table's                                               (`context`)
+ 3. request the instant; stage the batch: canonical types, record keys, partition paths           (`input`)
+ 4. reduce it to one row a key                                                                    (`input.reduce_batch`)
+ 5. tag: where are those keys stored?  assign: new keys to small files and new groups             (`plan`)
+ 6. make the instant inflight with the plan; run one task a file group                            (`tasks`)
+ 7. complete the instant: the commit                                                              (`transaction`)
+
+A failure before step 7 takes the table back to where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lakehouse_engine.actions.transaction import Transaction, begin
+from lakehouse_engine.actions.write.context import WriteContext, prepare
+from lakehouse_engine.actions.write.input import Batch, reduce_batch, unreduced
+from lakehouse_engine.actions.write.plan import WritePlan, plan_deletes, plan_inserts, plan_new_groups, plan_upsert
+from lakehouse_engine.actions.write.request import WriteRequest
+from lakehouse_engine.actions.write.result import no_change, result_of
+from lakehouse_engine.actions.write.source import RowSource
+from lakehouse_engine.actions.write.tasks import WriteStatus, create_file, run_file_task
+from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.format.file_names import marker_folder
+from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
+from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
+from lakehouse_engine.storage.base import Storage
+
+_REPLACING = frozenset(
+    {WriteOperationType.INSERT_OVERWRITE, WriteOperationType.INSERT_OVERWRITE_TABLE, WriteOperationType.DELETE_PARTITION}
+)
+
+
+def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner) -> WriteResult:
+    """Run one write to its commit. Raises `WriteError`s; the table is then as it was, but for `CommitOutcomeUnknownError`."""
+    with begin(storage, lock_timeout_ms=request.options.lock_timeout_ms) as transaction:
+        write = _Write(transaction, request, prepare(transaction.state, request), runner)
+        if request.operation is WriteOperationType.DELETE_PARTITION:
+            return write.delete_partitions()
+        transaction.start(Action.REPLACE_COMMIT if request.operation in _REPLACING else Action.COMMIT)
+        if request.operation in _REPLACING or request.operation is WriteOperationType.BULK_INSERT:
+            return write.new_groups()
+        return write.changes()
+
+
+class _Write:
+    """The steps of one write; holds what they share."""
+
+    def __init__(self, transaction: Transaction, request: WriteRequest, context: WriteContext, runner: TaskRunner) -> None:
+        self.transaction, self.request, self.context, self.runner = transaction, request, context, runner
+
+    @property
+    def _staging(self) -> str:
+        """Beside the markers, so that whoever cleans those up cleans this up."""
+        return f"{marker_folder(self.transaction.instant_time)}/.staged"
+
+    def delete_partitions(self) -> WriteResult:
+        replaced = {path: ids for path in self.request.partitions if (ids := self._live_file_ids(path))}
+        if not replaced:
+            return no_change(self.request.operation, self.transaction)
+        self.transaction.start(Action.REPLACE_COMMIT)
+        self.transaction.inflight(HoodieCommitMetadata(operation_type=self.request.operation))
+        return self._commit([], replaced=replaced)
+
+    def new_groups(self) -> WriteResult:
+        """Operations that look nothing up: every row goes to a new file group."""
+        assert self.request.data is not None
+        instant, options = self.transaction.instant_time, self.request.options
+        self.transaction.inflight(HoodieCommitMetadata(operation_type=self.request.operation))
+        files, keying, dropped = self.context.files(instant), self.context.keying(instant), 0
+        if options.combine_before_insert and not self.context.keyless:
+            batch = self._reduced(self.request.data.stage(keying, files.storage, self._staging))
+            dropped = batch.duplicates
+            statuses = self.runner.run(create_file, list(plan_new_groups(files, batch).creates), name="write")
+        else:
+            statuses = self.request.data.write_files(keying, files, self.runner)
+        replaced = self._replaced_by(statuses)
+        if not statuses and not replaced:
+            self.transaction.abandon()
+            return no_change(self.request.operation, self.transaction, dropped)
+        return self._commit(statuses, replaced=replaced, dropped=dropped)
+
+    def changes(self) -> WriteResult:
+        """Insert, upsert and delete: rows find their file groups."""
+        batch, plan = self._planned()
+        if plan.is_empty:
+            self.transaction.abandon()
+            return no_change(self.request.operation, self.transaction, batch.duplicates)
+        self.transaction.inflight(HoodieCommitMetadata(partition_to_write_stats=plan.profile(), operation_type=self.request.operation))
+        statuses = [status for status in self.runner.run(run_file_task, plan.tasks, name="write") if status.stat]
+        if not statuses:
+            self.transaction.abandon()
+            return no_change(self.request.operation, self.transaction, batch.duplicates)
+        return self._commit(statuses, dropped=batch.duplicates, moves=plan.moves)
+
+    def _planned(self) -> tuple[Batch, WritePlan]:
+        request, context, state = self.request, self.context, self.transaction.state
+        assert request.data is not None
+        files = context.files(self.transaction.instant_time)
+        if request.operation is WriteOperationType.DELETE:
+            keying = context.key_keying(files.instant_time, request.data.schema)
+            batch = self._reduced(request.data.stage(keying, files.storage, self._staging), ())
+            return batch, plan_deletes(state, context, files, batch, self.runner)
+        source = request.data.stage(context.keying(files.instant_time), files.storage, self._staging)
+        if request.operation is WriteOperationType.INSERT:
+            batch = self._reduced(source) if request.options.combine_before_insert and not context.keyless else unreduced(source)
+            return batch, plan_inserts(state, context, files, batch)
+        batch = self._reduced(source)
+        return batch, plan_upsert(state, context, files, batch, self._delete_batch(), self.runner)
+
+    def _reduced(self, source: RowSource, ordering: Sequence[str] | None = None) -> Batch:
+        context = self.context
+        fields = context.ordering_fields if ordering is None else ordering
+        return reduce_batch(source, fields, is_global=context.is_global, policy=self.request.options.duplicate_policy)
+
+    def _delete_batch(self) -> Batch | None:
+        keys = self.request.delete_keys
+        if keys is None:
+            return None
+        keying = self.context.key_keying(self.transaction.instant_time, keys.schema)
+        source = keys.stage(keying, self.transaction.state.storage, f"{self._staging}/deletes")
+        return reduce_batch(source, (), is_global=self.context.is_global, policy="LATEST")
+
+    def _live_file_ids(self, partition: str) -> tuple[str, ...]:
+        return tuple(piece.file_id for piece in self.transaction.state.view.latest_slices(partition))
+
+    def _replaced_by(self, statuses: Sequence[WriteStatus]) -> dict[str, tuple[str, ...]] | None:
+        """File groups that the new ones take the place of: of the partitions written to, or of the whole table."""
+        operation = self.request.operation
+        if operation is WriteOperationType.INSERT_OVERWRITE_TABLE:
+            partitions = set(self.transaction.state.view.partitions())
+        elif operation is WriteOperationType.INSERT_OVERWRITE:
+            partitions = {status.stat.partition_path or "" for status in statuses if status.stat} | set(self.request.partitions)
+        else:
+            return None
+        return {path: ids for path in sorted(partitions) if (ids := self._live_file_ids(path))}
+
+    def _commit(
+        self,
+        statuses: Sequence[WriteStatus],
+        *,
+        replaced: Mapping[str, tuple[str, ...]] | None = None,
+        dropped: int = 0,
+        moves: int = 0,
+    ) -> WriteResult:
+        stats: dict[str, list[HoodieWriteStat]] = {}
+        for status in statuses:
+            if status.stat is not None:
+                stats.setdefault(status.stat.partition_path or "", []).append(status.stat)
+        metadata = HoodieCommitMetadata(
+            partition_to_write_stats={path: tuple(group) for path, group in stats.items()},
+            operation_type=self.request.operation,
+            extra_metadata={**self.request.extra_metadata, SCHEMA_KEY: self.context.table_avro_schema},
+            partition_to_replace_file_ids=None if replaced is None else dict(replaced),
+        )
+        self.transaction.complete(metadata)
+        return result_of(self.transaction, metadata, dropped=dropped, moves=moves)

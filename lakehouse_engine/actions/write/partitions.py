@@ -1,0 +1,26 @@
+"""Partitions as users name them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lakehouse_engine.errors import PartitionValueError
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.record.keygen import key_generator_of
+
+
+def partition_paths_of(config: TableConfig, partitions: Sequence[str | Mapping[str, Any]]) -> tuple[str, ...]:
+    """Partition paths from paths, or from mappings of every partition column to its value. Raises `PartitionValueError`."""
+    return tuple(_path(config, one) for one in partitions)
+
+
+def _path(config: TableConfig, partition: str | Mapping[str, Any]) -> str:
+    if isinstance(partition, str):
+        return partition.strip("/")
+    if set(partition) != set(config.partition_fields):
+        raise PartitionValueError(f"a partition of this table is given by {list(config.partition_fields)}, not by {sorted(partition)}")
+    row = pa.table({name: pa.array([value]) for name, value in partition.items()})
+    return str(key_generator_of(config).partition_paths(row)[0].as_py())

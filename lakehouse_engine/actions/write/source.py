@@ -1,0 +1,116 @@
+"""Incoming rows, wherever they are: in memory, or staged in Arrow files below the table.
+
+A batch is read many times (tagging, then once by each file's task) and possibly by other processes, so its rows have fixed numbers:
+row `i` is the same row for everybody. Columns are `_hoodie_record_key`, `_hoodie_partition_path`, then the table's user columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakehouse_engine.storage.base import Storage
+
+Rows = npt.NDArray[np.int64]
+
+
+class RowSource(Protocol):
+    """Numbered rows. Picklable."""
+
+    @property
+    def num_rows(self) -> int: ...
+
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        """Some columns of all rows."""
+        ...
+
+    def take(self, rows: Rows | None) -> pa.Table:
+        """Whole rows in the order of `rows`; None for all of them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySource:
+    """Rows of an Arrow table."""
+
+    table: pa.Table
+
+    @property
+    def num_rows(self) -> int:
+        return int(self.table.num_rows)
+
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        return self.table.select(list(names))
+
+    def take(self, rows: Rows | None) -> pa.Table:
+        return self.table if rows is None else take_rows(self.table, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """One Arrow IPC file of a staged batch; `path` relative to the table."""
+
+    path: str
+    num_rows: int
+
+
+@dataclass(slots=True)
+class StagedSource:
+    """Rows in Arrow IPC files, numbered through the files in order. Files are mapped, not loaded, where the storage can."""
+
+    storage: Storage
+    files: tuple[StagedFile, ...]
+    schema: pa.Schema
+    _opened: pa.Table | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> tuple[Storage, tuple[StagedFile, ...], pa.Schema]:
+        return self.storage, self.files, self.schema
+
+    def __setstate__(self, state: tuple[Storage, tuple[StagedFile, ...], pa.Schema]) -> None:
+        self.storage, self.files, self.schema = state
+        self._opened = None
+
+    @property
+    def num_rows(self) -> int:
+        return sum(file.num_rows for file in self.files)
+
+    def _table(self) -> pa.Table:
+        if self._opened is None:
+            parts = [pa.ipc.open_file(self.storage.open_input(file.path)).read_all() for file in self.files if file.num_rows]
+            self._opened = pa.concat_tables(parts) if parts else self.schema.empty_table()
+        return self._opened
+
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        return self._table().select(list(names))
+
+    def take(self, rows: Rows | None) -> pa.Table:
+        return self._table() if rows is None else take_rows(self._table(), rows)
+
+
+def take_rows(table: pa.Table, rows: Rows) -> pa.Table:
+    """`table.take(rows)`, chunk by chunk: Arrow's own take joins all chunks of a column first, which for a few rows of a large
+    table copies the table. Rows come back grouped by chunk only when `rows` ascends, as all callers' do.
+    """
+    if table.num_rows == 0 or len(rows) == 0:
+        return table.slice(0, 0)
+    batches = table.to_batches()
+    if len(batches) == 1:
+        return pa.Table.from_batches([batches[0].take(pa.array(rows))], table.schema)
+    if len(rows) > 1 and not bool((np.diff(rows) >= 0).all()):
+        order = np.argsort(rows, kind="stable")
+        back = np.empty(len(rows), dtype=np.int64)
+        back[order] = np.arange(len(rows))
+        return take_rows(table, rows[order]).combine_chunks().take(pa.array(back))
+    ends = np.cumsum([batch.num_rows for batch in batches])
+    cuts = np.searchsorted(rows, ends, side="left")
+    parts, low = [], 0
+    for batch, end, cut in zip(batches, ends, cuts, strict=True):
+        if cut > low:
+            parts.append(batch.take(pa.array(rows[low:cut] - (end - batch.num_rows))))
+        low = cut
+    return pa.Table.from_batches(parts, table.schema)

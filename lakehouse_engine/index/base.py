@@ -1,0 +1,74 @@
+"""What an index answers, and the registry of those that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.file_system_view import FileSystemView
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRows:
+    """The keys of a batch: `keys[i]` is the record key of row `i`, `rows` numbers the rows of each partition path, ascending."""
+
+    keys: pa.Array
+    rows_by_partition: Mapping[str, Rows]
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedFile:
+    """Rows of a batch found in a base file: `rows[i]` is at row number `positions[i]`; positions ascend."""
+
+    base: BaseFile
+    num_rows: int
+    positions: Rows
+    rows: Rows
+
+
+class StoredKeys(Protocol):
+    """How the record keys of a base file are had: from the meta column, or from user columns where meta fields are off."""
+
+    @property
+    def meta_columns(self) -> Sequence[str]:
+        """Meta columns to read."""
+        ...
+
+    @property
+    def schema(self) -> pa.Schema:
+        """User columns to read."""
+        ...
+
+    @property
+    def statistics_column(self) -> str:
+        """The column whose Parquet statistics bound the record keys."""
+        ...
+
+    def keys(self, table: pa.Table) -> pa.ChunkedArray:
+        """The record keys of rows read with those columns."""
+        ...
+
+
+class Index(Protocol):
+    """Finds the base files and row numbers of keys. Tells nothing but the truth: no false hit, no missed key."""
+
+    @property
+    def is_global(self) -> bool:
+        """Whether a key is unique in the whole table, not only in its partition."""
+        ...
+
+    def tag(
+        self, storage: Storage, view: FileSystemView, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner
+    ) -> list[TaggedFile]:
+        """Every place where a key of the batch is stored now; files without a hit are left out."""
+        ...

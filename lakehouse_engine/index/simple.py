@@ -1,0 +1,175 @@
+"""SIMPLE and BLOOM indexes: compare the keys of a batch with the keys stored in the files where they can be.
+
+Files, and row groups of them, are ruled out by the key range in their Parquet statistics; the BLOOM kinds ask the footer's filter
+too. What is left has its key column read, and only that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.errors import FormatError, OptionError
+from lakehouse_engine.format.bloom import BloomFilter
+from lakehouse_engine.index.base import Index, KeyedRows, Rows, StoredKeys, TaggedFile
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.model.keys import RECORD_KEY
+from lakehouse_engine.read.base_file import iter_base_file
+from lakehouse_engine.read.footer import BaseFileFooter, read_footer
+from lakehouse_engine.record.keygen import KeyGenerator
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.file_system_view import FileSystemView
+
+_CHUNK = 2_000_000
+"""Keys of a batch looked up at once: bounds a task's memory, whatever the size of the batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetaColumnKeys:
+    """Record keys as the meta column has them."""
+
+    @property
+    def meta_columns(self) -> Sequence[str]:
+        return (RECORD_KEY,)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([])
+
+    @property
+    def statistics_column(self) -> str:
+        return RECORD_KEY
+
+    def keys(self, table: pa.Table) -> pa.ChunkedArray:
+        return table.column(RECORD_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedKeys:
+    """Record keys computed from user columns, for tables with `hoodie.populate.meta.fields=false`."""
+
+    generator: KeyGenerator
+    schema: pa.Schema
+
+    @property
+    def meta_columns(self) -> Sequence[str]:
+        return ()
+
+    @property
+    def statistics_column(self) -> str:
+        return RECORD_KEY
+
+    def keys(self, table: pa.Table) -> pa.ChunkedArray:
+        return pa.chunked_array([self.generator.record_keys(table)])
+
+
+def stored_filter(footer: BaseFileFooter) -> BloomFilter | None:
+    """The Bloom filter of a base file's footer, None where it has none."""
+    return None if footer.bloom is None else BloomFilter.from_base64(footer.bloom, footer.bloom_kind or "SIMPLE")
+
+
+@dataclass(frozen=True, slots=True)
+class TagTask:
+    """Look the keys of `rows` (row numbers of the batch; None for all) up in one base file."""
+
+    storage: Storage
+    base: BaseFile
+    stored: StoredKeys
+    keys: pa.Array
+    rows: Rows | None
+    use_bloom: bool
+
+
+def tag_file(task: TagTask) -> TaggedFile:
+    """Positions of the batch's keys in one base file."""
+    footer = read_footer(task.storage, task.base.path, key_column=task.stored.statistics_column)
+    keys, rows = task.keys, task.rows
+    if task.use_bloom and (bloom := stored_filter(footer)) is not None:
+        possible = np.flatnonzero(bloom.might_contain(keys)).astype(np.int64)
+        keys, rows = keys.take(pa.array(possible)), possible if rows is None else rows[possible]
+    positions, indices = _find(task, footer, keys)
+    found = indices if rows is None else rows[indices]
+    return TaggedFile(task.base, footer.num_rows, positions, found)
+
+
+def _find(task: TagTask, footer: BaseFileFooter, keys: pa.Array) -> tuple[Rows, Rows]:
+    """(row numbers in the file, indices into `keys`) of every hit, ascending by row number."""
+    positions: list[Rows] = []
+    indices: list[Rows] = []
+    wanted = [number for number, group in enumerate(footer.row_groups) if _may_hold(group.min_key, group.max_key, keys)]
+    starts = np.cumsum([0, *(group.num_rows for group in footer.row_groups)])
+    if footer.num_rows and not footer.row_groups:
+        raise FormatError(f"the base file has no column {task.stored.statistics_column!r} to find record keys in", path=task.base.path)
+    groups = iter_base_file(
+        task.storage, task.base.path, task.stored.schema, meta_columns=task.stored.meta_columns, row_groups=wanted
+    )
+    for number, table in zip(wanted, groups, strict=True):
+        stored = task.stored.keys(table)
+        for low in range(0, len(keys), _CHUNK):
+            hits = pc.index_in(stored, value_set=keys.slice(low, _CHUNK))
+            where = np.flatnonzero(pc.is_valid(hits).to_numpy(zero_copy_only=False)).astype(np.int64)
+            positions.append(where + starts[number])
+            indices.append(pc.drop_null(hits).to_numpy().astype(np.int64) + low)
+    if not positions:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    where, found = np.concatenate(positions), np.concatenate(indices)
+    order = np.argsort(where, kind="stable")
+    return where[order], found[order]
+
+
+def _may_hold(low: str | None, high: str | None, keys: pa.Array) -> bool:
+    """Whether any key is in [low, high]; unknown bounds hold everything."""
+    if not len(keys):
+        return False
+    if low is None or high is None:
+        return True
+    return bool(pc.any(pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high))).as_py())
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumnIndex:
+    """SIMPLE (a key is unique in its partition) or GLOBAL_SIMPLE (in the table), with or without Bloom filters."""
+
+    is_global: bool
+    use_bloom: bool
+
+    def tag(
+        self, storage: Storage, view: FileSystemView, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner
+    ) -> list[TaggedFile]:
+        tasks = list(self._tasks(storage, view, batch, stored))
+        return [found for found in runner.run(tag_file, tasks, name="tag") if len(found.positions)]
+
+    def _tasks(self, storage: Storage, view: FileSystemView, batch: KeyedRows, stored: StoredKeys) -> list[TagTask]:
+        if not len(batch.keys):
+            return []
+        if self.is_global:
+            bases = [piece.base_file for piece in view.latest_slices() if piece.base_file is not None]
+            return [TagTask(storage, base, stored, batch.keys, None, self.use_bloom) for base in bases]
+        tasks = []
+        for partition, rows in batch.rows_by_partition.items():
+            bases = [piece.base_file for piece in view.latest_slices(partition) if piece.base_file is not None]
+            whole = len(rows) == len(batch.keys)
+            keys = batch.keys if whole or not bases else batch.keys.take(pa.array(rows))
+            tasks += [TagTask(storage, base, stored, keys, None if whole else rows, self.use_bloom) for base in bases]
+        return tasks
+
+
+INDEXES: Mapping[str, Index] = {
+    "SIMPLE": KeyColumnIndex(is_global=False, use_bloom=False),
+    "GLOBAL_SIMPLE": KeyColumnIndex(is_global=True, use_bloom=False),
+    "BLOOM": KeyColumnIndex(is_global=False, use_bloom=True),
+    "GLOBAL_BLOOM": KeyColumnIndex(is_global=True, use_bloom=True),
+}
+
+
+def load_index(index_type: str) -> Index:
+    """The index for a value of `hoodie.index.type`. Raises `OptionError` for one that does not exist."""
+    try:
+        return INDEXES[index_type]
+    except KeyError as error:
+        raise OptionError(f"hoodie.index.type={index_type!r} is not one of {', '.join(INDEXES)}") from error

@@ -1,0 +1,137 @@
+"""Batches that are Spark DataFrames: evaluated once, in Python workers, into staged Arrow files or straight into base files."""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from lakehouse_engine.actions.write.bulk import BulkWriter
+from lakehouse_engine.actions.write.input import ArrowInput, Input, RowKeying, keyed_schema
+from lakehouse_engine.actions.write.source import RowSource, StagedFile, StagedSource
+from lakehouse_engine.actions.write.tasks import FileContext, WriteStatus
+from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.errors import OptionError
+from lakehouse_engine.spark.runner import dumps, outcome_of, result_of
+from lakehouse_engine.spark.schema import to_arrow_schema
+from lakehouse_engine.storage.base import Storage
+
+Made = TypeVar("Made")
+
+_OUTCOME = "outcome binary"
+_STRIDE = 1_000_000
+"""Room for the partitions of a DataFrame in the numbers of a commit's files."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFrameInput:
+    """Rows of a DataFrame. Implements `actions.write.input.Input`; each use is one Spark job."""
+
+    frame: DataFrame
+
+    @property
+    def schema(self) -> pa.Schema:
+        return to_arrow_schema(self.frame.schema)
+
+    def stage(self, keying: RowKeying, storage: Storage, folder: str) -> RowSource:
+        def partition(number: int, batches: Iterator[pa.RecordBatch]) -> tuple[int, StagedFile] | None:
+            return _stage_partition(keying, storage, folder, number, batches)
+
+        staged = [file for file in _collect(self.frame, partition) if file is not None]
+        files = sorted(staged, key=lambda pair: pair[0])
+        return StagedSource(storage, tuple(file for _, file in files), keyed_schema(keying.schema))
+
+    def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:
+        def partition(number: int, batches: Iterator[pa.RecordBatch]) -> list[WriteStatus]:
+            return _write_partition(keying, context, number, batches)
+
+        return [status for statuses in _collect(self.frame, partition) for status in statuses]
+
+
+def _stage_partition(
+    keying: RowKeying, storage: Storage, folder: str, number: int, batches: Iterator[pa.RecordBatch]
+) -> tuple[int, StagedFile] | None:
+    """Write one partition's keyed rows to a file of its own; a retried attempt has another name and only one is reported."""
+    path, rows = f"{folder}/{number:05d}-{uuid.uuid4()}.arrow", 0
+    schema = keyed_schema(keying.schema)
+    sink = writer = None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        keyed = keying.key(pa.Table.from_batches([batch]), task=number, first_row=rows)
+        if writer is None:
+            sink = storage.open_output(path)
+            writer = pa.ipc.new_file(sink, schema)
+        writer.write_table(keyed)
+        rows += keyed.num_rows
+    if writer is None or sink is None:
+        return None
+    writer.close()
+    sink.close()
+    return number, StagedFile(path, rows)
+
+
+def _write_partition(keying: RowKeying, context: FileContext, number: int, batches: Iterator[pa.RecordBatch]) -> list[WriteStatus]:
+    writer, rows = BulkWriter(context, number, _STRIDE), 0
+    try:
+        for table in _larger(batches):
+            writer.write(keying.key(table, task=number, first_row=rows))
+            rows += table.num_rows
+        return writer.close()
+    except BaseException:
+        writer.discard()
+        raise
+
+
+_LARGER = 100_000
+
+
+def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Tables of many batches each: per-batch costs of keys and meta columns add up over Spark's 10,000-row batches."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        if count >= _LARGER:
+            yield pa.Table.from_batches(held)
+            held, count = [], 0
+    if count:
+        yield pa.Table.from_batches(held)
+
+
+def _collect(frame: DataFrame, function: Callable[[int, Iterator[pa.RecordBatch]], Made]) -> list[Made]:
+    """Run `function(partition number, batches)` on every partition; what it returned, or the error it raised, raised here."""
+    payload = dumps(function)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        number = context.partitionId() if context is not None else 0
+        outcome = outcome_of(lambda: pickle.loads(payload)(number, batches))
+        yield pa.record_batch([pa.array([outcome], pa.binary())], ["outcome"])
+
+    return [result_of(outcome) for outcome in frame.mapInArrow(run, _OUTCOME).toArrow().column(0).to_pylist()]
+
+
+def as_input(data: Any) -> Input:
+    """A Spark DataFrame, Arrow table, record batch (reader) or pandas frame as a write's input. Raises `OptionError` for others."""
+    if isinstance(data, DataFrame):
+        return DataFrameInput(data)
+    if isinstance(data, pa.Table):
+        return ArrowInput(data)
+    if isinstance(data, pa.RecordBatch):
+        return ArrowInput(pa.Table.from_batches([data]))
+    if isinstance(data, pa.RecordBatchReader):
+        return ArrowInput(data.read_all())
+    if hasattr(data, "__arrow_c_stream__"):
+        return ArrowInput(pa.table(data))
+    if type(data).__module__.startswith("pandas."):
+        return ArrowInput(pa.Table.from_pandas(data, preserve_index=False))
+    kinds = "a Spark DataFrame, a pyarrow Table or RecordBatchReader, or a pandas DataFrame"
+    raise OptionError(f"rows come as {kinds}, not as {type(data).__name__}")

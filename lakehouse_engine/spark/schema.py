@@ -1,0 +1,89 @@
+"""Spark types and Arrow types, in the forms that the engine uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+from pyspark.sql import types as spark
+
+from lakehouse_engine.errors import UnsupportedTypeError
+
+_TO_ARROW: dict[type[spark.DataType], pa.DataType] = {
+    spark.BooleanType: pa.bool_(),
+    spark.ByteType: pa.int32(),
+    spark.ShortType: pa.int32(),
+    spark.IntegerType: pa.int32(),
+    spark.LongType: pa.int64(),
+    spark.FloatType: pa.float32(),
+    spark.DoubleType: pa.float64(),
+    spark.StringType: pa.string(),
+    spark.CharType: pa.string(),
+    spark.VarcharType: pa.string(),
+    spark.BinaryType: pa.binary(),
+    spark.DateType: pa.date32(),
+    spark.TimestampType: pa.timestamp("us", "UTC"),
+    spark.TimestampNTZType: pa.timestamp("us"),
+    spark.NullType: pa.null(),
+}
+
+_FROM_ARROW: list[tuple[Callable[[pa.DataType], bool], Callable[[], spark.DataType]]] = [
+    (pa.types.is_boolean, spark.BooleanType),
+    (pa.types.is_int32, spark.IntegerType),
+    (pa.types.is_int64, spark.LongType),
+    (pa.types.is_float32, spark.FloatType),
+    (pa.types.is_float64, spark.DoubleType),
+    (pa.types.is_string, spark.StringType),
+    (pa.types.is_dictionary, spark.StringType),
+    (pa.types.is_binary, spark.BinaryType),
+    (pa.types.is_date32, spark.DateType),
+]
+
+
+def to_arrow_schema(schema: spark.StructType) -> pa.Schema:
+    """The Arrow schema of a DataFrame. Raises `UnsupportedTypeError` naming the column of a type that no table can hold."""
+    return pa.schema([_arrow_field(field, field.name) for field in schema.fields])
+
+
+def _arrow_field(field: spark.StructField, path: str) -> pa.Field:
+    return pa.field(field.name, to_arrow_type(field.dataType, path), field.nullable)
+
+
+def to_arrow_type(kind: spark.DataType, path: str) -> pa.DataType:
+    """The Arrow type of a Spark type; `path` names the column in errors."""
+    if isinstance(kind, spark.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, spark.ArrayType):
+        return pa.list_(pa.field("element", to_arrow_type(kind.elementType, f"{path}.element"), kind.containsNull))
+    if isinstance(kind, spark.MapType):
+        value = pa.field("value", to_arrow_type(kind.valueType, f"{path}.value"), kind.valueContainsNull)
+        return pa.map_(pa.field("key", to_arrow_type(kind.keyType, f"{path}.key"), False), value)
+    if isinstance(kind, spark.StructType):
+        return pa.struct([_arrow_field(field, f"{path}.{field.name}") for field in kind.fields])
+    found = _TO_ARROW.get(type(kind))
+    if found is None:
+        raise UnsupportedTypeError(f"a Hudi table cannot hold the column {path!r} of type {kind.simpleString()}; cast it", column=path)
+    return found
+
+
+def to_spark_schema(schema: pa.Schema) -> spark.StructType:
+    """The Spark schema for a table's canonical Arrow schema; every column nullable."""
+    return spark.StructType([spark.StructField(field.name, to_spark_type(field.type), True) for field in schema])
+
+
+def to_spark_type(kind: pa.DataType) -> spark.DataType:
+    if pa.types.is_timestamp(kind):
+        return spark.TimestampNTZType() if kind.tz is None else spark.TimestampType()
+    if pa.types.is_decimal(kind):
+        return spark.DecimalType(kind.precision, kind.scale)
+    if pa.types.is_map(kind):
+        return spark.MapType(to_spark_type(kind.key_type), to_spark_type(kind.item_type), True)
+    if pa.types.is_list(kind):
+        return spark.ArrayType(to_spark_type(kind.value_type), True)
+    if pa.types.is_struct(kind):
+        fields = [kind.field(number) for number in range(kind.num_fields)]
+        return spark.StructType([spark.StructField(field.name, to_spark_type(field.type), True) for field in fields])
+    for matches, made in _FROM_ARROW:
+        if matches(kind):
+            return made()
+    raise UnsupportedTypeError(f"there is no Spark type for {kind}")

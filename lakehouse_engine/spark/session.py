@@ -1,0 +1,35 @@
+"""What the engine needs of a Spark session, and where file tasks run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lakehouse_engine.engine import LocalRunner, TaskRunner
+from lakehouse_engine.options import TASK_RUNNER, TASK_THREADS
+from lakehouse_engine.spark.runner import SparkRunner
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Whether executors are threads of this machine's JVM; a Connect server counts as elsewhere."""
+    try:
+        master = spark.conf.get("spark.master", "") or ""
+    except PySparkException:
+        return False
+    return master.startswith("local")
+
+
+def runner_for(spark: SparkSession | None, options: Mapping[str, Any]) -> TaskRunner:
+    """Threads of this process without Spark or when its executors are this machine, else Spark's executors.
+
+    File tasks are Arrow code, which runs in threads at full speed and needs no copy of the batch in other processes (measured in
+    docs/adr/0005).
+    """
+    choice = TASK_RUNNER.read(options)
+    if spark is not None and (choice == "SPARK" or (choice == "AUTO" and not is_local(spark))):
+        return SparkRunner(spark)
+    return LocalRunner(TASK_THREADS.read(options) or len(os.sched_getaffinity(0)))

@@ -1,0 +1,184 @@
+"""`HoodieTable`: one Hudi table, opened from its directory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from lakehouse_engine.actions.write.operation import execute_write
+from lakehouse_engine.actions.write.partitions import partition_paths_of
+from lakehouse_engine.actions.write.request import WriteRequest
+from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.errors import MissingOptionError
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
+from lakehouse_engine.options import OPTIONS, WriteOptions, check_known
+from lakehouse_engine.read.arrow_scan import read_arrow
+from lakehouse_engine.read.query import Query, plan_query
+from lakehouse_engine.read.schema import table_schema
+from lakehouse_engine.spark.input import as_input
+from lakehouse_engine.spark.scan import scan
+from lakehouse_engine.spark.session import runner_for
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.timeline.timeline import Timeline
+from lakehouse_engine.view.history import HistoryEntry, history
+from lakehouse_engine.view.table_state import TableState
+
+Moment = str | date | datetime
+
+
+class HoodieTable:
+    """One table. Reads see the newest commit of any process at the time of the call; writes are one commit each.
+
+    `data` of every write is a Spark DataFrame, a pyarrow Table or RecordBatchReader, or a pandas DataFrame. `options` are `hoodie.*`
+    keys for that call; they count over the table's own properties and those given to `open`.
+    """
+
+    def __init__(self, storage: LocalStorage, *, spark: SparkSession | None = None, options: Mapping[str, Any] | None = None) -> None:
+        self._storage = storage
+        self._spark = spark
+        self._options = dict(options or {})
+        check_known(self._options)
+        self._state = TableState.load(storage)
+
+    @classmethod
+    def open(cls, path: str, *, spark: SparkSession | None = None, options: Mapping[str, Any] | None = None) -> HoodieTable:
+        """The table in directory `path`; starts no JVM. Raises `TableNotFoundError`, `UnsupportedTableVersionError`."""
+        return cls(LocalStorage(path), spark=spark, options=options)
+
+    # what the table is
+
+    @property
+    def path(self) -> str:
+        return self._storage.root
+
+    @property
+    def state(self) -> TableState:
+        """The table as it is now: timeline, configuration and files."""
+        self._state = self._state.refresh()
+        return self._state
+
+    @property
+    def config(self) -> TableConfig:
+        return self.state.config
+
+    @property
+    def timeline(self) -> Timeline:
+        return self.state.timeline
+
+    @property
+    def schema(self) -> pa.Schema:
+        """User columns, in canonical Arrow types."""
+        return table_schema(self.state)
+
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """Instants of the active timeline, newest first."""
+        return history(self.state, limit)
+
+    # reading
+
+    def to_arrow(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        meta_columns: bool = False,
+        query: str = "snapshot",
+        as_of: Moment | None = None,
+        begin: str | None = None,
+        end: str | None = None,
+    ) -> pa.Table:
+        """Rows as an Arrow table; no JVM is used.
+
+        `query` is `snapshot`, `read_optimized` or `incremental`. `as_of` is an instant, a timestamp or date (text or object). For
+        incremental queries `begin` is exclusive ("earliest" or None: from the start) and `end` inclusive.
+        """
+        plan = plan_query(self.state, Query(query, as_of, begin, end))
+        return read_arrow(plan, columns=columns, meta_columns=meta_columns, runner=runner_for(None, self._options))
+
+    def dataframe(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        meta_columns: bool = False,
+        query: str = "snapshot",
+        as_of: Moment | None = None,
+        begin: str | None = None,
+        end: str | None = None,
+    ) -> DataFrame:
+        """The same rows as a DataFrame over Spark's own Parquet scan, pinned to what is committed now."""
+        session = spark or self._spark
+        if session is None:
+            raise MissingOptionError("dataframe() needs a SparkSession: pass one, or use to_arrow()")
+        return scan(session, plan_query(self.state, Query(query, as_of, begin, end)), meta_columns=meta_columns)
+
+    # writing
+
+    def bulk_insert(self, data: Any, **arguments: Any) -> WriteResult:
+        """Add rows to new files without looking anything up: the fastest way in. Keys are not compared with stored ones."""
+        return self._write(WriteOperationType.BULK_INSERT, data, **arguments)
+
+    def insert(self, data: Any, **arguments: Any) -> WriteResult:
+        """Add rows, filling small files. Keys are not compared with stored ones."""
+        return self._write(WriteOperationType.INSERT, data, **arguments)
+
+    def upsert(
+        self, data: Any, *, merge_update_columns: Sequence[str] | None = None, delete_keys: Any = None, **arguments: Any
+    ) -> WriteResult:
+        """Update rows whose key is stored, add the others.
+
+        `merge_update_columns`: only these change in updated rows. `delete_keys`: rows of key columns to delete in the same commit.
+        """
+        return self._write(
+            WriteOperationType.UPSERT,
+            data,
+            update_columns=tuple(merge_update_columns) if merge_update_columns is not None else None,
+            delete_keys=None if delete_keys is None else as_input(delete_keys),
+            **arguments,
+        )
+
+    def delete(self, keys: Any, **arguments: Any) -> WriteResult:
+        """Delete rows by key; `keys` has the key columns (and the partition columns unless the index is global)."""
+        return self._write(WriteOperationType.DELETE, keys, **arguments)
+
+    def insert_overwrite(self, data: Any, **arguments: Any) -> WriteResult:
+        """Replace the partitions that `data` has rows of."""
+        return self._write(WriteOperationType.INSERT_OVERWRITE, data, **arguments)
+
+    def insert_overwrite_table(self, data: Any, **arguments: Any) -> WriteResult:
+        """Replace all rows in one commit; history stays. `replace_schema=True` lets `data` bring other columns."""
+        return self._write(WriteOperationType.INSERT_OVERWRITE_TABLE, data, **arguments)
+
+    def delete_partitions(self, partitions: Sequence[str | Mapping[str, Any]], **arguments: Any) -> WriteResult:
+        """Drop whole partitions: paths (`day=2026-11-21`) or mappings of partition column to value."""
+        paths = partition_paths_of(self.config, partitions)
+        return self._write(WriteOperationType.DELETE_PARTITION, None, partitions=paths, **arguments)
+
+    def _write(
+        self,
+        operation: WriteOperationType,
+        data: Any,
+        *,
+        options: Mapping[str, Any] | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        **arguments: Any,
+    ) -> WriteResult:
+        request = WriteRequest(
+            operation=operation,
+            data=None if data is None else as_input(data),
+            options=WriteOptions.read(self._effective(options or {})),
+            extra_metadata=dict(extra_metadata or {}),
+            **arguments,
+        )
+        return execute_write(self._storage, request, self._runner(options or {}))
+
+    def _effective(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        check_known(options)
+        stored = {key: value for key, value in self._state.config.properties.items() if key in OPTIONS}
+        return {**stored, **self._options, **options}
+
+    def _runner(self, options: Mapping[str, Any]) -> TaskRunner:
+        return runner_for(self._spark, {**self._options, **options})
