@@ -181,16 +181,16 @@ def _conform_struct(array: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
     unknown = set(positions) - {field.name.lower() for field in _children(kind)}
     if unknown:
         raise SchemaIncompatibleError(f"the fields {sorted(unknown)} are not in {kind}, the type of {name}", column=name)
-    # flatten(), unlike field(), honours the slice and puts a null wherever the struct itself is null.
-    values = array.flatten()
-    fields = _children(kind)
-    children = [
-        _conform_array(values[positions[field.name.lower()]], field.type, f"{name}.{field.name}")
-        if field.name.lower() in positions
-        else pa.nulls(len(array), field.type)
-        for field in fields
-    ]
-    return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+    children = []
+    for field in _children(kind):
+        index = positions.get(field.name.lower())
+        child = pa.nulls(len(array), field.type) if index is None else array.field(index)
+        if not field.nullable and child.null_count and child.filter(array.is_valid()).null_count:
+            raise SchemaIncompatibleError(
+                f"the field {name}.{field.name} takes no nulls and the batch has some", column=f"{name}.{field.name}"
+            )
+        children.append(_conform_array(child, field.type, f"{name}.{field.name}"))
+    return pa.StructArray.from_arrays(children, fields=_children(kind), mask=array.is_null())
 
 
 def _conform_map(array: pa.Array, kind: pa.DataType, name: str) -> pa.Array:

@@ -181,3 +181,13 @@ def test_conform_refuses_columns_that_the_schema_lacks() -> None:
 def test_fitting_columns_are_not_copied() -> None:
     batch = pa.table({"id": pa.array([1], pa.int64()), "name": ["x"], "score": [1.0]})
     assert conform(batch, TABLE).column("id").chunk(0).buffers()[1].address == batch.column("id").chunk(0).buffers()[1].address
+
+
+def test_required_nested_field_takes_nulls_only_under_a_null_struct() -> None:
+    schema = pa.schema([("s", pa.struct([pa.field("x", pa.int64(), nullable=False), ("y", pa.string())]))])
+    narrow = pa.struct([("x", pa.int32())])
+    conformed = conform(pa.table({"s": pa.array([None, {"x": 1}, {"x": 2}], narrow)}).slice(0, 2), schema)
+    conformed.validate(full=True)
+    assert conformed.to_pylist() == [{"s": None}, {"s": {"x": 1, "y": None}}]
+    with pytest.raises(SchemaIncompatibleError, match=r"s\.x takes no nulls"):
+        conform(pa.table({"s": pa.array([{"x": None}], narrow)}), schema)
