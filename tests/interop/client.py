@@ -84,7 +84,8 @@ def copy_table(path: str | Path, target: Path) -> Path:
 class HudiJudge:
     """One JVM with one Hudi version, started by the `with` statement and ended with it.
 
-    `conf` are further Spark settings of the session. `keep_version` makes Hudi 1.x leave tables at version 6.
+    `conf` are further Spark settings of the session, for instance `spark.hadoop.parquet.avro.write-old-list-structure: false`, without
+    which a writing Hudi refuses a null inside an array. `keep_version` makes Hudi 1.x leave tables at version 6.
     Methods raise `HudiError` when Hudi does, and `JudgeDiedError` when the process is gone or silent for `timeout` seconds.
     """
 
