@@ -35,9 +35,9 @@ java:
 demo: setup java ## build a small dbt project on embedded Spark, twice, and query the result
 	@cd $(DEMO) && rm -rf lakehouse target && export DBT_PROFILES_DIR=. && \
 	echo "-- first day: seeds, views, Hudi tables, tests" && \
-	$(BIN)/dbt build --vars '{through: 2026-01-01}' && \
+	$(BIN)/dbt build --vars '{through: "2026-01-01"}' && \
 	echo "-- second day: changed and new orders go into the same tables" && \
-	$(BIN)/dbt build --exclude resource_type:seed --vars '{through: 2026-01-02}' && \
+	$(BIN)/dbt build --exclude resource_type:seed --vars '{through: "2026-01-02"}' && \
 	$(BIN)/dbt show --limit 10 --inline "select * from {{ ref('revenue_by_country') }} order by revenue desc"
 
 run: demo ## the same as demo
