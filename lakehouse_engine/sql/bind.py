@@ -27,7 +27,7 @@ class AsOf:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed. `mode` is `latest_state` or `cdc`; `begin` (exclusive) an instant or `earliest`; `end` inclusive, None: now."""
+    """What changed. `mode` is `latest_state` or `cdc`; `begin` (exclusive) an instant or `earliest`; `end` inclusive."""
 
     mode: str
     begin: str

@@ -20,12 +20,16 @@ _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "MAP", "REDUCE", "(")
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """`statement_follows`: another statement starts at the cursor (EXPLAIN). `merge`: the next USING names a source."""
+    """`statement_follows`: another statement starts at the cursor (EXPLAIN). `merge`: the next USING names a source.
+
+    `options`: WITH (...) stands after the target.
+    """
 
     targets: tuple[Target, ...] = ()
     obstacles: tuple[str, ...] = ()
     merge: bool = False
     statement_follows: bool = False
+    options: bool = False
 
 
 def read_head(cursor: Cursor) -> Head:
@@ -34,31 +38,30 @@ def read_head(cursor: Cursor) -> Head:
     return reader(cursor) if reader is not None else Head()
 
 
-def read_insert_target(cursor: Cursor) -> tuple[Parts, int, int, str | None] | None:
+def read_insert_target(cursor: Cursor) -> Head:
     """Read `INSERT (INTO | OVERWRITE) [TABLE] name [WITH (..)] [PARTITION (..)] [IF NOT EXISTS] [(columns)] [BY NAME]`.
 
-    Returns parts, start, end and an obstacle; None for `INSERT OVERWRITE DIRECTORY`.
+    No target for `INSERT OVERWRITE DIRECTORY`.
     """
     cursor.at += 2
     if cursor.keyword() == "DIRECTORY" or (cursor.keyword() == "LOCAL" and cursor.keyword(1) == "DIRECTORY"):
-        return None
+        return Head()
     if cursor.keyword() == "TABLE" and _is_name(cursor.peek(1)) and cursor.keyword(1) not in ("VALUES", "SELECT"):
         cursor.at += 1
-    obstacle = "IDENTIFIER(...) as a relation" if cursor.keyword() == "IDENTIFIER" and cursor.keyword(1) == "(" else None
-    chain = cursor.chain()
-    if chain is None:
-        return None
-    if cursor.keyword() == "WITH" and cursor.keyword(1) == "(":
+    head = _target(cursor)
+    if not head.targets:
+        return head
+    options = cursor.keyword() == "WITH" and cursor.keyword(1) == "("
+    if options:
         cursor.at += 1
         cursor.skip_group()
-        obstacle = "options WITH (...)"
     if cursor.accept("PARTITION"):
         cursor.skip_group()
     cursor.accept("IF", "NOT", "EXISTS")
     if cursor.keyword() == "(" and cursor.keyword(1) not in (*_QUERY_WORDS, "TABLE"):
         cursor.skip_group()
     cursor.accept("BY", "NAME")
-    return chain[0], chain[1], chain[2][-1], obstacle
+    return Head(head.targets, options=options)
 
 
 def _is_name(token: Token | None) -> bool:

@@ -96,9 +96,7 @@ def significant(text: str) -> list[Token]:
     found = []
     for token in tokenize(text):
         if token.kind is TokenKind.INVALID:
-            raise UnsupportedSqlError(
-                f"a literal, quoted name or comment is not closed: it starts at offset {token.start}, {token.text[:20]!r}"
-            )
+            raise UnsupportedSqlError(f"a literal, quoted name or comment is not closed, from offset {token.start} on: {token.text[:20]!r}")
         if token.kind is not TokenKind.SPACE and token.kind is not TokenKind.COMMENT:
             found.append(token)
     return found

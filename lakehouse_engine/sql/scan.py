@@ -193,7 +193,7 @@ class _Scanner:
         if len(self.frames) > 1 and not frame.query:
             frame.outer = None if self.frames[-2].defining is not None else frame.scope
             frame.scope = self._new_scope(frame.outer)
-        frame.query, frame.expect = True, False
+        frame.query, frame.expect, frame.bare = True, False, False
 
     def _is_argument_from(self, frame: _Frame, keyword: str) -> bool:
         return keyword == "FROM" and not frame.query and frame.opener in _FROM_IN_ARGUMENTS
@@ -298,10 +298,10 @@ class _Scanner:
         return True
 
     def _insert(self, frame: _Frame) -> bool:
-        parsed = read_insert_target(self.cursor)
-        if parsed is not None:
-            parts, begin, end, obstacle = parsed
-            self._add(ReferenceKind.TARGET, parts, begin, end, obstacle=obstacle)
+        head = read_insert_target(self.cursor)
+        self.obstacles += head.obstacles
+        for parts, begin, end, _ in head.targets:
+            self._add(ReferenceKind.TARGET, parts, begin, end, obstacle="options WITH (...)" if head.options else None)
         frame.in_from = frame.expect = frame.query = False
         frame.fresh = True
         return True

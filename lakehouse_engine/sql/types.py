@@ -104,7 +104,7 @@ def _map(reader: StatementReader, text: str, column: str) -> pa.DataType:
     if not reader.accept(","):
         raise _unknown(text, column)
     if key != pa.string():
-        raise UnsupportedTypeError(f"the map {text} of the column {column} must have STRING keys: Hudi's schemas hold no others", column=column)
+        raise UnsupportedTypeError(f"the map {text} of the column {column} needs STRING keys, as Hudi's schemas do", column=column)
     return pa.map_(key, _type(reader, text, column))
 
 

@@ -188,3 +188,23 @@ def test_side_files_and_leftover_temporaries_are_not_listed(storage: Storage) ->
         storage.create(f"dir/{name}", b"1")
     assert names(storage, "dir") == [".a_1.log.1_0-0-0", ".hoodie_partition_metadata", "file"]
     assert [entry.name for entry in storage.walk()] == [".a_1.log.1_0-0-0", ".hoodie_partition_metadata", "file"]
+
+
+def test_renamed_tree_is_under_the_new_name_alone(storage: Storage) -> None:
+    storage.create("a/b/file", b"content")
+    storage.create("a/bc/file", b"other")
+    storage.rename_tree("a/b", "z/y/x")
+    assert [file.path for file in storage.walk()] == ["a/bc/file", "z/y/x/file"]
+    assert storage.read("z/y/x/file") == b"content"
+
+
+def test_rename_of_a_missing_tree_or_onto_a_name_that_is_taken_raises_and_changes_nothing(storage: Storage) -> None:
+    storage.create("a/file", b"one")
+    storage.create("b/file", b"two")
+    with pytest.raises(StoredFileExistsError):
+        storage.rename_tree("a", "b")
+    with pytest.raises(StoredFileNotFoundError):
+        storage.rename_tree("missing", "c")
+    with pytest.raises(UnsafePathError):
+        storage.rename_tree("a", "../c")
+    assert [storage.read(f"{name}/file") for name in ("a", "b")] == [b"one", b"two"]

@@ -1,0 +1,228 @@
+"""A warehouse directory as a catalog, on both storages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lakehouse_engine.catalog.catalog import Catalog, RelationKind
+from lakehouse_engine.catalog.names import RelationName, check_identifier, split_name
+from lakehouse_engine.catalog.records import Comments, StoredView
+from lakehouse_engine.errors import MetadataError, RelationNotFoundError, SqlError, TableError, TableExistsError, TableNotFoundError
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.memory import MemoryStorage
+
+STORAGES: dict[str, Callable[[Path], Storage]] = {
+    "local": lambda path: LocalStorage(str(path / "warehouse")),
+    "memory": lambda path: MemoryStorage(),
+}
+
+
+@pytest.fixture(params=STORAGES)
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
+    return Catalog(STORAGES[request.param](tmp_path))
+
+
+def name(text: str) -> RelationName:
+    return RelationName.parse(text)
+
+
+def make_table(catalog: Catalog, text: str) -> RelationName:
+    stored = catalog.claim(name(text))
+    catalog.storage.create(f"{stored.path}/.hoodie/hoodie.properties", b"hoodie.table.name=x")
+    catalog.storage.create(f"{stored.path}/part/file.parquet", b"data")
+    return stored
+
+
+def test_empty_warehouse_has_nothing(catalog: Catalog) -> None:
+    assert (catalog.schemas(), catalog.tables(), catalog.views()) == ([], [], [])
+    assert catalog.kind_of(("a", "b")) is None
+
+
+def test_schema_is_created_listed_and_dropped(catalog: Catalog) -> None:
+    assert catalog.create_schema("Sales", comment="c") == "Sales"
+    assert catalog.create_schema("sales", if_not_exists=True) == "Sales"
+    with pytest.raises(TableExistsError, match="Sales"):
+        catalog.create_schema("SALES")
+    assert (catalog.schemas(), catalog.schema_comment("sales")) == (["Sales"], "c")
+    assert catalog.drop_schema("SALES")
+    assert catalog.schemas() == []
+    assert not catalog.drop_schema("sales", if_exists=True)
+    with pytest.raises(RelationNotFoundError):
+        catalog.drop_schema("sales")
+
+
+def test_table_is_found_without_regard_to_case_and_listed_in_its_own(catalog: Catalog) -> None:
+    make_table(catalog, "Sales.Orders")
+    assert catalog.tables() == [RelationName("Sales", "Orders")] == catalog.tables("SALES")
+    assert catalog.find(name("sales.ORDERS")) == (RelationName("Sales", "Orders"), RelationKind.TABLE)
+    assert catalog.kind_of(("spark_catalog", "sales", "orders")) is RelationKind.TABLE
+    assert catalog.kind_of(("other", "sales", "orders")) is None
+    assert catalog.kind_of(("orders",)) is None
+    assert catalog.kind_of(("sales", "../orders")) is None
+    assert catalog.claim(name("SALES.customers")) == RelationName("Sales", "customers")
+    with pytest.raises(TableExistsError, match=r"Sales\.Orders is there already, as a table"):
+        catalog.claim(name("sales.orders"))
+
+
+def test_directory_without_properties_is_no_table(catalog: Catalog) -> None:
+    catalog.storage.create("s/t/.hoodie/20260101.commit", b"x")
+    assert catalog.tables() == []
+    with pytest.raises(TableNotFoundError, match="not in the warehouse"):
+        catalog.drop_table(name("s.t"))
+    assert catalog.storage.head("s/t/.hoodie/20260101.commit") is not None
+
+
+def test_dropped_table_leaves_nothing(catalog: Catalog) -> None:
+    make_table(catalog, "s.t")
+    catalog.set_comments(name("s.t"), "c", {"x": "y"})
+    assert catalog.drop_table(name("S.T"))
+    assert catalog.tables() == []
+    assert [file.path for file in catalog.storage.walk()] == ["s/.schema.json"]
+    assert not catalog.drop_table(name("s.t"), if_exists=True)
+    make_table(catalog, "s.t")
+    assert catalog.comments(name("s.t")) == Comments()
+
+
+@pytest.mark.parametrize("call", range(1, 4))
+def test_crash_while_a_table_is_dropped_leaves_all_of_it_or_no_table(call: int) -> None:
+    inner = MemoryStorage()
+    make_table(Catalog(inner), "s.t")
+    files = {file.path for file in inner.walk()}
+    with pytest.raises(SimulatedCrash):
+        Catalog(FaultyStorage(inner, call, Fault.CRASH_BEFORE)).drop_table(name("s.t"))
+    after = Catalog(inner)
+    assert after.tables() == [] or {file.path for file in inner.walk()} == files
+    after.drop_schema("s", cascade=True)
+    assert inner.walk() == []
+
+
+def test_table_is_renamed_with_its_comments(catalog: Catalog) -> None:
+    make_table(catalog, "s.t")
+    make_table(catalog, "s.taken")
+    catalog.create_schema("z")
+    catalog.set_comments(name("s.t"), "c")
+    with pytest.raises(TableExistsError):
+        catalog.rename_table(name("s.t"), name("S.Taken"))
+    with pytest.raises(RelationNotFoundError, match="no schema y"):
+        catalog.rename_table(name("s.t"), name("y.t"))
+    assert catalog.rename_table(name("s.t"), name("Z.New")) == RelationName("z", "New")
+    assert catalog.tables() == [name("s.taken"), name("z.New")]
+    assert catalog.comments(name("z.new")).comment == "c"
+    assert catalog.storage.read("z/New/part/file.parquet") == b"data"
+
+
+def test_view_is_stored_replaced_and_dropped(catalog: Catalog) -> None:
+    assert catalog.create_view(name("s.V"), "select 'é' as x", columns=(("x", None),), comment="c") == RelationName("s", "V")
+    view = catalog.view(name("s.v"))
+    assert (view.sql, view.columns, view.comment) == ("select 'é' as x", (("x", None),), "c")
+    assert view.created.endswith("+00:00")
+    with pytest.raises(TableExistsError, match="as a view"):
+        catalog.create_view(name("s.v"), "select 2")
+    assert catalog.create_view(name("s.v"), "select 2", if_not_exists=True) == RelationName("s", "V")
+    assert catalog.view(name("s.v")).sql == "select 'é' as x"
+    assert catalog.create_view(name("S.v"), "select 2", or_replace=True) == RelationName("s", "V")
+    assert catalog.view(name("s.v")).sql == "select 2"
+    assert (catalog.views("s"), catalog.tables("s")) == ([RelationName("s", "V")], [])
+    assert catalog.drop_view(name("s.v"))
+    assert not catalog.drop_view(name("s.v"), if_exists=True)
+    with pytest.raises(RelationNotFoundError):
+        catalog.drop_view(name("s.v"))
+
+
+def test_name_is_a_table_or_a_view(catalog: Catalog) -> None:
+    make_table(catalog, "s.t")
+    catalog.create_view(name("s.v"), "select 1")
+    with pytest.raises(TableExistsError, match="as a table"):
+        catalog.create_view(name("s.T"), "select 1", or_replace=True)
+    with pytest.raises(TableExistsError, match="as a view"):
+        catalog.claim(name("s.V"))
+    with pytest.raises(TableNotFoundError, match="is a view"):
+        catalog.drop_table(name("s.v"), if_exists=True)
+    with pytest.raises(RelationNotFoundError, match="is a table"):
+        catalog.drop_view(name("s.t"), if_exists=True)
+
+
+def test_view_is_renamed_with_its_comments(catalog: Catalog) -> None:
+    catalog.create_view(name("s.v"), "select 1")
+    catalog.set_comments(name("s.v"), "c")
+    assert catalog.rename_view(name("s.v"), name("z.w")) == name("z.w")
+    assert catalog.views() == [name("z.w")]
+    assert (catalog.view(name("z.w")).sql, catalog.comments(name("z.w")).comment) == ("select 1", "c")
+
+
+def test_schema_with_relations_is_dropped_only_with_cascade(catalog: Catalog) -> None:
+    make_table(catalog, "s.t")
+    catalog.create_view(name("s.v"), "select 1")
+    with pytest.raises(TableError, match="1 tables and 1 views"):
+        catalog.drop_schema("s")
+    assert catalog.drop_schema("s", cascade=True)
+    assert catalog.storage.walk() == []
+
+
+def test_schema_with_foreign_directories_is_not_deleted(catalog: Catalog) -> None:
+    make_table(catalog, "s.t")
+    catalog.storage.create("s/mine/file", b"x")
+    with pytest.raises(TableError, match="s/mine is no table"):
+        catalog.drop_schema("s", cascade=True)
+    assert catalog.tables() == [name("s.t")]
+
+
+def test_comments_are_merged_and_removed(catalog: Catalog) -> None:
+    make_table(catalog, "s.t")
+    catalog.set_comments(name("s.t"), "table", {"x": "one", "y": "two"})
+    catalog.set_comments(name("s.t"), columns={"y": "", "z.w": "three"})
+    assert catalog.comments(name("s.t")) == Comments("table", {"x": "one", "z.w": "three"})
+    catalog.set_comments(name("s.t"), "")
+    assert catalog.comments(name("s.t")).comment is None
+    with pytest.raises(RelationNotFoundError):
+        catalog.set_comments(name("s.missing"), "x")
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"columns": []}', b"{"])
+def test_damaged_view_file_is_an_error_that_names_it(catalog: Catalog, data: bytes) -> None:
+    catalog.storage.create("s/.views/v.json", data)
+    with pytest.raises(MetadataError) as caught:
+        catalog.view(name("s.v"))
+    assert caught.value.context["path"] == "s/.views/v.json"
+
+
+def test_view_definition_round_trips() -> None:
+    view = StoredView("select '\n\"é'", (("a", "c"), ("b", None)), "x", "2026-01-01T00:00:00+00:00")
+    assert StoredView.from_json(view.to_json(), "p") == view
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("a.b", ("a", "b")),
+        (" a . b ", ("a", "b")),
+        ("`a.b`.`c``d`", ("a.b", "c`d")),
+        ("x.a.b", ("x", "a", "b")),
+        ("é.two words", ("é", "two words")),
+    ],
+)
+def test_dotted_names_are_split(text: str, parts: tuple[str, ...]) -> None:
+    assert split_name(text) == parts
+
+
+@pytest.mark.parametrize(
+    "text", ["", ".", "a.", ".b", "a..b", "`a.b", "a`b.c", "`a`b.c", "a", "a.b.c", "x.y.z.w", "a.../b", "../a.b", "a.`.b`", "a.`b/c`"]
+)
+def test_what_is_no_relation_name_is_refused(text: str) -> None:
+    with pytest.raises(SqlError):
+        RelationName.parse(text)
+
+
+@pytest.mark.parametrize("text", ["", ".", "..", ".hidden", "a/b", "a\\b", "a\0b", "a\nb", "a:b", 'a"b', "x" * 201])
+def test_identifiers_that_cannot_be_directories_are_refused(text: str) -> None:
+    with pytest.raises(SqlError, match="cannot be the name of a schema"):
+        check_identifier(text, "schema")
+
+
+def test_names_print_as_they_are_typed() -> None:
+    assert [str(name(text)) for text in ("a.b", "spark_catalog.A.b", "`a b`.`c.d`")] == ["a.b", "A.b", "`a b`.`c.d`"]
