@@ -1,6 +1,7 @@
 """dbt adapter `lakehouse`: Apache Hudi tables on an embedded Spark, through `lakehouse_engine`."""
 
 from dbt.adapters.base import AdapterPlugin
+
 from dbt.adapters.lakehouse.column import LakehouseColumn
 from dbt.adapters.lakehouse.connections import LakehouseConnectionManager
 from dbt.adapters.lakehouse.credentials import LakehouseCredentials

@@ -68,7 +68,7 @@ def retried(write: Callable[[], Result]) -> Result:
     for attempt in range(1, RETRIES):
         try:
             return write()
-        except errors.CommitConflictError:
+        except errors.CommitConflictError:  # noqa: PERF203 - one attempt is a whole commit
             time.sleep(0.2 * attempt)
     return write()
 
@@ -233,7 +233,7 @@ def last_write(table: Any) -> datetime | None:
 
 def _moment(instant_time: str, zone: str) -> datetime:
     digits = instant_time.ljust(17, "0")[:17]
-    moment = datetime.strptime(digits[:14], "%Y%m%d%H%M%S").replace(microsecond=int(digits[14:]) * 1000)
+    moment = datetime.strptime(digits[:14], "%Y%m%d%H%M%S").replace(microsecond=int(digits[14:]) * 1000)  # noqa: DTZ007 - its zone is `zone`
     return moment.replace(tzinfo=timezone.utc) if zone == "UTC" else moment.astimezone(timezone.utc)
 
 

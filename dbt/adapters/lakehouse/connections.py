@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Optional
+from typing import Any
 
 from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
 from dbt.adapters.events.logging import AdapterLogger
@@ -83,6 +83,6 @@ class LakehouseConnectionManager(SQLConnectionManager):
 
     @classmethod
     def _close_handle(cls, connection: Connection) -> None:
-        handle: Optional[ThreadSession] = connection.handle
+        handle: ThreadSession | None = connection.handle
         if handle is not None:
             handle.close()

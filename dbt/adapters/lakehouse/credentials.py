@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from dbt.adapters.contracts.connection import Credentials
-from dbt.adapters.lakehouse.names import did_you_mean
 from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.lakehouse.names import did_you_mean
 
 METHODS = ("local", "session", "connect")
 _PROFILE_KEYS = ("type", "threads")
@@ -23,8 +24,8 @@ class LakehouseCredentials(Credentials):
     `hoodie.*` defaults for every table. Raises `DbtConfigError`.
     """
 
-    database: Optional[str] = None  # type: ignore[assignment]
-    schema: Optional[str] = None  # type: ignore[assignment]
+    database: str | None = None  # type: ignore[assignment]
+    schema: str | None = None  # type: ignore[assignment]
     warehouse: str = "./lakehouse"
     method: str = "local"
     spark_config: dict[str, Any] = field(default_factory=dict)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from dbt.adapters.lakehouse.statements import split_statements
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dbt.adapters.lakehouse.session import ThreadSession
 
 Description = list[tuple[str, str, None, None, None, None, bool]]
@@ -63,8 +64,8 @@ class Cursor:
             return []
         piece = self._table.slice(self._position, count)
         self._position += piece.num_rows
-        columns = [column.to_pylist() for column in piece.columns]
-        return list(zip(*columns)) if columns else [()] * piece.num_rows
+        columns = [_local(column).to_pylist() for column in piece.columns]
+        return list(zip(*columns, strict=False)) if columns else [()] * piece.num_rows
 
     def close(self) -> None:
         self._table = None
@@ -74,3 +75,8 @@ class Cursor:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _local(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times as dbt's tables hold them: without zone, as a clock in the session's time zone (UTC by default) shows them."""
+    return pc.local_timestamp(column) if pa.types.is_timestamp(column.type) and column.type.tz else column

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from dbt.adapters.base import available
 from dbt.adapters.base.impl import ConstraintSupport, FreshnessResponse
@@ -56,7 +56,7 @@ class LakehouseAdapter(SparkAdapter):
     AdapterSpecificConfigs = LakehouseConfig
     connections: LakehouseConnectionManager
 
-    CONSTRAINT_SUPPORT = {
+    CONSTRAINT_SUPPORT: ClassVar[dict[ConstraintType, ConstraintSupport]] = {
         ConstraintType.check: ConstraintSupport.ENFORCED,
         ConstraintType.not_null: ConstraintSupport.ENFORCED,
         ConstraintType.unique: ConstraintSupport.NOT_ENFORCED,
@@ -95,11 +95,11 @@ class LakehouseAdapter(SparkAdapter):
         with self.connections.exception_handler("metadata"):
             return question(self._metadata)
 
-    def list_schemas(self, database: Optional[str]) -> list[str]:
+    def list_schemas(self, database: str | None) -> list[str]:
         return self._ask(lambda metadata: metadata.warehouse.schemas())
 
     @available.parse(lambda *a, **k: False)
-    def check_schema_exists(self, database: Optional[str], schema: str) -> bool:
+    def check_schema_exists(self, database: str | None, schema: str) -> bool:
         return schema.lower() in (name.lower() for name in self.list_schemas(database))
 
     @available.parse_none
@@ -142,9 +142,7 @@ class LakehouseAdapter(SparkAdapter):
 
     # -- documentation and freshness
 
-    def get_catalog(
-        self, relation_configs: Iterable[Any], used_schemas: frozenset[tuple[str, str]]
-    ) -> tuple[agate.Table, list[Exception]]:
+    def get_catalog(self, relation_configs: Iterable[Any], used_schemas: frozenset[tuple[str, str]]) -> tuple[agate.Table, list[Exception]]:
         schemas = sorted({schema for _, schema in used_schemas})
         relations = [relation for schema in schemas for relation in self.list_relations(None, schema)]
         return self.get_catalog_by_relations(used_schemas, set(relations))
@@ -158,28 +156,28 @@ class LakehouseAdapter(SparkAdapter):
             for relation in sorted(relations, key=str):
                 try:
                     entry = self._ask(lambda metadata, relation=relation: metadata.entry(relation))  # type: ignore[misc]
-                except DbtRuntimeError as error:
+                except DbtRuntimeError as error:  # noqa: PERF203 - one relation that cannot be read must not hide the others
                     logger.warning(f"{relation} is left out of the catalog: {error.msg}")
                     failures.append(error)
                 else:
                     entries += [entry] if entry else []
         return catalog_table(entries), failures
 
-    def get_catalog_for_single_relation(self, relation: LakehouseRelation) -> Optional[CatalogTable]:
+    def get_catalog_for_single_relation(self, relation: LakehouseRelation) -> CatalogTable | None:
         entry = self._ask(lambda metadata: metadata.entry(relation))
         return entry.as_catalog_table() if entry else None
 
     def calculate_freshness_from_metadata_batch(
-        self, sources: list[LakehouseRelation], macro_resolver: Optional[MacroResolverProtocol] = None
-    ) -> tuple[list[Optional[AdapterResponse]], dict[LakehouseRelation, FreshnessResponse]]:
+        self, sources: list[LakehouseRelation], macro_resolver: MacroResolverProtocol | None = None
+    ) -> tuple[list[AdapterResponse | None], dict[LakehouseRelation, FreshnessResponse]]:
         """The time of each table's last completed write; no query runs."""
         now = datetime.now(timezone.utc)
         written = {source: self._ask(lambda metadata, source=source: metadata.last_write(source)) for source in sources}  # type: ignore[misc]
         return [], {source: self._create_freshness_response(moment, now) for source, moment in written.items()}
 
     def calculate_freshness_from_metadata(
-        self, source: LakehouseRelation, macro_resolver: Optional[MacroResolverProtocol] = None
-    ) -> tuple[Optional[AdapterResponse], FreshnessResponse]:
+        self, source: LakehouseRelation, macro_resolver: MacroResolverProtocol | None = None
+    ) -> tuple[AdapterResponse | None, FreshnessResponse]:
         _, answers = self.calculate_freshness_from_metadata_batch([source], macro_resolver)
         return None, answers[source]
 
@@ -218,7 +216,7 @@ class LakehouseAdapter(SparkAdapter):
 
     @available.parse(_nothing)
     def replace_relation(
-        self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any], existing: Optional[LakehouseRelation] = None
+        self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any], existing: LakehouseRelation | None = None
     ) -> AdapterResponse:
         """The table with the rows and columns of `sql`, whatever was there."""
         kind = str(existing.type) if existing is not None else None
@@ -234,7 +232,7 @@ class LakehouseAdapter(SparkAdapter):
 
     @available.parse(_nothing)
     def write_snapshot(
-        self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any], columns: Mapping[str, str], current: Optional[str] = None
+        self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any], columns: Mapping[str, str], current: str | None = None
     ) -> AdapterResponse:
         """Apply the changes that a snapshot staged; `current` is the SQL of `dbt_valid_to_current`."""
         names = SnapshotColumns(columns["dbt_scd_id"], columns["dbt_valid_to"], current)
@@ -246,7 +244,7 @@ class LakehouseAdapter(SparkAdapter):
         relation: LakehouseRelation,
         table: agate.Table,
         model: Mapping[str, Any],
-        existing: Optional[LakehouseRelation] = None,
+        existing: LakehouseRelation | None = None,
     ) -> AdapterResponse:
         """The table with the rows of a CSV file. Needs no Spark."""
         inferred = {name: self.convert_type(table, position) for position, name in enumerate(table.column_names)}
@@ -257,12 +255,12 @@ class LakehouseAdapter(SparkAdapter):
             return response_of(writer.replace(rows, existing=kind))
 
     @available.parse(_nothing)
-    def write_view(self, relation: LakehouseRelation, sql: str, existing: Optional[LakehouseRelation] = None) -> AdapterResponse:
+    def write_view(self, relation: LakehouseRelation, sql: str, existing: LakehouseRelation | None = None) -> AdapterResponse:
         """Store the view's definition, after Spark could analyse it."""
         return self._write(sql, lambda house: store_view(house, relation, sql))
 
     @available.parse(_nothing)
-    def set_comments(self, relation: LakehouseRelation, comment: Optional[str], columns: Mapping[str, str]) -> None:
+    def set_comments(self, relation: LakehouseRelation, comment: str | None, columns: Mapping[str, str]) -> None:
         """Keep descriptions beside the relation."""
         self._ask(lambda metadata: metadata.warehouse.set_comments(relation.schema, relation.identifier, comment, columns))
 

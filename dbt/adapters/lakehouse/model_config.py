@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import Any
 
 from dbt.adapters.base import AdapterConfig
-from dbt.adapters.lakehouse.names import did_you_mean, nearest
 from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.lakehouse.names import did_you_mean, nearest
 
 STRATEGIES = ("append", "merge", "insert_overwrite", "delete+insert", "replace_where", "microbatch")
 TABLE_TYPES = ("cow", "mor")
@@ -115,21 +116,21 @@ class LakehouseConfig(AdapterConfig):
     """The configs of this adapter, as dbt lists them."""
 
     table_type: str = "cow"
-    ordering_fields: Optional[Union[list[str], str]] = None
-    precombine_field: Optional[Union[list[str], str]] = None
-    partition_by: Optional[Union[list[str], str]] = None
+    ordering_fields: list[str] | str | None = None
+    precombine_field: list[str] | str | None = None
+    partition_by: list[str] | str | None = None
     hive_style_partitioning: bool = True
-    merge_update_columns: Optional[Union[list[str], str]] = None
-    merge_exclude_columns: Optional[Union[list[str], str]] = None
-    incremental_predicates: Optional[Union[list[str], str]] = None
-    delete_condition: Optional[str] = None
+    merge_update_columns: list[str] | str | None = None
+    merge_exclude_columns: list[str] | str | None = None
+    incremental_predicates: list[str] | str | None = None
+    delete_condition: str | None = None
     on_duplicate_source_keys: str = "latest"
     index: str = "auto"
-    hoodie: Optional[dict[str, Any]] = None
-    compaction: Optional[dict[str, Any]] = None
-    clustering: Optional[dict[str, Any]] = None
-    cleaning: Optional[dict[str, Any]] = None
-    archiving: Optional[dict[str, Any]] = None
+    hoodie: dict[str, Any] | None = None
+    compaction: dict[str, Any] | None = None
+    clustering: dict[str, Any] | None = None
+    cleaning: dict[str, Any] | None = None
+    archiving: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -287,7 +288,9 @@ def _check_strategy(name: str, config: Mapping[str, Any]) -> None:
     if strategy == "merge" and not names(config.get("unique_key")):
         raise DbtConfigError(f"{name}: incremental_strategy 'merge' needs a unique_key; without one use 'append' or 'insert_overwrite'")
     if strategy == "delete+insert" and not names(config.get("unique_key")):
-        raise DbtConfigError(f"{name}: incremental_strategy 'delete+insert' needs a unique_key; to replace by condition use 'replace_where'")
+        raise DbtConfigError(
+            f"{name}: incremental_strategy 'delete+insert' needs a unique_key; to replace by condition use 'replace_where'"
+        )
     predicates = names(config.get("incremental_predicates") or config.get("predicates"))
     if strategy == "replace_where" and not predicates:
         raise DbtConfigError(f"{name}: incremental_strategy 'replace_where' needs incremental_predicates: the rows to replace")

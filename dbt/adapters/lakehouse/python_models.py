@@ -18,6 +18,7 @@ def run_python_model(script: str, session: ThreadSession, view: str, name: str) 
     """
     module = types.ModuleType(f"dbt_model_{view.strip('_')}")
     exec(compile(script, f"<{name}>", "exec"), module.__dict__)
+    module.spark = session.spark  # type: ignore[attr-defined]
     dbt_object = module.dbtObj(lambda relation: session.run(f"select * from {relation}"))
     answer = module.model(dbt_object, session.spark)
     _as_frame(answer, session.spark, name).createOrReplaceTempView(view)

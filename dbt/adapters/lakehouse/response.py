@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional
 
 from dbt.adapters.contracts.connection import AdapterResponse
 
@@ -12,17 +11,17 @@ from dbt.adapters.contracts.connection import AdapterResponse
 class LakehouseResponse(AdapterResponse):
     """Fields are those of the commit; `files_created` and `files_updated` count base files, `bytes_written` is their size."""
 
-    instant: Optional[str] = None
-    previous_instant: Optional[str] = None
-    operation: Optional[str] = None
-    table_type: Optional[str] = None
-    inserts: Optional[int] = None
-    updates: Optional[int] = None
-    deletes: Optional[int] = None
-    files_created: Optional[int] = None
-    files_updated: Optional[int] = None
-    log_files: Optional[int] = None
-    bytes_written: Optional[int] = None
+    instant: str | None = None
+    previous_instant: str | None = None
+    operation: str | None = None
+    table_type: str | None = None
+    inserts: int | None = None
+    updates: int | None = None
+    deletes: int | None = None
+    files_created: int | None = None
+    files_updated: int | None = None
+    log_files: int | None = None
+    bytes_written: int | None = None
 
 
 def write_message(operation: str, inserts: int, updates: int, deletes: int, instant: str | None) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from dbt.adapters.lakehouse.model_config import check_config, check_strategy_name
 from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.lakehouse.model_config import check_config, check_strategy_name
 
 CHECKED = ("model", "seed", "snapshot")
 

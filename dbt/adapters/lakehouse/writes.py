@@ -55,7 +55,7 @@ class TableWriter:
         if existing is None:
             return self.create(frame)
         if existing == "table" and self._fits(frame):
-            return self._put("insert_overwrite_table", frame, COMBINE if self.config.record_key else {})
+            return self._put("insert_overwrite_table", frame, COMBINE if self.config.record_key else {}, replace_schema=True)
         staged = f"{self.identifier}__dbt_tmp"
         self.warehouse.drop(self.schema, staged)
         result = self._create(staged, frame)
@@ -80,8 +80,10 @@ class TableWriter:
 
     def _fits(self, frame: Any) -> bool:
         mine, wanted = self.warehouse.shape(self.schema, self.identifier), self._shape(_columns(frame))
-        return _same(mine.record_key, wanted.record_key) and _same(mine.partition_by, wanted.partition_by) and (
-            _same(mine.ordering_fields, wanted.ordering_fields) and (mine.hive_style == wanted.hive_style or not wanted.partition_by)
+        return (
+            _same(mine.record_key, wanted.record_key)
+            and _same(mine.partition_by, wanted.partition_by)
+            and (_same(mine.ordering_fields, wanted.ordering_fields) and (mine.hive_style == wanted.hive_style or not wanted.partition_by))
         )
 
     # -- increments
@@ -93,7 +95,14 @@ class TableWriter:
     def merge(self, frame: Any) -> Any:
         batch, options = self._increment(frame)
         updates = self._update_columns(_columns(batch))
-        return self._put("upsert", batch, options, merge_update_columns=updates)
+        if self.config.delete_condition is None:
+            return self._put("upsert", batch, options, merge_update_columns=updates)
+        with self._view(batch, keep=True) as source:
+            deleted = f"coalesce({self.config.delete_condition}, false)"
+            where = f"from {source} as {SOURCE} where"
+            kept = self.warehouse.sql(f"select * {where} not {deleted}")
+            gone = self.warehouse.sql(f"select * {where} {deleted}")
+            return self._put("upsert", kept, options, merge_update_columns=updates, delete_keys=gone)
 
     def insert_overwrite(self, frame: Any) -> Any:
         """Replace the partitions that the rows are in; without partitions, the table."""
@@ -166,7 +175,7 @@ class TableWriter:
         shaped = self.warehouse.sql(f"select {', '.join(plan.reshape or ())} from {self._name}")
         retried(
             lambda: self.warehouse.table(self.schema, self.identifier).insert_overwrite_table(
-                shaped, options=self.config.options, extra_metadata=dict(self.metadata)
+                shaped, options=self.config.options, extra_metadata=dict(self.metadata), replace_schema=True
             )
         )
 
@@ -200,7 +209,7 @@ class TableWriter:
             return
         with self._view(frame, keep=True) as source:
             counts = self.warehouse.sql(violation_query(self.checks, source)).collect()[0]
-            for check, count in zip(self.checks, counts):
+            for check, count in zip(self.checks, counts, strict=False):
                 if count:
                     raise DbtDatabaseError(f"{self.config.name}: {check.label} is violated by {count:,} row(s); nothing was written")
             yield frame

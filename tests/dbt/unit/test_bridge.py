@@ -23,14 +23,17 @@ def tree(kind: type[errors.LakehouseError]) -> Iterator[type[errors.LakehouseErr
 def test_every_error_of_the_engine_is_mapped_by_the_table(kind: type[errors.LakehouseError]) -> None:
     assert any(base in ERRORS for base in kind.__mro__), f"{kind.__name__} has no entry in bridge.ERRORS"
     mapped = dbt_error(kind("what happened", table="s.t"))
-    assert isinstance(mapped, mapped_class(kind)) and isinstance(mapped, DbtRuntimeError)
+    assert isinstance(mapped, mapped_class(kind))
+    assert isinstance(mapped, DbtRuntimeError)
     assert "what happened [table=s.t]" in str(mapped)
 
 
 def test_errors_of_spark_are_database_errors_without_their_stack() -> None:
     foreign = type("AnalysisException", (Exception,), {"__module__": "pyspark.errors"})
     mapped = dbt_error(foreign("[X] no column\n\tat org.apache.spark.X\n\tat Y"))
-    assert isinstance(mapped, DbtDatabaseError) and "[X] no column" in str(mapped) and "org.apache" not in str(mapped)
+    assert isinstance(mapped, DbtDatabaseError)
+    assert "[X] no column" in str(mapped)
+    assert "org.apache" not in str(mapped)
 
 
 def test_other_errors_pass_through() -> None:
@@ -39,7 +42,7 @@ def test_other_errors_pass_through() -> None:
 
 
 def test_unknown_hoodie_key_is_a_config_error_with_the_nearest() -> None:
-    with pytest.raises(DbtConfigError, match="did you mean 'hoodie.parquet.max.file.size'"):
+    with pytest.raises(DbtConfigError, match=r"did you mean 'hoodie.parquet.max.file.size'"):
         check_options({"hoodie.parquet.max.file.sze": "1"})
 
 
@@ -53,7 +56,8 @@ def test_conflicts_are_retried_and_nothing_else_is(monkeypatch) -> None:
             raise errors.CommitConflictError("busy")
         return "done"
 
-    assert retried(write) == "done" and len(calls) == 3
+    assert retried(write) == "done"
+    assert len(calls) == 3
     with pytest.raises(errors.DuplicateKeyError):
         retried(lambda: (_ for _ in ()).throw(errors.DuplicateKeyError("twice")))
 

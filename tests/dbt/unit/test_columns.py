@@ -13,7 +13,8 @@ TABLE = {"id": "int", "name": "string", "n": "bigint"}
 def test_same_columns_in_another_order_are_put_in_the_tables_order() -> None:
     plan = plan_columns("m", "ignore", TABLE, {"n": "bigint", "NAME": "string", "id": "int"})
     assert plan.select == ("`id` as `id`", "`NAME` as `name`", "`n` as `n`")
-    assert not plan.evolve and plan.reshape is None
+    assert not plan.evolve
+    assert plan.reshape is None
 
 
 def test_ignore_leaves_new_columns_out_and_casts_numbers() -> None:
@@ -22,7 +23,7 @@ def test_ignore_leaves_new_columns_out_and_casts_numbers() -> None:
 
 
 def test_ignore_refuses_a_batch_without_a_stored_column() -> None:
-    with pytest.raises(DbtDatabaseError, match="no longer has the column.*n of its table"):
+    with pytest.raises(DbtDatabaseError, match=r"no longer has the column.*n of its table"):
         plan_columns("m", "ignore", TABLE, {"id": "int", "name": "string"})
 
 
@@ -34,7 +35,8 @@ def test_fail_names_every_difference() -> None:
 def test_append_adds_new_columns_and_fills_missing_ones() -> None:
     plan = plan_columns("m", "append_new_columns", TABLE, {"id": "int", "name": "string", "x": "date"})
     assert plan.select == ("`id` as `id`", "`name` as `name`", "cast(null as bigint) as `n`", "`x`")
-    assert plan.evolve and plan.reshape is None
+    assert plan.evolve
+    assert plan.reshape is None
 
 
 def test_sync_reshapes_the_table_when_columns_go_or_change() -> None:
@@ -45,10 +47,11 @@ def test_sync_reshapes_the_table_when_columns_go_or_change() -> None:
 
 def test_sync_with_new_columns_only_does_not_rewrite_the_table() -> None:
     plan = plan_columns("m", "sync_all_columns", TABLE, {**TABLE, "x": "date"})
-    assert plan.evolve and plan.reshape is None
+    assert plan.evolve
+    assert plan.reshape is None
 
 
 def test_a_configs_column_is_found_without_regard_to_case_and_refused_with_the_nearest_name() -> None:
     assert resolve(["ID"], ["id", "name"], "unique_key", "m") == ["id"]
-    with pytest.raises(DbtDatabaseError, match="unique_key names the column 'nam'.*did you mean 'name'"):
+    with pytest.raises(DbtDatabaseError, match=r"unique_key names the column 'nam'.*did you mean 'name'"):
         resolve(["nam"], ["id", "name"], "unique_key", "m")

@@ -6,7 +6,10 @@ from dbt.adapters.lakehouse.constraints import checks_of, violation_query
 
 MODEL = {
     "config": {"contract": {"enforced": True}},
-    "columns": {"id": {"constraints": [{"type": "not_null"}, {"type": "unique"}]}, "n": {"constraints": [{"type": "check", "expression": "n > 0"}]}},
+    "columns": {
+        "id": {"constraints": [{"type": "not_null"}, {"type": "unique"}]},
+        "n": {"constraints": [{"type": "check", "expression": "n > 0"}]},
+    },
     "constraints": [{"type": "check", "name": "sane", "expression": "n < id"}, {"type": "primary_key", "columns": ["id"]}],
 }
 

@@ -16,7 +16,7 @@ class FakeFrame:
         fields = [SimpleNamespace(name=f.name, dataType=SimpleNamespace(simpleString=lambda: "int"), nullable=True) for f in table.schema]
         self.schema = SimpleNamespace(fields=fields)
 
-    def toArrow(self) -> pa.Table:  # noqa: N802 - the name is Spark's
+    def toArrow(self) -> pa.Table:
         return self.table
 
 
@@ -38,7 +38,8 @@ def test_rows_come_once_and_in_order() -> None:
     assert cursor.fetchmany(1) == [(2,)]
     assert cursor.fetchall() == [(3,)]
     assert cursor.fetchone() is None
-    assert cursor.description is not None and cursor.description[0][:2] == ("a", "int")
+    assert cursor.description is not None
+    assert cursor.description[0][:2] == ("a", "int")
 
 
 def test_bindings_travel_beside_the_text() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbt.adapters.lakehouse.environments.base import Environment
 from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.lakehouse.environments.base import Environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,15 +12,17 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbt.adapters.lakehouse.environments.base import Environment
 from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.lakehouse.environments.base import Environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MINIMUM_JAVA = 17
 _NO_JAVA = (
-    f"Spark needs Java {MINIMUM_JAVA} or newer and none was found. Install one (for example 'apt-get install openjdk-{MINIMUM_JAVA}-jre-headless' "
+    f"Spark needs Java {MINIMUM_JAVA} or newer and none was found. "
+    f"Install one (for example 'apt-get install openjdk-{MINIMUM_JAVA}-jre-headless' "
     f"or 'brew install openjdk@{MINIMUM_JAVA}'), then put it on PATH or set JAVA_HOME."
 )
 

@@ -1,0 +1,144 @@
+"""dbt-tests-adapter: debug, show, query comments, docs, unit tests, stored failures, Python models, clone."""
+
+from __future__ import annotations
+
+import pytest
+from dbt.tests.adapter.dbt_clone.test_dbt_clone import BaseCloneNotPossible
+from dbt.tests.adapter.dbt_debug.test_dbt_debug import BaseDebug, BaseDebugProfileVariable
+from dbt.tests.adapter.dbt_show.test_dbt_show import BaseShowDoesNotHandleDoubleLimit, BaseShowLimit, BaseShowSqlHeader
+from dbt.tests.adapter.persist_docs.test_persist_docs import (
+    BasePersistDocs,
+    BasePersistDocsColumnMissing,
+    BasePersistDocsCommentOnQuotedColumn,
+)
+from dbt.tests.adapter.python_model.test_python_model import BasePythonIncrementalTests, BasePythonModelTests
+from dbt.tests.adapter.python_model.test_spark import BasePySparkTests
+from dbt.tests.adapter.query_comment import test_query_comment as query_comment
+from dbt.tests.adapter.store_test_failures_tests import basic as store_failures
+from dbt.tests.adapter.store_test_failures_tests.test_store_test_failures import BaseStoreTestFailures
+from dbt.tests.adapter.unit_testing.test_case_insensitivity import BaseUnitTestCaseInsensivity
+from dbt.tests.adapter.unit_testing.test_invalid_input import BaseUnitTestInvalidInput
+from dbt.tests.adapter.unit_testing.test_types import BaseUnitTestingTypes
+
+
+class TestDebug(BaseDebug):
+    pass
+
+
+class TestDebugProfileVariable(BaseDebugProfileVariable):
+    pass
+
+
+class TestShowLimit(BaseShowLimit):
+    pass
+
+
+class TestShowSqlHeader(BaseShowSqlHeader):
+    pass
+
+
+class TestShowDoesNotHandleDoubleLimit(BaseShowDoesNotHandleDoubleLimit):
+    DATABASE_ERROR_MESSAGE = "PARSE_SYNTAX_ERROR"
+
+
+class TestQueryComments(query_comment.BaseQueryComments):
+    pass
+
+
+class TestMacroQueryComments(query_comment.BaseMacroQueryComments):
+    pass
+
+
+class TestMacroArgsQueryComments(query_comment.BaseMacroArgsQueryComments):
+    pass
+
+
+class TestMacroInvalidQueryComments(query_comment.BaseMacroInvalidQueryComments):
+    pass
+
+
+class TestNullQueryComments(query_comment.BaseNullQueryComments):
+    pass
+
+
+class TestEmptyQueryComments(query_comment.BaseEmptyQueryComments):
+    pass
+
+
+class TestPersistDocs(BasePersistDocs):
+    pass
+
+
+class TestPersistDocsColumnMissing(BasePersistDocsColumnMissing):
+    pass
+
+
+class TestPersistDocsCommentOnQuotedColumn(BasePersistDocsCommentOnQuotedColumn):
+    pass
+
+
+class TestStoreTestFailures(BaseStoreTestFailures):
+    pass
+
+
+class TestStoreTestFailuresAsInteractions(store_failures.StoreTestFailuresAsInteractions):
+    pass
+
+
+class TestStoreTestFailuresAsProjectLevelOff(store_failures.StoreTestFailuresAsProjectLevelOff):
+    pass
+
+
+class TestStoreTestFailuresAsProjectLevelView(store_failures.StoreTestFailuresAsProjectLevelView):
+    pass
+
+
+class TestStoreTestFailuresAsGeneric(store_failures.StoreTestFailuresAsGeneric):
+    pass
+
+
+class TestStoreTestFailuresAsProjectLevelEphemeral(store_failures.StoreTestFailuresAsProjectLevelEphemeral):
+    pass
+
+
+class TestStoreTestFailuresAsExceptions(store_failures.StoreTestFailuresAsExceptions):
+    pass
+
+
+class TestUnitTestCaseInsensitivity(BaseUnitTestCaseInsensivity):
+    pass
+
+
+class TestUnitTestInvalidInput(BaseUnitTestInvalidInput):
+    pass
+
+
+class TestUnitTestingTypes(BaseUnitTestingTypes):
+    @pytest.fixture
+    def data_types(self):
+        return [
+            ["1", "1"],
+            ["'1'", "1"],
+            ["true", "true"],
+            ["date '2020-01-02'", "2020-01-02"],
+            ["timestamp '2013-11-03 00:00:00-0'", "2013-11-03 00:00:00-0"],
+            ["cast('1' as decimal(10, 2))", "1"],
+            ["array('a', 'b')", "\"array('a', 'b')\""],
+            ["map('a', 1)", "\"map('a', 1)\""],
+        ]
+
+
+class TestPythonModel(BasePythonModelTests):
+    pass
+
+
+class TestPythonIncremental(BasePythonIncrementalTests):
+    pass
+
+
+class TestPySpark(BasePySparkTests):
+    pass
+
+
+class TestCloneNotPossible(BaseCloneNotPossible):
+    pass

@@ -1,0 +1,109 @@
+"""dbt-tests-adapter: constraints. not_null and check are enforced by a query before the write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dbt.tests.adapter.constraints import fixtures
+from dbt.tests.adapter.constraints import test_constraints as constraints
+
+
+def yaml(text: str) -> str:
+    return text.replace("data_type: text", "data_type: string").replace('"from"', "`from`")
+
+
+class ColumnsEqual:
+    @pytest.fixture
+    def string_type(self):
+        return "string"
+
+    @pytest.fixture
+    def int_type(self):
+        return "int"
+
+    @pytest.fixture
+    def data_types(self):
+        return [
+            ["1", "int", "int"],
+            ["'1'", "string", "string"],
+            ["true", "boolean", "boolean"],
+            ["cast('2019-01-01' as date)", "date", "date"],
+            ["cast('2013-11-03 00:00:00Z' as timestamp)", "timestamp", "timestamp"],
+            ["array('a', 'b')", "array<string>", "array<string>"],
+            ["cast(1 as decimal(10, 2))", "decimal(10,2)", "decimal(10,2)"],
+            ["cast(1 as double)", "double", "double"],
+        ]
+
+
+class TestTableConstraintsColumnsEqual(ColumnsEqual, constraints.BaseTableConstraintsColumnsEqual):
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "my_model_wrong_order.sql": fixtures.my_model_wrong_order_sql,
+            "my_model_wrong_name.sql": fixtures.my_model_wrong_name_sql,
+            "constraints_schema.yml": yaml(fixtures.model_schema_yml),
+        }
+
+
+class TestViewConstraintsColumnsEqual(ColumnsEqual, constraints.BaseViewConstraintsColumnsEqual):
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "my_model_wrong_order.sql": fixtures.my_model_view_wrong_order_sql,
+            "my_model_wrong_name.sql": fixtures.my_model_view_wrong_name_sql,
+            "constraints_schema.yml": yaml(fixtures.model_schema_yml),
+        }
+
+
+class TestIncrementalConstraintsColumnsEqual(ColumnsEqual, constraints.BaseIncrementalConstraintsColumnsEqual):
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "my_model_wrong_order.sql": fixtures.my_model_incremental_wrong_order_sql,
+            "my_model_wrong_name.sql": fixtures.my_model_incremental_wrong_name_sql,
+            "constraints_schema.yml": yaml(fixtures.model_schema_yml),
+        }
+
+
+class Rollback:
+    """The second run has nulls in a not_null column: it fails and the first run's rows stay."""
+
+    @pytest.fixture(scope="class")
+    def expected_error_messages(self):
+        return ["not_null constraint on column 'id' is violated by 1 row(s)", "nothing was written"]
+
+
+class TestTableConstraintsRollback(Rollback, constraints.BaseConstraintsRollback):
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"my_model.sql": fixtures.my_model_sql, "constraints_schema.yml": yaml(fixtures.model_schema_yml)}
+
+
+class TestIncrementalConstraintsRollback(Rollback, constraints.BaseIncrementalConstraintsRollback):
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"my_model.sql": fixtures.my_incremental_model_sql, "constraints_schema.yml": yaml(fixtures.model_schema_yml)}
+
+
+class SqlHeader:
+    def models_of(self, sql: str) -> dict[str, Any]:
+        header = "set spark.sql.session.timeZone = 'Asia/Kolkata';"
+        return {
+            "my_model_contract_sql_header.sql": sql.replace("set session time zone 'Asia/Kolkata';", header).replace(
+                "current_setting('timezone')", "current_timezone()"
+            ),
+            "constraints_schema.yml": yaml(fixtures.model_contract_header_schema_yml),
+        }
+
+
+class TestTableContractSqlHeader(SqlHeader, constraints.BaseTableContractSqlHeader):
+    @pytest.fixture(scope="class")
+    def models(self):
+        return self.models_of(fixtures.my_model_contract_sql_header_sql)
+
+
+class TestIncrementalContractSqlHeader(SqlHeader, constraints.BaseIncrementalContractSqlHeader):
+    @pytest.fixture(scope="class")
+    def models(self):
+        return self.models_of(fixtures.my_model_incremental_contract_sql_header_sql)

@@ -1,0 +1,163 @@
+"""dbt-tests-adapter: hooks. Postgres' `vacuum`, its quotes and its target keys are replaced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dbt.tests.adapter.hooks import test_model_hooks as model_hooks
+from dbt.tests.adapter.hooks import test_run_hooks as run_hooks
+
+FIELDS = (
+    "test_state",
+    "target_dbname",
+    "target_host",
+    "target_name",
+    "target_schema",
+    "target_threads",
+    "target_type",
+    "target_user",
+    "target_pass",
+    "run_started_at",
+    "invocation_id",
+    "thread_id",
+)
+TABLE = ", ".join(f"{name} {'int' if name == 'target_threads' else 'string'}" for name in FIELDS)
+
+
+def contexts(project: Any, table: str, state: str) -> list[dict[str, Any]]:
+    rows = project.run_sql(f"select {', '.join(FIELDS)} from {project.test_schema}.{table} where test_state = '{state}'", fetch="all")
+    return [dict(zip(FIELDS, row, strict=False)) for row in rows]
+
+
+def check_context(context: dict[str, Any], project: Any, state: str) -> None:
+    assert (context["test_state"], context["target_name"], context["target_schema"]) == (state, "default", project.test_schema)
+    assert (context["target_type"], context["target_threads"]) == ("lakehouse", 4)
+    assert context["run_started_at"]
+    assert context["invocation_id"]
+    assert context["thread_id"].startswith(("Thread-", "MainThread"))
+
+
+class ModelHooks:
+    @pytest.fixture(scope="class", autouse=True)
+    def setUp(self, project):
+        project.run_sql(f"create table {project.test_schema}.on_model_hook ({TABLE})")
+
+    def check_hooks(self, state, project, host, count=1):
+        found = contexts(project, "on_model_hook", state)
+        assert len(found) == count
+        for context in found:
+            check_context(context, project, state)
+
+
+def hooks(pre: str, post: str) -> dict[str, Any]:
+    outside = {"sql": "select 1 as outside_of_a_transaction", "transaction": False}
+    return {"models": {"test": {pre: [model_hooks.MODEL_PRE_HOOK, outside], post: [outside, model_hooks.MODEL_POST_HOOK]}}}
+
+
+class TestPrePostModelHooks(ModelHooks, model_hooks.BasePrePostModelHooks):
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return hooks("pre-hook", "post-hook")
+
+
+class TestPrePostModelHooksUnderscores(ModelHooks, model_hooks.BasePrePostModelHooks):
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return hooks("pre_hook", "post_hook")
+
+
+class TestHookRefs(ModelHooks, model_hooks.BaseHookRefs):
+    pass
+
+
+class TestPrePostModelHooksInConfig(ModelHooks, model_hooks.BasePrePostModelHooksInConfig):
+    pass
+
+
+class TestPrePostModelHooksInConfigWithCount(ModelHooks, model_hooks.BasePrePostModelHooksInConfigWithCount):
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return hooks("pre-hook", "post-hook")
+
+
+class TestPrePostModelHooksInConfigKwargs(ModelHooks, model_hooks.BasePrePostModelHooksInConfigKwargs):
+    pass
+
+
+class TestPrePostModelHooksOnSeeds(model_hooks.BasePrePostModelHooksOnSeeds):
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return {
+            "seed-paths": ["seeds"],
+            "models": {},
+            "seeds": {
+                "post-hook": [
+                    "alter table {{ this }} add column new_col int",
+                    "update {{ this }} set new_col = 1",
+                    "select cast(null as {{ dbt.type_int() }}) as id",
+                ],
+                "quote_columns": False,
+            },
+        }
+
+
+class TestHooksRefsOnSeeds(model_hooks.BaseHooksRefsOnSeeds):
+    pass
+
+
+class TestPrePostModelHooksOnSeedsPlusPrefixed(model_hooks.BasePrePostModelHooksOnSeedsPlusPrefixed):
+    pass
+
+
+class TestPrePostModelHooksOnSnapshots(model_hooks.BasePrePostModelHooksOnSnapshots):
+    pass
+
+
+class TestPrePostSnapshotHooksInConfigKwargs(model_hooks.BasePrePostSnapshotHooksInConfigKwargs):
+    pass
+
+
+class TestDuplicateHooksInConfigs(model_hooks.BaseDuplicateHooksInConfigs):
+    pass
+
+
+class TestPrePostRunHooks(run_hooks.BasePrePostRunHooks):
+    @pytest.fixture
+    def setUp(self, project, monkeypatch):
+        for table in ("on_run_hook", "schemas", "db_schemas"):
+            project.run_sql(f"drop table if exists {project.test_schema}.{table}")
+        project.run_sql(f"create table {project.test_schema}.on_run_hook ({TABLE})")
+        monkeypatch.setenv("TERM_TEST", "TESTING")
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        schema_values = "{% for schema in schemas %}('{{ schema }}'){% if not loop.last %},{% endif %}{% endfor %}"
+        return {
+            "on-run-start": [
+                "{{ custom_run_hook('start', target, run_started_at, invocation_id) }}",
+                "create table {{ target.schema }}.start_hook_order_test ( id int )",
+                "drop table {{ target.schema }}.start_hook_order_test",
+                "{{ log(env_var('TERM_TEST'), info=True) }}",
+            ],
+            "on-run-end": [
+                "{{ custom_run_hook('end', target, run_started_at, invocation_id) }}",
+                "create table {{ target.schema }}.end_hook_order_test ( id int )",
+                "drop table {{ target.schema }}.end_hook_order_test",
+                "create table {{ target.schema }}.schemas ( schema string )",
+                "insert into {{ target.schema }}.schemas (schema) values " + schema_values,
+            ],
+            "seeds": {"quote_columns": False},
+        }
+
+    def check_hooks(self, state, project, host):
+        found = contexts(project, "on_run_hook", state)
+        assert len(found) == 1
+        check_context(found[0], project, state)
+
+    def assert_used_schemas(self, project):
+        assert project.run_sql(f"select * from {project.test_schema}.schemas", fetch="all") == [(project.test_schema,)]
+
+
+class TestAfterRunHooks(run_hooks.BaseAfterRunHooks):
+    pass

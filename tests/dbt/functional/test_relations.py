@@ -1,0 +1,121 @@
+"""dbt-tests-adapter: aliases, caching, catalog, column types, concurrency, empty, ephemeral, relations, sample mode, copy."""
+
+from __future__ import annotations
+
+import pytest
+from dbt.tests.adapter.aliases import fixtures as alias_fixtures
+from dbt.tests.adapter.aliases.test_aliases import BaseAliasErrors, BaseAliases, BaseSameAliasDifferentSchemas
+from dbt.tests.adapter.caching.test_caching import (
+    BaseCachingLowercaseModel,
+    BaseCachingSelectedSchemaOnly,
+    BaseCachingUppercaseModel,
+    BaseNoPopulateCache,
+)
+from dbt.tests.adapter.concurrency import test_concurrency as concurrency
+from dbt.tests.adapter.empty.test_empty import BaseTestEmpty, BaseTestEmptyInlineSourceRef, BaseTestEmptySeedFlag, MetadataWithEmptyFlag
+from dbt.tests.adapter.ephemeral.test_ephemeral import BaseEphemeralErrorHandling, BaseEphemeralMulti, BaseEphemeralNested
+from dbt.tests.adapter.relations.test_changing_relation_type import BaseChangeRelationTypeValidator
+from dbt.tests.adapter.relations.test_dropping_schema_named import BaseDropSchemaNamed
+from dbt.tests.adapter.simple_copy.test_copy_uppercase import BaseSimpleCopyUppercase
+from dbt.tests.adapter.simple_copy.test_simple_copy import EmptyModelsArentRunBase, SimpleCopyBase
+from dbt.tests.util import check_relations_equal, run_dbt
+
+CAST = alias_fixtures.MACROS__CAST_SQL.replace("'{{ s }}'::text", "cast('{{ s }}' as string)")
+
+
+class Aliases:
+    @pytest.fixture(scope="class")
+    def macros(self):
+        return {"cast.sql": CAST, "expect_value.sql": alias_fixtures.MACROS__EXPECT_VALUE_SQL}
+
+
+class TestAliases(Aliases, BaseAliases):
+    pass
+
+
+class TestAliasErrors(Aliases, BaseAliasErrors):
+    pass
+
+
+class TestSameAliasDifferentSchemas(Aliases, BaseSameAliasDifferentSchemas):
+    pass
+
+
+class TestCachingLowercaseModel(BaseCachingLowercaseModel):
+    pass
+
+
+class TestCachingUppercaseModel(BaseCachingUppercaseModel):
+    pass
+
+
+class TestCachingSelectedSchemaOnly(BaseCachingSelectedSchemaOnly):
+    pass
+
+
+class TestNoPopulateCache(BaseNoPopulateCache):
+    pass
+
+
+class TestConcurrency(concurrency.BaseConcurrency):
+    def test_concurrency(self, project):
+        run_dbt(["seed", "--select", "seed"])
+        results = run_dbt(["run"], expect_pass=False)
+        assert len(results) == 7
+        for name in ("view_model", "dep", "table_a", "table_b"):
+            check_relations_equal(project.adapter, ["seed", name])
+        assert sorted(str(result.status) for result in results).count("error") == 1
+
+
+class TestEmpty(BaseTestEmpty):
+    pass
+
+
+class TestEmptyInlineSourceRef(BaseTestEmptyInlineSourceRef):
+    pass
+
+
+class TestEmptySeedFlag(BaseTestEmptySeedFlag):
+    pass
+
+
+class TestMetadataWithEmptyFlag(MetadataWithEmptyFlag):
+    pass
+
+
+class TestEphemeralMulti(BaseEphemeralMulti):
+    def test_ephemeral_multi(self, project):
+        run_dbt(["seed"])
+        assert len(run_dbt(["run"])) == 3
+        for name in ("dependent", "double_dependent", "super_dependent"):
+            check_relations_equal(project.adapter, ["seed", name])
+
+
+class TestEphemeralNested(BaseEphemeralNested):
+    def test_ephemeral_nested(self, project):
+        assert len(run_dbt(["run"])) == 2
+        check_relations_equal(project.adapter, ["source_table", "root_view"])
+
+
+class TestEphemeralErrorHandling(BaseEphemeralErrorHandling):
+    pass
+
+
+class TestChangeRelationTypes(BaseChangeRelationTypeValidator):
+    pass
+
+
+class TestDropSchemaNamed(BaseDropSchemaNamed):
+    pass
+
+
+class TestSimpleCopy(SimpleCopyBase):
+    pass
+
+
+class TestEmptyModelsArentRun(EmptyModelsArentRunBase):
+    pass
+
+
+class TestSimpleCopyUppercase(BaseSimpleCopyUppercase):
+    pass
