@@ -80,6 +80,19 @@ def bind(text: str, knows: Knows, view_for: ViewFor) -> Bound:
     return Bound(bound, views)
 
 
+def requalify(expression: str, name: Parts, alias: str) -> str:
+    """`expression` with columns of the unaliased relation `name` (`schema.table.column`) qualified by `alias` instead.
+
+    For expressions over a target, which reach Spark apart from their statement. Sub-queries that read `name` themselves keep their own.
+    """
+    prefix = f"select 1 from {'.'.join(map(quote_name, name))} where "
+    found = scan(prefix + expression)
+    target = found.references[0]
+    own = {one: one.parts[-1] for one in found.references if one.alias is None and one.alias_at is not None}
+    edits = [edit for chain in found.chains if (edit := _chain_edit(found, chain, {**own, target: alias}, only=target)) is not None]
+    return _splice(prefix + expression, edits)[len(prefix) :]
+
+
 def _reads(found: Scan, knows: Knows) -> list[Reference]:
     reads = []
     for reference in found.references:
@@ -161,12 +174,14 @@ def _alias(found: Scan, reference: Reference, unaliased: list[Reference]) -> str
     return plain(reference.parts)[-1]
 
 
-def _chain_edit(found: Scan, chain: Chain, aliases: dict[Reference, str]) -> _Edit | None:
+def _chain_edit(found: Scan, chain: Chain, aliases: dict[Reference, str], only: Reference | None = None) -> _Edit | None:
+    """How `chain` is to name the innermost relation that it means; None when it means none, or another one than `only`."""
     for scope in found.visible(chain.scope):
         for reference, alias in aliases.items():
             length = _prefix(chain, reference) if reference.scope == scope else 0
             if length:
-                return _Edit(chain.start, chain.ends[length - 1], quote_name(alias))
+                edit = _Edit(chain.start, chain.ends[length - 1], quote_name(alias))
+                return edit if only in (None, reference) else None
     return None
 
 

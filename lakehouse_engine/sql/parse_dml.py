@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.sql.bind import requalify
 from lakehouse_engine.sql.lexer import TokenKind
 from lakehouse_engine.sql.reader import StatementReader
-from lakehouse_engine.sql.references import Parts, folded, plain
+from lakehouse_engine.sql.references import Parts, folded
 from lakehouse_engine.sql.relations import read_alias
 from lakehouse_engine.sql.statements import Assignments, Call, Delete, Insert, Merge, MergeClause, Statement, Truncate, Update, Value
 
@@ -39,7 +42,7 @@ def parse_delete(reader: StatementReader, ctes: str = "") -> Statement:
     reader.expect("DELETE", "FROM")
     name = reader.parts()
     alias = read_alias(reader)
-    condition = reader.until() if reader.accept("WHERE") else None
+    condition = _over(name, alias, reader.until()) if reader.accept("WHERE") else None
     reader.finish()
     return Delete(name, alias, condition)
 
@@ -52,7 +55,7 @@ def parse_update(reader: StatementReader, ctes: str = "") -> Statement:
     alias = read_alias(reader)
     reader.expect("SET")
     assignments = _assignments(reader, name, alias, "WHERE")
-    condition = reader.until() if reader.accept("WHERE") else None
+    condition = _over(name, alias, reader.until()) if reader.accept("WHERE") else None
     reader.finish()
     return Update(name, assignments, alias, condition)
 
@@ -63,11 +66,16 @@ def _assignments(reader: StatementReader, name: Parts, alias: str | None, *ends:
         column = _own_column(reader, name, alias)
         if not reader.accept_any(("=", "==")):
             raise reader.refusal("= of an assignment")
-        found.append((column, reader.until(",", *ends)))
+        found.append((column, _over(name, alias, reader.until(",", *ends))))
     doubled = next((column for index, (column, _) in enumerate(found) if column.lower() in [one.lower() for one, _ in found[:index]]), None)
     if doubled is not None:
         raise UnsupportedSqlError(f"the column {doubled} is assigned twice", column=doubled)
     return tuple(found)
+
+
+def _over(name: Parts, alias: str | None, expression: str) -> str:
+    """`expression` over the target `name`, which answers to its alias or its last part."""
+    return expression if alias is not None else requalify(expression, name, name[-1])
 
 
 def _own_column(reader: StatementReader, name: Parts, alias: str | None) -> str:
@@ -97,9 +105,6 @@ def parse_truncate(reader: StatementReader) -> Statement:
     return Truncate(name, partition)
 
 
-_MERGE_ENDS = ("WHEN",)
-
-
 def parse_merge(reader: StatementReader, ctes: str = "") -> Statement:
     """`MERGE [WITH SCHEMA EVOLUTION] INTO name [alias] USING source [alias] ON condition WHEN ... THEN ...`"""
     _no_ctes(ctes, "MERGE")
@@ -109,26 +114,44 @@ def parse_merge(reader: StatementReader, ctes: str = "") -> Statement:
     name = reader.parts()
     alias = read_alias(reader)
     reader.expect("USING")
-    start = reader.offset
-    if not reader.skip_group():
-        source_name = plain(reader.parts("a source"))
-        source_alias_default = source_name[-1]
-    else:
-        source_alias_default = None
-    source = reader.text[start : reader.end_before()]
-    source_alias = read_alias(reader) or source_alias_default
+    source, source_name, source_alias = _merge_source(reader)
+    if alias is None and source_alias is None and source_name is not None and source_name[-1].lower() == name[-1].lower():
+        raise UnsupportedSqlError(f"target and source of MERGE are both called {name[-1]}; give them aliases")
+    sides = _Sides(name, alias, source_name if source_alias is None else None)
     reader.expect("ON")
-    condition = reader.until(*_MERGE_ENDS)
+    condition = sides.over(reader.until("WHEN"))
     clauses: list[MergeClause] = []
     while reader.accept("WHEN"):
-        clauses.append(_merge_clause(reader, name, alias))
+        clauses.append(_merge_clause(reader, sides))
     if not clauses:
         raise reader.refusal("WHEN of MERGE")
     reader.finish()
-    return Merge(name, source, condition, tuple(clauses), alias, source_alias, evolution)
+    shown = source_alias or (source_name[-1] if source_name else None)
+    return Merge(name, source, condition, tuple(clauses), alias, shown, evolution)
 
 
-def _merge_clause(reader: StatementReader, name: Parts, alias: str | None) -> MergeClause:
+def _merge_source(reader: StatementReader) -> tuple[str, Parts | None, str | None]:
+    """Text, name (None for a query) and alias of the source."""
+    start = reader.offset
+    name = None if reader.skip_group() else reader.parts("a source")
+    text = reader.text[start : reader.end_before()]
+    return text, name, read_alias(reader)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The two relations that expressions of a MERGE are over. `source`: its name, where it has no alias."""
+
+    name: Parts
+    alias: str | None
+    source: Parts | None
+
+    def over(self, expression: str) -> str:
+        text = _over(self.name, self.alias, expression)
+        return text if self.source is None else requalify(text, self.source, self.source[-1])
+
+
+def _merge_clause(reader: StatementReader, sides: _Sides) -> MergeClause:
     when = "matched"
     if reader.accept("NOT"):
         reader.expect("MATCHED")
@@ -136,26 +159,29 @@ def _merge_clause(reader: StatementReader, name: Parts, alias: str | None) -> Me
         when = "not_matched_by_source" if by == "SOURCE" else "not_matched"
     else:
         reader.expect("MATCHED")
-    condition = reader.until("THEN") if reader.accept("AND") else None
+    condition = sides.over(reader.until("THEN")) if reader.accept("AND") else None
     reader.expect("THEN")
     action = reader.accept_any(("UPDATE", "DELETE", "INSERT")).lower()
     if not action or (action == "insert") != (when == "not_matched"):
         raise reader.refusal(f"an action for WHEN {when.replace('_', ' ').upper()}")
-    return MergeClause(when, action, condition, _merge_assignments(reader, name, alias, action))
+    assignments = _merge_assignments(reader, sides, action)
+    if assignments is not None:
+        assignments = tuple((column, sides.over(text)) for column, text in assignments)
+    return MergeClause(when, action, condition, assignments)
 
 
-def _merge_assignments(reader: StatementReader, name: Parts, alias: str | None, action: str) -> Assignments | None:
+def _merge_assignments(reader: StatementReader, sides: _Sides, action: str) -> Assignments | None:
     if action == "delete":
         return ()
     if action == "update":
         reader.expect("SET")
-        return None if reader.accept("*") else _assignments(reader, name, alias, *_MERGE_ENDS)
+        return None if reader.accept("*") else _assignments(reader, sides.name, sides.alias, "WHEN")
     if reader.accept("*"):
         return None
     reader.expect("(")
     columns: list[str] = []
     while not columns or reader.accept(","):
-        columns.append(_own_column(reader, name, alias))
+        columns.append(_own_column(reader, sides.name, sides.alias))
     reader.expect(")")
     reader.expect("VALUES", "(")
     values: list[str] = []

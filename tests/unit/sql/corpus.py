@@ -100,7 +100,7 @@ with a as (select 1 as b) select a.b from a
 with a as (select named_struct('b', 1) as s) select a.s.b from a
 with t as (with u as (select * from {a.b}) select * from u) select * from t
 with recursive r as (select 1 as n union all select n + 1 from r where n < 5) select * from r join {a.b} on true
-with recursive r (n) max recursion level 9 as (select 1 union all select n + 1 from r) select * from r, {a.b}
+with recursive r (n) max recursion level 9 as (select 1 union all select n + 1 from r where n < 5) select * from r, {a.b}
 select * from (with t as (select * from {a.b}) select * from t)
 from {a.b}
 from {a.b} select id

@@ -166,6 +166,15 @@ PARSED: dict[str, Statement] = {
     "update a.b set a.b.x = (select max(x) from a.c where 1 = 1), b.y = 2": Update(
         AB, (("x", "(select max(x) from a.c where 1 = 1)"), ("y", "2"))
     ),
+    "delete from a.b where a.b.id in (select a.c.id from a.c where a.c.x = a.b.x) or exists (select a.b.x from a.b)": Delete(
+        AB, None, "`b`.id in (select a.c.id from a.c where a.c.x = `b`.x) or exists (select a.b.x from a.b)"
+    ),
+    "update spark_catalog.a.b set x = a.b.x + spark_catalog.a.b.y where a.b.s.z = 1": Update(
+        AB, (("x", "`b`.x + `b`.y"),), condition="`b`.s.z = 1"
+    ),
+    "merge into a.b using a.c on a.b.id = a.c.id when not matched and a.c.x > 0 then insert (a.b.id, x) values (a.c.id, 1)": Merge(
+        AB, "a.c", "`b`.id = `c`.id", (MergeClause("not_matched", "insert", "`c`.x > 0", (("id", "`c`.id"), ("x", "1"))),), None, "c"
+    ),
     "merge into a.b t using a.c s on t.id = s.id when matched then update set * when not matched then insert *": Merge(
         AB,
         "a.c",
@@ -262,6 +271,7 @@ REFUSED = {
     "merge into a.b using a.c on 1 = 1 when matched then insert *": "an action",
     "merge into a.b using a.c on 1 = 1 when not matched then insert (x, y) values (1)": "2 columns and gives 1",
     "merge into a.b using a.c on 1 = 1": "WHEN",
+    "merge into a.b using d.b on a.b.id = d.b.id when matched then delete": "both called b",
     "truncate table a.b partition (x)": "a value",
     "call show_commits(table => concat('a', 'b'))": "a literal",
     "drop schema identifier('x')": "IDENTIFIER",
