@@ -57,6 +57,10 @@ class HoodieTable:
         return self._storage.root
 
     @property
+    def storage(self) -> LocalStorage:
+        return self._storage
+
+    @property
     def state(self) -> TableState:
         """The table as it is now: timeline, configuration and files."""
         self._state = self._state.refresh()
@@ -144,9 +148,12 @@ class HoodieTable:
         """Delete rows by key; `keys` has the key columns (and the partition columns unless the index is global)."""
         return self._write(WriteOperationType.DELETE, keys, **arguments)
 
-    def insert_overwrite(self, data: Any, **arguments: Any) -> WriteResult:
-        """Replace the partitions that `data` has rows of."""
-        return self._write(WriteOperationType.INSERT_OVERWRITE, data, **arguments)
+    def insert_overwrite(
+        self, data: Any, *, replace_partitions: Sequence[str | Mapping[str, Any]] = (), **arguments: Any
+    ) -> WriteResult:
+        """Replace the partitions that `data` has rows of, and those named, whether it has or not."""
+        paths = partition_paths_of(self.config, replace_partitions)
+        return self._write(WriteOperationType.INSERT_OVERWRITE, data, partitions=paths, **arguments)
 
     def insert_overwrite_table(self, data: Any, **arguments: Any) -> WriteResult:
         """Replace all rows in one commit; history stays. `replace_schema=True` lets `data` bring other columns."""

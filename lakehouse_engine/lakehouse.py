@@ -1,0 +1,163 @@
+"""`Lakehouse`: a warehouse directory of Hudi tables and stored views, and SQL over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from lakehouse_engine.actions.alter import rename
+from lakehouse_engine.actions.create import TableSpec, create_table
+from lakehouse_engine.catalog.catalog import Catalog
+from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.catalog.records import StoredView
+from lakehouse_engine.errors import MissingOptionError
+from lakehouse_engine.options import LOCK_TIMEOUT_MS
+from lakehouse_engine.spark.execute.context import Execution
+from lakehouse_engine.spark.execute.dispatch import execute
+from lakehouse_engine.spark.pins import Pins
+from lakehouse_engine.spark.schema import to_arrow_schema
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.view.table_state import TableState
+
+
+class Lakehouse:
+    """Tables live at `<warehouse>/<schema>/<table>`, views as stored definitions beside them; nothing has to run.
+
+    Without `spark` data work runs in process on Arrow, and `sql` is not available. `options` are `hoodie.*` defaults of every table.
+    """
+
+    def __init__(self, warehouse: str, *, spark: SparkSession | None = None, options: Mapping[str, Any] | None = None) -> None:
+        self._storage = LocalStorage(warehouse)
+        self._catalog = Catalog(self._storage)
+        self._spark = spark
+        self._options = dict(options or {})
+        self._states: dict[RelationName, TableState] = {}
+        self._pins = Pins(self._catalog, spark, self._state) if spark is not None else None
+
+    @property
+    def warehouse(self) -> str:
+        return self._storage.root
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._catalog
+
+    # schemas
+
+    def schemas(self) -> list[str]:
+        return self._catalog.schemas()
+
+    def create_schema(self, name: str, *, if_not_exists: bool = True) -> None:
+        self._catalog.create_schema(name, if_not_exists=if_not_exists)
+
+    def drop_schema(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> bool:
+        return self._catalog.drop_schema(name, cascade=cascade, if_exists=if_exists)
+
+    # tables
+
+    def create_table(
+        self,
+        name: str,
+        *,
+        schema: pa.Schema | StructType,
+        record_key: Sequence[str] = (),
+        ordering_fields: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        table_type: str = "cow",
+        hive_style: bool = True,
+        properties: Mapping[str, str] | None = None,
+    ) -> HoodieTable:
+        """Make an empty table `schema.table`. Without `record_key` rows get generated keys, and can be appended and overwritten only.
+
+        Raises `TableExistsError`, and typed errors for what could not be written to later.
+        """
+        parsed = RelationName.parse(name)
+        columns = to_arrow_schema(schema) if isinstance(schema, StructType) else schema
+        spec = TableSpec(
+            name=parsed.name,
+            schema=columns,
+            record_key=tuple(record_key),
+            ordering_fields=tuple(ordering_fields),
+            partition_by=tuple(partition_by),
+            table_type=table_type,
+            hive_style=hive_style,
+            properties=dict(properties or {}),
+        )
+        return self._make(parsed, spec)
+
+    def table(self, name: str) -> HoodieTable:
+        """The table `schema.table`. Raises `TableNotFoundError`."""
+        return self._open(self._catalog.table(RelationName.parse(name)))
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a table or a view of that name."""
+        return self._catalog.find(RelationName.parse(name)) is not None
+
+    def tables(self, schema: str | None = None) -> list[str]:
+        return [str(name) for name in self._catalog.tables(schema)]
+
+    def drop_table(self, name: str, *, if_exists: bool = False) -> bool:
+        """Delete the table with all its files."""
+        return self._catalog.drop_table(RelationName.parse(name), if_exists=if_exists)
+
+    def rename_table(self, name: str, new_name: str) -> None:
+        stored = self._catalog.rename_table(RelationName.parse(name), RelationName.parse(new_name))
+        rename(LocalStorage(self._path(stored)), stored.name, lock_timeout_ms=LOCK_TIMEOUT_MS.read(self._options))
+
+    # views
+
+    def views(self, schema: str | None = None) -> list[str]:
+        return [str(name) for name in self._catalog.views(schema)]
+
+    def view(self, name: str) -> StoredView:
+        """The stored definition. Raises `RelationNotFoundError`."""
+        return self._catalog.view(RelationName.parse(name))
+
+    def create_view(self, name: str, sql: str, *, or_replace: bool = True) -> None:
+        """Store a view. Its text is not analysed here; `sql("create view ...")` does that."""
+        self._catalog.create_view(RelationName.parse(name), sql, or_replace=or_replace)
+
+    def drop_view(self, name: str, *, if_exists: bool = False) -> bool:
+        return self._catalog.drop_view(RelationName.parse(name), if_exists=if_exists)
+
+    # SQL
+
+    def sql(self, text: str, args: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
+        """Run one statement of Spark SQL in which `schema.table` names tables and views of the warehouse.
+
+        Every table that it reads is pinned to the newest commit of this moment. `args` fill `?` (a sequence) or `:name` (a mapping)
+        markers. Answers with a DataFrame, a `WriteResult` for a write, or None. Raises `SqlError`s before anything is run.
+        """
+        return execute(self._execution(args), text)
+
+    def with_session(self, spark: SparkSession) -> Lakehouse:
+        """The same warehouse through another Spark session."""
+        return Lakehouse(self.warehouse, spark=spark, options=self._options)
+
+    def _execution(self, args: Sequence[Any] | Mapping[str, Any] | None) -> Execution:
+        if self._spark is None or self._pins is None:
+            raise MissingOptionError("sql() needs a SparkSession: Lakehouse(warehouse, spark=...)")
+        return Execution(self._catalog, self._spark, self._pins, self._open, self._make, args)
+
+    def _open(self, name: RelationName) -> HoodieTable:
+        return HoodieTable.open(self._path(name), spark=self._spark, options=self._options)
+
+    def _make(self, name: RelationName, spec: TableSpec) -> HoodieTable:
+        stored = self._catalog.claim(name)
+        create_table(LocalStorage(self._path(stored)), spec)
+        return self._open(stored)
+
+    def _path(self, name: RelationName) -> str:
+        return f"{self._storage.root}/{name.path}"
+
+    def _state(self, name: RelationName) -> TableState:
+        """The table now. What is known of earlier commits is kept, so that a statement only reads the timeline's news."""
+        known = self._states.get(name)
+        state = known.refresh() if known is not None else TableState.load(LocalStorage(self._path(name)))
+        self._states[name] = state
+        return state

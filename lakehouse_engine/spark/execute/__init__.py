@@ -1,0 +1,1 @@
+"""Statements whose target is the warehouse, carried out."""

@@ -1,0 +1,132 @@
+"""SHOW, DESCRIBE and CALL: what the warehouse says about itself, as DataFrames."""
+
+from __future__ import annotations
+
+import fnmatch
+
+from pyspark.sql import DataFrame
+
+from lakehouse_engine.catalog.catalog import RelationKind
+from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.errors import MissingOptionError, UnsupportedSqlError
+from lakehouse_engine.spark.execute.context import Execution
+from lakehouse_engine.spark.schema import to_spark_type
+from lakehouse_engine.sql.references import Parts
+from lakehouse_engine.sql.statements import (
+    Call,
+    Describe,
+    DescribeSchema,
+    Refresh,
+    ShowColumns,
+    ShowCreateTable,
+    ShowPartitions,
+    ShowProperties,
+    ShowSchemas,
+    ShowTables,
+    Value,
+)
+
+_COMMITS = ("instant", "action", "state", "operation", "inserts", "updates", "deletes", "files", "bytes_written")
+
+
+def show_schemas(run: Execution, statement: ShowSchemas) -> DataFrame:
+    return run.rows(["namespace"], [[name] for name in run.catalog.schemas() if _like(name, statement.pattern)])
+
+
+def show_tables(run: Execution, statement: ShowTables) -> DataFrame:
+    schema = statement.schema or run.pins.current_schema
+    if schema is None:
+        raise MissingOptionError("SHOW TABLES needs a schema: write SHOW TABLES IN schema")
+    tables = [] if statement.views else run.catalog.tables(schema)
+    found = [name for name in (*tables, *run.catalog.views(schema)) if _like(name.name, statement.pattern)]
+    return run.rows(["namespace", "tableName", "isTemporary"], [[name.schema, name.name, "false"] for name in found])
+
+
+def _like(name: str, pattern: str | None) -> bool:
+    return pattern is None or any(fnmatch.fnmatchcase(name.lower(), one.strip().lower()) for one in pattern.split("|"))
+
+
+def _columns(run: Execution, parts: Parts) -> list[tuple[str, str]]:
+    name = run.pins.name(parts)
+    if run.catalog.kind_of((name.schema, name.name)) is RelationKind.VIEW:
+        frame = run.query(f"select * from {name}")
+        return [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
+    return [(field.name, to_spark_type(field.type).simpleString()) for field in run.table(parts).schema]
+
+
+def show_columns(run: Execution, statement: ShowColumns) -> DataFrame:
+    return run.rows(["col_name"], [[name] for name, _ in _columns(run, statement.name)])
+
+
+def describe(run: Execution, statement: Describe) -> DataFrame:
+    comments = run.catalog.comments(run.pins.name(statement.name)).columns
+    rows = [[name, kind, comments.get(name)] for name, kind in _columns(run, statement.name)]
+    if statement.column is not None:
+        rows = [row for row in rows if str(row[0]).lower() == statement.column.lower()]
+    elif statement.extended:
+        rows += _details(run, run.pins.name(statement.name))
+    return run.rows(["col_name", "data_type", "comment"], rows)
+
+
+def _details(run: Execution, name: RelationName) -> list[list[str | None]]:
+    kind = run.catalog.kind_of((name.schema, name.name))
+    rows: list[list[str | None]] = [["", "", ""], ["# Detailed Table Information", "", ""]]
+    rows += [["Name", str(name), ""], ["Type", str(kind), ""]]
+    if kind is RelationKind.VIEW:
+        return [*rows, ["View Text", run.catalog.view(name).sql, ""]]
+    config = run.table((name.schema, name.name)).config
+    rows.append(["Provider", "hudi", ""])
+    rows.extend([key, value, ""] for key, value in sorted(config.properties.items()))
+    return rows
+
+
+def describe_schema(run: Execution, statement: DescribeSchema) -> DataFrame:
+    comment = run.catalog.schema_comment(statement.schema)
+    return run.rows(["info_name", "info_value"], [["Namespace Name", statement.schema], ["Comment", comment]])
+
+
+def show_properties(run: Execution, statement: ShowProperties) -> DataFrame:
+    properties = run.table(statement.name).config.properties
+    return run.rows(["key", "value"], [[key, value] for key, value in sorted(properties.items()) if statement.key in (None, key)])
+
+
+def show_partitions(run: Execution, statement: ShowPartitions) -> DataFrame:
+    return run.rows(["partition"], [[path] for path in run.table(statement.name).state.view.partitions()])
+
+
+def show_create_table(run: Execution, statement: ShowCreateTable) -> DataFrame:
+    columns = ",\n  ".join(f"`{name}` {kind}" for name, kind in _columns(run, statement.name))
+    config = run.table(statement.name).config
+    given = {"primaryKey": config.record_key_fields, "preCombineField": config.ordering_fields}
+    properties = ", ".join(f"{key} = '{','.join(names)}'" for key, names in given.items() if names)
+    lines = [f"CREATE TABLE {run.pins.name(statement.name)} (\n  {columns})", "USING hudi"]
+    lines += [f"PARTITIONED BY ({', '.join(config.partition_fields)})"] if config.partition_fields else []
+    lines += [f"TBLPROPERTIES ({properties})"] if properties else []
+    return run.rows(["createtab_stmt"], [["\n".join(lines)]])
+
+
+def refresh(run: Execution, statement: Refresh) -> None:
+    """Nothing to do: every statement sees the newest commit."""
+
+
+def call(run: Execution, statement: Call) -> DataFrame:
+    """`show_commits(table, limit)` and `show_timeline(table, limit)`, with Hudi's argument names."""
+    if statement.procedure.lower() not in ("show_commits", "show_timeline"):
+        raise UnsupportedSqlError(f"there is no procedure {statement.procedure}; there are show_commits and show_timeline")
+    arguments = _arguments(statement, ("table", "limit"))
+    if not arguments.get("table"):
+        raise MissingOptionError(f"CALL {statement.procedure} needs table => 'schema.table'")
+    entries = run.table(tuple(str(arguments["table"]).split("."))).history(int(str(arguments.get("limit") or 10)))
+    if statement.procedure.lower() == "show_commits":
+        entries = [entry for entry in entries if entry.operation is not None]
+    return run.rows(_COMMITS, [[getattr(entry, name) for name in _COMMITS] for entry in entries])
+
+
+def _arguments(statement: Call, names: tuple[str, ...]) -> dict[str, Value]:
+    given: dict[str, Value] = {}
+    for position, (name, value) in enumerate(statement.arguments):
+        key = name.lower() if name is not None else (names[position] if position < len(names) else f"argument {position + 1}")
+        if key not in names:
+            raise UnsupportedSqlError(f"{statement.procedure} takes {', '.join(names)}, not {key}")
+        given[key] = value
+    return given

@@ -1,0 +1,119 @@
+"""INSERT, UPDATE, DELETE and TRUNCATE: Spark computes the rows, the engine writes them in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import col, lit
+
+from lakehouse_engine.errors import SqlError, UnsupportedSqlError
+from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.model.write_stats import WriteResult
+from lakehouse_engine.spark.schema import to_spark_type
+from lakehouse_engine.sql.lexer import quote_name
+from lakehouse_engine.sql.statements import Delete, DropPartitions, Insert, Truncate, Update
+
+if TYPE_CHECKING:
+    from lakehouse_engine.spark.execute.context import Execution
+
+_EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
+
+
+def insert(run: Execution, statement: Insert) -> WriteResult:
+    """Columns by position (or by the list, or by name), cast to the table's types; columns that are left out are null."""
+    table = run.table(statement.name)
+    rows = _shaped(run.query(statement.query), statement, table.schema)
+    if not statement.overwrite:
+        return table.insert(rows, options=_EVOLVE)
+    if statement.partition and not statement.dynamic:
+        return table.insert_overwrite(rows, options=_EVOLVE, replace_partitions=[_typed(statement.partition)])
+    mode = run.spark.conf.get("spark.sql.sources.partitionOverwriteMode", "STATIC") or "STATIC"
+    if statement.dynamic or mode.upper() == "DYNAMIC":
+        return table.insert_overwrite(rows, options=_EVOLVE)
+    return table.insert_overwrite_table(rows, options=_EVOLVE)
+
+
+def _typed(partition: tuple[tuple[str, object], ...]) -> Mapping[str, object]:
+    return dict(partition)
+
+
+def _shaped(frame: DataFrame, statement: Insert, schema: pa.Schema) -> DataFrame:
+    if statement.by_name:
+        return frame
+    static = dict(statement.partition)
+    fixed = {name.lower() for name in static}
+    names = list(statement.columns) or [name for name in schema.names if name.lower() not in fixed]
+    if len(names) != len(frame.columns):
+        raise SqlError(f"INSERT gives {len(frame.columns)} columns where {len(names)} are expected: {', '.join(names)}")
+    known = {field.name.lower(): field for field in schema}
+    unknown = [name for name in (*names, *static) if name.lower() not in known]
+    if unknown:
+        raise SqlError(f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}", column=unknown[0])
+    given = frame.toDF(*[f"__c{number}" for number in range(len(names))])
+    columns = [_cast(col(f"__c{number}"), known[name.lower()]) for number, name in enumerate(names)]
+    columns += [_cast(lit(value), known[name.lower()]) for name, value in static.items()]
+    return given.select(*columns)
+
+
+def _cast(column: Column, field: pa.Field) -> Column:
+    return column.cast(to_spark_type(field.type)).alias(field.name)
+
+
+def delete(run: Execution, statement: Delete) -> WriteResult:
+    """Rows for which the condition is true go, by the keys that they are stored under."""
+    table = run.table(statement.name)
+    if statement.condition is None:
+        return table.insert_overwrite_table(table.schema.empty_table())
+    keys = f"{RECORD_KEY}, {PARTITION_PATH}"
+    rows = run.query(f"select {keys} from {_target(run, statement)} where {statement.condition}")
+    return table.delete(rows)
+
+
+def update(run: Execution, statement: Update) -> WriteResult:
+    """Rows for which the condition is true, with the assigned columns changed, are upserted under the keys that they have."""
+    table = run.table(statement.name)
+    schema, config = table.schema, table.config
+    assigned = {_column(name, statement).lower(): text for name, text in statement.assignments}
+    unknown = [name for name in assigned if name not in {field.lower() for field in schema.names}]
+    if unknown:
+        raise SqlError(f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}", column=unknown[0])
+    keys = [name for name in config.record_key_fields if name.lower() in assigned]
+    if keys:
+        raise UnsupportedSqlError(f"UPDATE cannot change the key column {keys[0]!r}; delete the row and insert it anew", column=keys[0])
+    columns = ", ".join(_value(field, assigned) for field in schema)
+    where = "" if statement.condition is None else f" where {statement.condition}"
+    rows = run.query(f"select {RECORD_KEY}, {columns} from {_target(run, statement)}{where}")
+    return table.upsert(rows, given_keys=True)
+
+
+def _column(name: str, statement: Update) -> str:
+    """`t.c` and `c` both name the column."""
+    last = statement.alias or statement.name[-1]
+    prefix = f"{last}."
+    return name[len(prefix) :] if name.lower().startswith(prefix.lower()) else name
+
+
+def _value(field: pa.Field, assigned: Mapping[str, str]) -> str:
+    name = quote_name(field.name)
+    text = assigned.get(field.name.lower())
+    return name if text is None else f"cast(({text}) as {to_spark_type(field.type).simpleString()}) as {name}"
+
+
+def _target(run: Execution, statement: Update | Delete) -> str:
+    """The table with its meta columns, answering to its alias or its own last name."""
+    view = run.pins.target(run.pins.name(statement.name))
+    return f"{quote_name(view)} as {quote_name(statement.alias or statement.name[-1])}"
+
+
+def truncate(run: Execution, statement: Truncate) -> WriteResult:
+    table = run.table(statement.name)
+    if statement.partition:
+        return table.delete_partitions([_typed(statement.partition)])
+    return table.insert_overwrite_table(table.schema.empty_table())
+
+
+def drop_partitions(run: Execution, statement: DropPartitions) -> WriteResult:
+    return run.table(statement.name).delete_partitions([_typed(partition) for partition in statement.partitions])

@@ -1,0 +1,82 @@
+"""What carrying a statement out needs: the catalog, the session, the pins, and tables to write to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from lakehouse_engine.actions.create import TableSpec
+from lakehouse_engine.catalog.catalog import Catalog
+from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.model.write_stats import WriteResult
+from lakehouse_engine.spark.pins import Pins
+from lakehouse_engine.sql.references import Parts
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.timeline import Timeline
+from lakehouse_engine.view.history import HistoryEntry
+from lakehouse_engine.view.table_state import TableState
+
+
+class TableHandle(Protocol):
+    """What statements do to a table (`lakehouse_engine.HoodieTable`)."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+    @property
+    def config(self) -> TableConfig: ...
+    @property
+    def state(self) -> TableState: ...
+    @property
+    def timeline(self) -> Timeline: ...
+    @property
+    def storage(self) -> Storage: ...
+    def history(self, limit: int | None = None) -> list[HistoryEntry]: ...
+    def bulk_insert(self, data: Any, **arguments: Any) -> WriteResult: ...
+    def insert(self, data: Any, **arguments: Any) -> WriteResult: ...
+    def upsert(self, data: Any, **arguments: Any) -> WriteResult: ...
+    def delete(self, keys: Any, **arguments: Any) -> WriteResult: ...
+    def insert_overwrite(self, data: Any, **arguments: Any) -> WriteResult: ...
+    def insert_overwrite_table(self, data: Any, **arguments: Any) -> WriteResult: ...
+    def delete_partitions(self, partitions: Sequence[str | Mapping[str, Any]], **arguments: Any) -> WriteResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One statement at work in one session. `args` are its parameters (`?` or `:name`), handed to Spark and never formatted."""
+
+    catalog: Catalog
+    spark: SparkSession
+    pins: Pins
+    open_table: Callable[[RelationName], TableHandle]
+    make_table: Callable[[RelationName, TableSpec], TableHandle]
+    args: Sequence[Any] | Mapping[str, Any] | None = None
+
+    def table(self, parts: Parts) -> TableHandle:
+        """The table that a statement names. Raises `TableNotFoundError`."""
+        return self.open_table(self.catalog.table(self.pins.name(parts)))
+
+    def query(self, text: str) -> DataFrame:
+        """A query's rows, its reads bound to snapshots of this moment."""
+        return self.run(self.pins.bind(text).text)
+
+    def run(self, text: str) -> DataFrame:
+        if not self.args:
+            return self.spark.sql(text)
+        return self.spark.sql(text, args=dict(self.args) if isinstance(self.args, Mapping) else list(self.args))
+
+    def rows(self, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> DataFrame:
+        """A small result as a DataFrame of text columns (numbers stay numbers)."""
+        columns = list(zip(*rows, strict=True)) if rows else [() for _ in names]
+        arrays = [_array(column) for column in columns]
+        return self.spark.createDataFrame(pa.table(dict(zip(names, arrays, strict=True))))
+
+
+def _array(values: Sequence[Any]) -> pa.Array:
+    if any(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return pa.array(list(values), pa.int64())
+    return pa.array([None if value is None else str(value) for value in values], pa.string())

@@ -1,0 +1,204 @@
+"""CREATE, DROP and ALTER of schemas, views and tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from lakehouse_engine.actions.alter import evolve_schema, rename, set_properties
+from lakehouse_engine.actions.create import TableSpec
+from lakehouse_engine.catalog.catalog import RelationKind
+from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.errors import MissingOptionError, OptionError, UnsupportedSqlError
+from lakehouse_engine.options import LOCK_TIMEOUT_MS
+from lakehouse_engine.spark.execute.context import Execution, TableHandle
+from lakehouse_engine.spark.schema import to_arrow_schema
+from lakehouse_engine.sql.lexer import quote_name
+from lakehouse_engine.sql.references import Parts
+from lakehouse_engine.sql.statements import (
+    AddColumns,
+    AlterColumn,
+    Comment,
+    CreateSchema,
+    CreateTable,
+    CreateView,
+    DropColumns,
+    DropSchema,
+    DropTable,
+    DropView,
+    RenameColumn,
+    RenameRelation,
+    SetProperties,
+    UnsetProperties,
+    UseSchema,
+)
+from lakehouse_engine.sql.types import arrow_schema, arrow_type
+
+_COMBINE = {"hoodie.combine.before.insert": "true"}
+
+
+def create_schema(run: Execution, statement: CreateSchema) -> None:
+    run.catalog.create_schema(statement.schema, comment=statement.comment, if_not_exists=statement.if_not_exists)
+
+
+def drop_schema(run: Execution, statement: DropSchema) -> None:
+    run.catalog.drop_schema(statement.schema, cascade=statement.cascade, if_exists=statement.if_exists)
+
+
+def use_schema(run: Execution, statement: UseSchema) -> None:
+    found = run.catalog.find_schema(statement.schema)
+    if found is None:
+        raise OptionError(f"there is no schema {statement.schema}; the warehouse has {', '.join(run.catalog.schemas()) or 'none'}")
+    run.pins.current_schema = found
+
+
+def create_view(run: Execution, statement: CreateView) -> None:
+    """The query is analysed before it is stored, so that a view that cannot be read is not made."""
+    run.query(statement.query)
+    name = run.pins.name(statement.name)
+    run.catalog.create_view(
+        name,
+        statement.query,
+        columns=statement.columns,
+        comment=statement.comment,
+        or_replace=statement.or_replace,
+        if_not_exists=statement.if_not_exists,
+    )
+
+
+def drop_view(run: Execution, statement: DropView) -> None:
+    run.catalog.drop_view(run.pins.name(statement.name), if_exists=statement.if_exists)
+
+
+def drop_table(run: Execution, statement: DropTable) -> None:
+    run.catalog.drop_table(run.pins.name(statement.name), if_exists=statement.if_exists)
+
+
+def create_table(run: Execution, statement: CreateTable) -> Any:
+    """With a query: its rows are the new table's, or (OR REPLACE) take the place of the old one's in one commit."""
+    name = run.pins.name(statement.name)
+    found = run.catalog.find(name)
+    if found is not None and statement.if_not_exists:
+        return None
+    frame = run.query(statement.query) if statement.query is not None else None
+    schema = to_arrow_schema(frame.schema) if frame is not None else arrow_schema(statement.columns)
+    spec = _spec(name, statement, schema)
+    if found is not None and statement.or_replace and found[1] is RelationKind.TABLE:
+        return _replace(run, found[0], spec, frame)
+    table = run.make_table(name, spec)
+    try:
+        result = None if frame is None else table.bulk_insert(frame, options=_COMBINE if spec.record_key else None)
+    except BaseException:
+        run.catalog.drop_table(name, if_exists=True)
+        raise
+    if statement.comment is not None:
+        run.catalog.set_comments(name, statement.comment)
+    return result
+
+
+def _replace(run: Execution, name: RelationName, spec: TableSpec, frame: Any) -> Any:
+    table = run.open_table(name)
+    config = table.config
+    if (config.record_key_fields, config.partition_fields) != (tuple(spec.record_key), tuple(spec.partition_by)):
+        message = f"CREATE OR REPLACE cannot change the key or the partitions of {name}; drop the table first"
+        raise UnsupportedSqlError(message, relation=name)
+    rows = spec.schema.empty_table() if frame is None else frame
+    return table.insert_overwrite_table(rows, replace_schema=True, options=_COMBINE if spec.record_key else None)
+
+
+def _spec(name: RelationName, statement: CreateTable, schema: pa.Schema) -> TableSpec:
+    """Table properties in Hudi's SQL spelling: primaryKey, preCombineField (orderingFields), type, and hoodie.* keys."""
+    given = {key.lower(): value for key, value in statement.properties}
+    hoodie = {key: value for key, value in statement.properties if key.lower().startswith("hoodie.")}
+    known = {"primarykey", "precombinefield", "orderingfields", "type"}
+    other = [key for key, _ in statement.properties if key.lower() not in known and not key.lower().startswith("hoodie.")]
+    if other:
+        raise OptionError(f"the table property {other[0]!r} has no effect; there are primaryKey, preCombineField, type and hoodie.* keys")
+    keys = statement.primary_key or _names(given.get("primarykey"))
+    return TableSpec(
+        name=name.name,
+        schema=schema,
+        record_key=keys,
+        ordering_fields=_names(given.get("precombinefield") or given.get("orderingfields")),
+        partition_by=statement.partition_by,
+        table_type=given.get("type", "cow"),
+        properties=hoodie,
+    )
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def rename_relation(run: Execution, statement: RenameRelation) -> None:
+    old = run.pins.name(statement.name)
+    new = RelationName(old.schema, statement.new_name[0]) if len(statement.new_name) == 1 else run.pins.name(statement.new_name)
+    if run.catalog.kind_of((old.schema, old.name)) is RelationKind.VIEW:
+        run.catalog.rename_view(old, new)
+        return
+    stored = run.catalog.rename_table(old, new)
+    rename(run.open_table(stored).storage, stored.name, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
+
+
+def add_columns(run: Execution, statement: AddColumns) -> None:
+    table = run.table(statement.name)
+    evolve_schema(table.storage, arrow_schema(statement.columns), lock_timeout_ms=LOCK_TIMEOUT_MS.default)
+    comments = {column.name: column.comment for column in statement.columns if column.comment}
+    if comments:
+        run.catalog.set_comments(run.pins.name(statement.name), columns=comments)
+
+
+def alter_column(run: Execution, statement: AlterColumn) -> None:
+    if statement.nullable is not None:
+        raise UnsupportedSqlError("every column of a Hudi table is nullable; NOT NULL is not kept", column=statement.column)
+    if statement.type is not None:
+        changes = pa.schema([pa.field(statement.column, arrow_type(statement.type, statement.column))])
+        evolve_schema(run.table(statement.name).storage, changes, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
+    if statement.comment is not None:
+        run.catalog.set_comments(run.pins.name(statement.name), columns={statement.column: statement.comment})
+
+
+def drop_columns(run: Execution, statement: DropColumns) -> Any:
+    """Written anew without them: a column that is only left out would come back with its old values when one of its name is added."""
+    table = run.table(statement.name)
+    gone = {name.lower() for name in statement.columns}
+    unknown = gone - {name.lower() for name in table.schema.names}
+    if unknown and not statement.if_exists:
+        raise OptionError(f"the table has no column {min(unknown)!r}; it has {', '.join(table.schema.names)}")
+    kept = [quote_name(name) for name in table.schema.names if name.lower() not in gone]
+    return _rewrite(run, statement.name, table, ", ".join(kept))
+
+
+def rename_column(run: Execution, statement: RenameColumn) -> Any:
+    table = run.table(statement.name)
+    config = table.config
+    if statement.column in (*config.record_key_fields, *config.partition_fields, *config.ordering_fields):
+        message = f"{statement.column!r} is a key, partition or ordering column and keeps its name"
+        raise UnsupportedSqlError(message, column=statement.column)
+    if statement.column not in table.schema.names:
+        raise OptionError(f"the table has no column {statement.column!r}; it has {', '.join(table.schema.names)}")
+    new = {statement.column: statement.new_name}
+    columns = [f"{quote_name(name)} as {quote_name(new.get(name, name))}" for name in table.schema.names]
+    return _rewrite(run, statement.name, table, ", ".join(columns))
+
+
+def _rewrite(run: Execution, parts: Parts, table: TableHandle, columns: str) -> Any:
+    view = run.pins.target(run.pins.name(parts))
+    return table.insert_overwrite_table(run.spark.sql(f"select {columns} from {quote_name(view)}"), replace_schema=True)
+
+
+def set_table_properties(run: Execution, statement: SetProperties) -> None:
+    set_properties(run.table(statement.name).storage, dict(statement.properties), lock_timeout_ms=LOCK_TIMEOUT_MS.default)
+
+
+def unset_table_properties(run: Execution, statement: UnsetProperties) -> None:
+    changes = dict.fromkeys(statement.keys)
+    set_properties(run.table(statement.name).storage, changes, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
+
+
+def comment_on(run: Execution, statement: Comment) -> None:
+    if len(statement.name) < 2 and statement.column is None and run.pins.current_schema is None:
+        raise MissingOptionError("a comment needs schema.name")
+    columns = {statement.column: statement.comment} if statement.column is not None else None
+    run.catalog.set_comments(run.pins.name(statement.name), None if columns else statement.comment, columns)

@@ -1,0 +1,56 @@
+"""Which function carries a statement out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.spark.execute import answers, changes, definitions
+from lakehouse_engine.spark.execute.context import Execution
+from lakehouse_engine.sql import statements as s
+from lakehouse_engine.sql.router import route
+
+_HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
+    s.Query: lambda run, statement: run.query(statement.text),
+    s.Passthrough: lambda run, statement: run.run(statement.text),
+    s.CreateSchema: definitions.create_schema,
+    s.DropSchema: definitions.drop_schema,
+    s.UseSchema: definitions.use_schema,
+    s.CreateView: definitions.create_view,
+    s.DropView: definitions.drop_view,
+    s.CreateTable: definitions.create_table,
+    s.DropTable: definitions.drop_table,
+    s.RenameRelation: definitions.rename_relation,
+    s.AddColumns: definitions.add_columns,
+    s.AlterColumn: definitions.alter_column,
+    s.DropColumns: definitions.drop_columns,
+    s.RenameColumn: definitions.rename_column,
+    s.SetProperties: definitions.set_table_properties,
+    s.UnsetProperties: definitions.unset_table_properties,
+    s.Comment: definitions.comment_on,
+    s.Insert: changes.insert,
+    s.Delete: changes.delete,
+    s.Update: changes.update,
+    s.Truncate: changes.truncate,
+    s.DropPartitions: changes.drop_partitions,
+    s.ShowSchemas: answers.show_schemas,
+    s.ShowTables: answers.show_tables,
+    s.ShowColumns: answers.show_columns,
+    s.ShowProperties: answers.show_properties,
+    s.ShowPartitions: answers.show_partitions,
+    s.ShowCreateTable: answers.show_create_table,
+    s.Describe: answers.describe,
+    s.DescribeSchema: answers.describe_schema,
+    s.Refresh: answers.refresh,
+    s.Call: answers.call,
+}
+
+
+def execute(run: Execution, text: str) -> Any:
+    """Run one statement: a DataFrame for what answers with rows, a `WriteResult` for a write, None for the rest."""
+    statement = route(text, run.pins.knows)
+    handler = _HANDLERS.get(type(statement))
+    if handler is None:
+        raise UnsupportedSqlError(f"{type(statement).__name__.upper()} on a table of the engine is not supported yet")
+    return handler(run, statement)

@@ -1,0 +1,93 @@
+"""Snapshots under temporary names: what a bound statement reads."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakehouse_engine.catalog.catalog import Catalog, RelationKind
+from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.errors import RelationNotFoundError, UnsupportedSqlError
+from lakehouse_engine.model.keys import META_COLUMNS
+from lakehouse_engine.read.query import Query, plan_query
+from lakehouse_engine.spark.scan import scan
+from lakehouse_engine.sql.bind import Bound, Pin
+from lakehouse_engine.sql.binder import Names, ViewText, bind_statement
+from lakehouse_engine.sql.references import Parts
+from lakehouse_engine.view.table_state import TableState
+
+_KEPT = 256
+"""Temporary views kept at once. A DataFrame on Spark Connect resolves its names when it runs, so a view outlives its statement."""
+
+
+class Pins:
+    """Binds statements of one session: every table a statement reads is pinned once, to its newest commit at that moment."""
+
+    def __init__(self, catalog: Catalog, spark: SparkSession, state_of: Callable[[RelationName], TableState]) -> None:
+        self._catalog, self._spark, self._state_of = catalog, spark, state_of
+        self._names = (f"__lakehouse_{uuid.uuid4().hex[:8]}_{number}" for number in itertools.count(1))
+        self._kept: deque[str] = deque()
+        self.current_schema: str | None = None
+
+    def knows(self, parts: Parts) -> bool:
+        """Whether a name is a table or stored view of the warehouse. A single part is looked for in the current schema."""
+        return self._catalog.kind_of(self.qualified(parts)) is not None
+
+    def qualified(self, parts: Parts) -> Parts:
+        return (self.current_schema, *parts) if len(parts) == 1 and self.current_schema else parts
+
+    def name(self, parts: Parts) -> RelationName:
+        """The relation that a statement names. Raises `SqlError` for one part without a current schema."""
+        return RelationName.of(self.qualified(parts))
+
+    def bind(self, text: str) -> Bound:
+        """The statement with every read of the warehouse replaced by a pinned view."""
+        return bind_statement(text, Names(self.knows, self._stored_view, self._pin_table, self._pin_query))
+
+    def target(self, name: RelationName) -> str:
+        """A view of the table's newest rows with its meta columns, for statements that change it."""
+        frame = scan(self._spark, plan_query(self._state_of(name), Query()), meta_columns=True)
+        return self.keep(frame)
+
+    def keep(self, frame: DataFrame) -> str:
+        """A temporary name for a DataFrame."""
+        name = next(self._names)
+        frame.createOrReplaceTempView(name)
+        self._kept.append(name)
+        while len(self._kept) > _KEPT:
+            self._spark.catalog.dropTempView(self._kept.popleft())
+        return name
+
+    def _stored_view(self, parts: Parts) -> ViewText | None:
+        name = self.name(parts)
+        if self._catalog.kind_of((name.schema, name.name)) is not RelationKind.VIEW:
+            return None
+        view = self._catalog.view(name)
+        return ViewText(view.sql, tuple(column for column, _ in view.columns))
+
+    def _pin_table(self, pin: Pin) -> str:
+        name = self.name(pin.parts)
+        if self._catalog.kind_of((name.schema, name.name)) is None:
+            raise RelationNotFoundError(f"there is no relation {name}", relation=name)
+        state = self._state_of(self._catalog.table(name))
+        if pin.changes is not None:
+            if pin.changes.mode != "latest_state":
+                message = "hudi_table_changes reads 'latest_state' only: change data capture is not supported yet"
+                raise UnsupportedSqlError(message, relation=name)
+            query = Query("incremental", None, pin.changes.begin, pin.changes.end)
+            return self.keep(scan(self._spark, plan_query(state, query), meta_columns=True))
+        as_of = pin.as_of.value if pin.as_of is not None else None
+        return self.keep(scan(self._spark, plan_query(state, Query("snapshot", as_of))))
+
+    def _pin_query(self, sql: str, columns: Sequence[str]) -> str:
+        frame = self._spark.sql(sql)
+        return self.keep(frame.toDF(*columns) if columns else frame)
+
+
+def without_meta(frame: DataFrame) -> DataFrame:
+    """The user columns of a table's rows."""
+    return frame.drop(*META_COLUMNS)
