@@ -5,7 +5,8 @@ the lock is got belongs to a writer that died (or to one that does not know the 
 
 What may be cleaned up after a failure, and what not: until the completed file is attempted nothing of this instant is visible, so
 its files go. If the outcome of that attempt cannot be proven, the commit may be published, and deleting its files would delete
-acknowledged rows: everything stays and the caller is told (`CommitOutcomeUnknownError`).
+acknowledged rows: everything stays and the caller is told (`CommitOutcomeUnknownError`). The same holds when the attempt is
+interrupted (Ctrl-C). Once the commit is published, nothing that fails later makes it a failure.
 """
 
 from __future__ import annotations
@@ -16,9 +17,17 @@ from contextlib import contextmanager
 
 from lakehouse_engine.actions.deletion import delete_files_of
 from lakehouse_engine.actions.metadata_table import drop_metadata_table
+from lakehouse_engine.actions.rollback.leftovers import remove_leftovers
 from lakehouse_engine.actions.rollback.markers import marked_files
 from lakehouse_engine.actions.rollback.recover import roll_back_dead_writes
-from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError, StoredFileExistsError, TimelineError, WriteError
+from lakehouse_engine.errors import (
+    CommitOutcomeUnknownError,
+    LakehouseError,
+    StorageError,
+    StoredFileExistsError,
+    TimelineError,
+    WriteError,
+)
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
@@ -27,8 +36,9 @@ from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.clock import InstantClock
+from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.lock import TableLock
-from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.view.table_state import TableState, check_completed_files
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +55,7 @@ class Transaction:
         self.previous_instant: str | None = last.requested_time if last else None
         self._timeline = ActiveTimeline(state.storage, state.layout)
         self._instant: Instant | None = None
+        self._may_be_published = False
 
     @property
     def instant_time(self) -> str:
@@ -80,8 +91,23 @@ class Transaction:
         """Publish. On return the commit is durable; files that no write stat names (of retried tasks) are gone."""
         assert self._instant is not None
         self._remove_strays(metadata)
-        self._instant = self._timeline.complete(self._instant, self.state.layout.encode_commit(metadata))
-        self.state.storage.delete_tree(marker_folder(self.instant_time))
+        self._instant = self._publish(self._instant, self.state.layout.encode_commit(metadata))
+        try:
+            self.state.storage.delete_tree(marker_folder(self.instant_time))
+        except StorageError as error:
+            logger.warning("%s is committed, but its markers could not be removed (%s); the next write does", self._instant, error)
+
+    def _publish(self, instant: Instant, content: bytes) -> Instant:
+        """The completed instant. Left by anything but an answer of the timeline, the outcome stays open, and nothing may be cleaned up."""
+        self._may_be_published = True
+        try:
+            completed = self._timeline.complete(instant, content)
+        except CommitOutcomeUnknownError:
+            raise
+        except LakehouseError:
+            self._may_be_published = False
+            raise
+        return completed
 
     def _remove_strays(self, metadata: HoodieCommitMetadata) -> None:
         written = {stat.path for stat in metadata.write_stats()}
@@ -89,8 +115,11 @@ class Transaction:
         delete_files_of(self.state.storage, self.instant_time, strays)
 
     def abandon(self) -> None:
-        """Take everything back: data files by their markers, then the instant's files, then the markers."""
-        if not self.is_open:
+        """Take everything back: data files by their markers, then the instant's files, then the markers.
+
+        Does nothing once the instant may be published: the next writer finds it committed, or pending and takes it back.
+        """
+        if not self.is_open or self._may_be_published:
             return
         assert self._instant is not None
         storage, instant = self.state.storage, self._instant
@@ -104,8 +133,9 @@ class Transaction:
 def begin(storage: Storage, *, lock_timeout_ms: int) -> Iterator[Transaction]:
     """Lock the table and bring it to order; on failure of the body, abandon what it started.
 
-    Raises `LockTimeoutError` naming the holder.
+    Raises `TableNotFoundError` before anything is made where there is no table, and `LockTimeoutError` naming the holder.
     """
+    ConfigStore(storage).read()
     with TableLock(storage, lock_timeout_ms):
         transaction = Transaction(_recovered(storage))
         try:
@@ -124,7 +154,10 @@ def _recovered(storage: Storage) -> TableState:
         raise WriteError(
             "a restore of this table was not finished; finish it before writing", instant=pending_restore, table=state.config.name
         )
-    return drop_metadata_table(roll_back_dead_writes(state))
+    check_completed_files(state)
+    state = roll_back_dead_writes(state)
+    remove_leftovers(state)
+    return drop_metadata_table(state)
 
 
 def _abandon_after_failure(transaction: Transaction) -> None:

@@ -104,3 +104,20 @@ def _replaced(timeline: Timeline, commits: _Commits) -> dict[FileGroupId, str]:
             for group in replaced_groups(commits.of(instant)):
                 replaced.setdefault(group, instant.requested_time)
     return replaced
+
+
+def check_completed_files(state: TableState) -> None:
+    """Raise `CorruptInstantError` for a completed instant whose file is empty: writing on would bury what it promised.
+
+    Torn files show when they are read; an empty one would pass for a commit without files.
+    """
+    for entry in state.storage.list(state.layout.timeline_folder):
+        instant = None if entry.is_directory or entry.size else state.layout.parse_file_name(entry.name)
+        if instant is not None and instant.is_completed:
+            raise CorruptInstantError(
+                "a completed instant has an empty file: it was torn, and what it wrote is unknown; restore the file from a backup",
+                instant=instant,
+                path=entry.path,
+                bytes=0,
+                table=state.config.name,
+            )

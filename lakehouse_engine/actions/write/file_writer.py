@@ -8,6 +8,7 @@ micros, and in the footer the Avro schema, the Bloom filter of the record keys a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from lakehouse_engine.format.bloom import BloomFilter, build_bloom_filter
 from lakehouse_engine.model.keys import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.os_errors import as_storage_errors
 
 _CONSTANT = pa.dictionary(pa.int32(), pa.string())
 _META_TYPES = {COMMIT_TIME: _CONSTANT, COMMIT_SEQNO: pa.string(), RECORD_KEY: pa.string(), PARTITION_PATH: _CONSTANT, FILE_NAME: _CONSTANT}
@@ -175,11 +177,12 @@ class BaseFileWriter:
     def _flush(self) -> None:
         table = pa.concat_tables(self._buffer) if self._buffer else self._schema.empty_table()
         self._buffer, self._buffered, self._buffered_bytes = [], 0, 0
-        if self._writer is None:
-            self._open(table)
-        assert self._writer is not None
-        if table.num_rows:
-            self._writer.write_table(table.unify_dictionaries(), row_group_size=table.num_rows)
+        with as_storage_errors("write", self._path, self._storage.root):
+            if self._writer is None:
+                self._open(table)
+            assert self._writer is not None
+            if table.num_rows:
+                self._writer.write_table(table.unify_dictionaries(), row_group_size=table.num_rows)
 
     def _open(self, first: pa.Table) -> None:
         repeating = [field.name for field in self._schema if field.name not in self._unique and _repeats(first.column(field.name))]
@@ -202,16 +205,18 @@ class BaseFileWriter:
         assert self._writer is not None
         assert self._sink is not None
         self._writer.add_key_value_metadata(self._footer())
-        self._writer.close()
-        size = self._sink.tell()
-        self._sink.close()
+        with as_storage_errors("write", self._path, self._storage.root):
+            self._writer.close()
+            size = self._sink.tell()
+            self._sink.close()
         self._storage.sync(self._path)
         return size, self.rows
 
     def discard(self) -> None:
         """Close without a footer after a failure; the file is garbage, which the caller's marker names."""
         if self._sink is not None and not self._sink.closed:
-            self._sink.close()
+            with suppress(OSError):  # the failure that led here may come again, and is the one to be told
+                self._sink.close()
 
     def _footer(self) -> dict[str, str]:
         footer = {AVRO_SCHEMA_KEY: self._avro_schema, "writer.model.name": "avro"}
