@@ -30,10 +30,10 @@ class Ours(SparkContender):
         self._create(table, rows.schema).bulk_insert(rows.scanner().to_reader())
 
     def upsert(self, *, table: str, source: str) -> None:
-        HoodieTable.open(table, self.spark).upsert(self.rows(source))
+        HoodieTable.open(table, spark=self.spark).upsert(self.rows(source))
 
     def upsert_noop(self, *, table: str, source: str) -> None:
-        HoodieTable.open(table, self.spark).upsert(self.no_rows(source))
+        HoodieTable.open(table, spark=self.spark).upsert(self.no_rows(source))
 
     def version(self, *, table: str) -> str:
         newest = HoodieTable.open(table).timeline.completed().last()
@@ -42,10 +42,10 @@ class Ours(SparkContender):
         return newest.requested_time
 
     def frame(self, table: str) -> DataFrame:
-        return HoodieTable.open(table, self.spark).dataframe(self.spark)
+        return HoodieTable.open(table, spark=self.spark).dataframe(self.spark)
 
     def scan_incremental(self, *, table: str, since: str) -> list[Any]:
-        return self.narrow(HoodieTable.open(table, self.spark).dataframe(self.spark, query="incremental", begin=since))
+        return self.narrow(HoodieTable.open(table, spark=self.spark).dataframe(self.spark, query="incremental", begin=since))
 
     def _create(self, table: str, schema: Any) -> HoodieTable:
         path = Path(table)
