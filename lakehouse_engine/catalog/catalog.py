@@ -92,10 +92,12 @@ class Catalog:
         schema = self.find_schema(name.schema)
         if schema is None:
             return None
-        for kind, names in ((RelationKind.TABLE, self._table_names(schema)), (RelationKind.VIEW, self._view_names(schema))):
-            stored = _pick(name.name, names)
-            if stored is not None:
-                return RelationName(schema, stored), kind
+        # Directories are picked by name before they are looked into: a lookup must not cost one look per table of the schema.
+        stored = [one for one in (*self._directories(schema), *self._view_names(schema)) if one.lower() == name.name.lower()]
+        for found in (RelationName(schema, one) for one in sorted(set(stored), key=lambda one: one != name.name)):
+            kind = self._exact(found)
+            if kind is not None:
+                return found, kind
         return None
 
     def kind_of(self, parts: tuple[str, ...]) -> RelationKind | None:
@@ -260,8 +262,10 @@ class Catalog:
         return found[0]
 
     def _table_names(self, schema: str) -> list[str]:
-        entries = [entry for entry in self.storage.list(schema) if entry.is_directory and not entry.name.startswith(".")]
-        return [entry.name for entry in entries if self.storage.head(f"{entry.path}/{_PROPERTIES}") is not None]
+        return [name for name in self._directories(schema) if self.storage.head(f"{schema}/{name}/{_PROPERTIES}") is not None]
+
+    def _directories(self, schema: str) -> list[str]:
+        return [entry.name for entry in self.storage.list(schema) if entry.is_directory and not entry.name.startswith(".")]
 
     def _view_names(self, schema: str) -> list[str]:
         files = self.storage.list(f"{schema}/{_VIEWS}")

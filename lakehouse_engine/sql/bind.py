@@ -7,8 +7,10 @@ by name, and the result is scanned again: a name that should have been replaced 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.lexer import quote_name
@@ -62,6 +64,7 @@ def bind(text: str, knows: Knows, view_for: ViewFor) -> Bound:
     statement; it returns a temporary view's name. Raises `UnsupportedSqlError` for what cannot be bound.
     """
     found = scan(text)
+    knows = cache(knows)
     reads = _reads(found, knows)
     if found.obstacles:
         raise UnsupportedSqlError(f"{found.obstacles[0]} cannot be bound to a snapshot; write the relation's name instead")
@@ -88,8 +91,10 @@ def requalify(expression: str, name: Parts, alias: str) -> str:
     prefix = f"select 1 from {'.'.join(map(quote_name, name))} where "
     found = scan(prefix + expression)
     target = found.references[0]
-    own = {one: one.parts[-1] for one in found.references if one.alias is None and one.alias_at is not None}
-    edits = [edit for chain in found.chains if (edit := _chain_edit(found, chain, {**own, target: alias}, only=target)) is not None]
+    aliases = _Aliases()
+    for one in _unaliased(found):
+        aliases[one.scope].append((one, alias if one is target else one.parts[-1]))
+    edits = [edit for chain in found.chains if (edit := _chain_edit(found, chain, aliases, only=target)) is not None]
     return _splice(prefix + expression, edits)[len(prefix) :]
 
 
@@ -144,17 +149,26 @@ class _Edit:
     text: str
 
 
+class _Aliases(defaultdict[int, list[tuple[Reference, str]]]):
+    """The unaliased relations of each scope, and the alias that each answers to."""
+
+    def __init__(self) -> None:
+        super().__init__(list)
+
+
 def _edits(found: Scan, reads: list[Reference], names: list[str]) -> list[_Edit]:
     edits = []
-    aliases: dict[Reference, str] = {}
-    unaliased = [reference for reference in found.references if reference.alias is None and reference.alias_at is not None]
+    aliases = _Aliases()
+    rivals: dict[tuple[int, str], set[Parts]] = defaultdict(set)
+    for one in _unaliased(found):
+        rivals[one.scope, folded(one.parts)[-1]].add(folded(one.parts))
     for reference, name in zip(reads, names, strict=True):
         edits.append(_Edit(reference.start, reference.end, quote_name(name)))
         if reference.travel is not None:
             edits.append(_Edit(reference.travel.start, reference.travel.end, ""))
         if reference.alias is None and reference.alias_at is not None:
-            alias = _alias(found, reference, unaliased)
-            aliases[reference] = alias
+            alias = _alias(found, reference, rivals[reference.scope, folded(reference.parts)[-1]])
+            aliases[reference.scope].append((reference, alias))
             edits.append(_Edit(reference.alias_at, reference.alias_at, f" AS {quote_name(alias)}"))
     for chain in found.chains:
         edit = _chain_edit(found, chain, aliases)
@@ -163,22 +177,22 @@ def _edits(found: Scan, reads: list[Reference], names: list[str]) -> list[_Edit]
     return edits
 
 
-def _alias(found: Scan, reference: Reference, unaliased: list[Reference]) -> str:
+def _unaliased(found: Scan) -> list[Reference]:
+    return [one for one in found.references if one.alias is None and one.alias_at is not None]
+
+
+def _alias(found: Scan, reference: Reference, namesakes: set[Parts]) -> str:
     """The table's own name; with its schema where another unaliased relation of the query has that name and columns tell them apart."""
-    own = folded(reference.parts)
-    rivals = [
-        rival for rival in unaliased if rival.scope == reference.scope and folded(rival.parts)[-1] == own[-1] and folded(rival.parts) != own
-    ]
-    if rivals and any(reference.scope in found.visible(chain.scope) and _prefix(chain, reference) for chain in found.chains):
+    if len(namesakes) > 1 and any(reference.scope in found.visible(chain.scope) and _prefix(chain, reference) for chain in found.chains):
         return ".".join(plain(reference.parts))
     return plain(reference.parts)[-1]
 
 
-def _chain_edit(found: Scan, chain: Chain, aliases: dict[Reference, str], only: Reference | None = None) -> _Edit | None:
+def _chain_edit(found: Scan, chain: Chain, aliases: _Aliases, only: Reference | None = None) -> _Edit | None:
     """How `chain` is to name the innermost relation that it means; None when it means none, or another one than `only`."""
     for scope in found.visible(chain.scope):
-        for reference, alias in aliases.items():
-            length = _prefix(chain, reference) if reference.scope == scope else 0
+        for reference, alias in aliases.get(scope, ()):
+            length = _prefix(chain, reference)
             if length:
                 edit = _Edit(chain.start, chain.ends[length - 1], quote_name(alias))
                 return edit if only in (None, reference) else None
