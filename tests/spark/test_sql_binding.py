@@ -67,7 +67,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
         "spark.driver.host": "127.0.0.1",
     }.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate().newSession()
+    session = builder.getOrCreate().newSession()
+    # Three hundred tiny queries: compiling each one would take most of the time.
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    return session
 
 
 def result(spark: SparkSession, text: str) -> tuple[list[str], list[str]] | None:

@@ -69,7 +69,7 @@ def delete(run: Execution, statement: Delete) -> WriteResult:
         return table.insert_overwrite_table(table.schema.empty_table())
     keys = f"{RECORD_KEY}, {PARTITION_PATH}"
     rows = run.query(f"select {keys} from {_target(run, statement)} where {statement.condition}")
-    return table.delete(rows)
+    return table.delete(rows, given_keys=True)
 
 
 def update(run: Execution, statement: Update) -> WriteResult:

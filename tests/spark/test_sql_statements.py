@@ -1,0 +1,214 @@
+"""Statements of users, through the router, against real tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+
+from lakehouse_engine import Lakehouse, WriteResult
+from lakehouse_engine.errors import (
+    MissingOptionError,
+    OptionError,
+    RelationNotFoundError,
+    SchemaIncompatibleError,
+    SqlError,
+    TableExistsError,
+    UnsupportedSqlError,
+)
+
+ORDERS = pa.table(
+    {
+        "id": pa.array([1, 2, 3, 4], pa.int64()),
+        "name": ["ann", "bob", None, "dee"],
+        "ts": pa.array([1, 1, 1, 1], pa.int64()),
+        "day": [dt.date(2026, 1, 1), dt.date(2026, 1, 1), dt.date(2026, 1, 2), dt.date(2026, 1, 3)],
+    }
+)
+
+
+@pytest.fixture
+def orders(lakehouse: Lakehouse) -> Lakehouse:
+    table = lakehouse.create_table("shop.orders", schema=ORDERS.schema, record_key=["id"], ordering_fields=["ts"], partition_by=["day"])
+    table.bulk_insert(ORDERS)
+    return lakehouse
+
+
+def rows(lakehouse: Lakehouse, text: str, **arguments: object) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in lakehouse.sql(text, **arguments).collect()]
+
+
+def names(lakehouse: Lakehouse) -> dict[object, object]:
+    return dict(rows(lakehouse, "select id, name from shop.orders"))  # type: ignore[arg-type]
+
+
+def test_select_reads_the_newest_commit_of_any_writer(orders: Lakehouse) -> None:
+    frame = orders.sql("select count(*) from shop.orders")
+    Lakehouse(orders.warehouse).table("shop.orders").insert(ORDERS.slice(0, 1).set_column(0, "id", pa.array([9], pa.int64())))
+    assert frame.collect()[0][0] == 4, "a statement is pinned to what was committed when it was issued"
+    assert rows(orders, "select count(*) from shop.orders") == [(5,)]
+
+
+def test_cte_subquery_join_and_alias_are_bound(orders: Lakehouse) -> None:
+    text = """
+        with shop as (select id, name from shop.orders o where o.day < date'2026-01-02')
+        select s.id, shop.orders.name from shop s join shop.orders on s.id = shop.orders.id
+        where exists (select 1 from shop.orders x where x.id = s.id + 1) order by 1
+    """
+    assert rows(orders, text) == [(1, "ann"), (2, "bob")]
+
+
+def test_view_is_stored_and_read_from_another_session(orders: Lakehouse) -> None:
+    orders.sql("create view shop.early as select id, name from shop.orders where day = date'2026-01-01'")
+    orders.sql("create view shop.early_ids (key comment 'the id') as select id from shop.early")
+    other = Lakehouse(orders.warehouse, spark=orders._spark.newSession())
+    assert sorted(rows(other, "select key from shop.early_ids")) == [(1,), (2,)]
+    with pytest.raises(TableExistsError):
+        other.sql("create view shop.orders as select 1 as one")
+
+
+def test_view_that_cannot_be_read_is_not_made(orders: Lakehouse) -> None:
+    with pytest.raises(AnalysisException):
+        orders.sql("create view shop.broken as select nothing from shop.orders")
+    assert not orders.exists("shop.broken")
+
+
+def test_create_table_as_select_keeps_types_and_keys(orders: Lakehouse) -> None:
+    result = orders.sql(
+        "create table shop.copy using hudi tblproperties (primaryKey = 'id', preCombineField = 'ts') partitioned by (day)"
+        " as select *, cast(id as decimal(10,2)) as amount, array(id, null) as ids from shop.orders"
+    )
+    assert isinstance(result, WriteResult)
+    assert result.inserts == 4
+    table = orders.table("shop.copy")
+    assert table.config.record_key_fields == ("id",)
+    assert table.schema.field("amount").type == pa.decimal128(10, 2)
+    assert rows(orders, "select id, amount, ids[0] from shop.copy where id = 3") == [(3, 3, 3)]
+
+
+def test_failed_create_table_as_select_leaves_nothing(orders: Lakehouse) -> None:
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        orders.sql("create table shop.bad as select id, id / 0 as x from shop.orders")
+    assert not orders.exists("shop.bad")
+
+
+def test_insert_casts_by_position_and_fills_columns_that_are_left_out(orders: Lakehouse) -> None:
+    orders.sql("insert into shop.orders values (10, 'x', 5, date'2026-01-09')")
+    orders.sql("insert into shop.orders (day, id, ts) select date'2026-01-09', 11, 5")
+    assert names(orders)[10] == "x"
+    assert names(orders)[11] is None
+    with pytest.raises(SqlError, match="4 are expected"):
+        orders.sql("insert into shop.orders values (1, 2)")
+
+
+def test_insert_overwrite_replaces_the_table_or_one_partition(orders: Lakehouse) -> None:
+    orders.sql("insert overwrite shop.orders partition (day = '2026-01-01') select 50, 'fifty', 1")
+    assert set(names(orders)) == {3, 4, 50}
+    orders.sql("insert overwrite table shop.orders select 60, 'sixty', 1, date'2026-05-05'")
+    assert set(names(orders)) == {60}
+
+
+def test_update_and_delete_change_rows_in_one_commit_each(orders: Lakehouse) -> None:
+    updated = orders.sql("update shop.orders set name = concat(coalesce(name, '?'), '!') where id >= 3")
+    assert (updated.updates, updated.inserts, updated.deletes) == (2, 0, 0)
+    assert names(orders) == {1: "ann", 2: "bob", 3: "?!", 4: "dee!"}
+    deleted = orders.sql("delete from shop.orders as o where o.id in (select id from shop.orders where name like '%!')")
+    assert deleted.deletes == 2
+    assert set(names(orders)) == {1, 2}
+
+
+def test_update_moves_a_row_to_another_partition(orders: Lakehouse) -> None:
+    result = orders.sql("update shop.orders set day = date'2026-01-03' where id = 1")
+    assert (result.updates, result.inserts, result.deletes) == (1, 0, 0)
+    assert rows(orders, "select day from shop.orders where id = 1") == [(dt.date(2026, 1, 3),)]
+    with pytest.raises(UnsupportedSqlError, match="key column"):
+        orders.sql("update shop.orders set id = 7 where id = 1")
+
+
+def test_update_and_delete_of_a_table_with_generated_keys(lakehouse: Lakehouse) -> None:
+    lakehouse.create_table("shop.log", schema=pa.schema([("line", pa.string())])).insert(pa.table({"line": ["a", "b", "b", "c"]}))
+    lakehouse.sql("update shop.log set line = 'B' where line = 'b'")
+    lakehouse.sql("delete from shop.log where line = 'c'")
+    assert sorted(rows(lakehouse, "select line from shop.log")) == [("B",), ("B",), ("a",)]
+
+
+def test_time_travel_and_changes(orders: Lakehouse) -> None:
+    first = orders.table("shop.orders").history()[-1].instant
+    orders.sql("update shop.orders set name = 'new' where id = 1")
+    assert rows(orders, f"select name from shop.orders timestamp as of '{first}' where id = 1") == [("ann",)]
+    assert rows(orders, f"select name from shop.orders version as of '{first}' o where o.id = 1") == [("ann",)]
+    changed = f"select id, name from hudi_table_changes('shop.orders', 'latest_state', '{first}')"
+    assert rows(orders, changed) == [(1, "new")]
+    with pytest.raises(OptionError, match="no point in time"):
+        orders.sql("select * from shop.orders timestamp as of 'yesterday'")
+
+
+def test_alter_table_adds_widens_drops_and_renames_columns(orders: Lakehouse) -> None:
+    orders.sql("alter table shop.orders add columns (note string comment 'free text', small int)")
+    orders.sql("alter table shop.orders alter column small type bigint")
+    orders.sql("insert into shop.orders values (5, 'e', 1, date'2026-01-01', 'hello', 12345678901)")
+    assert rows(orders, "select note, small from shop.orders where id in (1, 5) order by id") == [(None, None), ("hello", 12345678901)]
+    orders.sql("alter table shop.orders drop column small")
+    orders.sql("alter table shop.orders rename column note to remark")
+    assert orders.table("shop.orders").schema.names == ["id", "name", "ts", "day", "remark"]
+    assert rows(orders, "select remark from shop.orders where id = 5") == [("hello",)]
+    with pytest.raises(SchemaIncompatibleError):
+        orders.sql("alter table shop.orders alter column name type int")
+
+
+def test_rename_truncate_and_drop(orders: Lakehouse) -> None:
+    orders.sql("alter table shop.orders rename to sales")
+    assert orders.table("shop.sales").config.name == "sales"
+    orders.sql("truncate table shop.sales")
+    assert rows(orders, "select count(*) from shop.sales") == [(0,)]
+    orders.sql("drop table shop.sales")
+    assert orders.tables("shop") == []
+    orders.sql("drop table if exists shop.sales")
+
+
+def test_show_and_describe(orders: Lakehouse) -> None:
+    orders.sql("comment on table shop.orders is 'what was bought'")
+    assert rows(orders, "show tables in shop") == [("shop", "orders", "false")]
+    assert rows(orders, "show columns in shop.orders")[0] == ("id",)
+    assert rows(orders, "show partitions shop.orders")[0] == ("day=2026-01-01",)
+    assert ("name", "string", None) in rows(orders, "describe table shop.orders")
+    assert orders.catalog.comments(orders.catalog.tables("shop")[0]).comment == "what was bought"
+    assert "PARTITIONED BY (day)" in str(rows(orders, "show create table shop.orders")[0][0])
+
+
+def test_call_shows_commits(orders: Lakehouse) -> None:
+    commits = orders.sql("call show_commits(table => 'shop.orders', limit => 5)").collect()
+    assert [commit["operation"] for commit in commits] == ["BULK_INSERT"]
+    with pytest.raises(UnsupportedSqlError, match="no procedure"):
+        orders.sql("call run_magic(table => 'shop.orders')")
+
+
+def test_parameters_are_bound_and_never_formatted(orders: Lakehouse) -> None:
+    evil = "x' or '1'='1"
+    assert rows(orders, "select count(*) from shop.orders where name = :name", args={"name": evil}) == [(0,)]
+    orders.sql("insert into shop.orders values (?, ?, ?, ?)", args=[70, evil, 1, dt.date(2026, 1, 1)])
+    assert names(orders)[70] == evil
+
+
+def test_use_lets_names_of_one_part_be_found(orders: Lakehouse) -> None:
+    orders.sql("use shop")
+    assert rows(orders, "with orders as (select * from orders where id = 1) select count(*) from orders") == [(1,)]
+    assert rows(orders, "select count(*) from orders") == [(4,)]
+
+
+def test_what_is_not_the_engines_goes_to_spark(orders: Lakehouse) -> None:
+    orders.sql("create temporary view numbers as select explode(sequence(1, 3)) as id")
+    assert rows(orders, "select count(*) from numbers join shop.orders using (id)") == [(3,)]
+
+
+def test_names_that_are_not_there_and_constructs_that_are_refused(orders: Lakehouse) -> None:
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        orders.sql("select * from shop.nothing").collect()
+    with pytest.raises(UnsupportedSqlError, match="IDENTIFIER"):
+        orders.sql("select * from identifier('shop.orders')")
+    with pytest.raises(RelationNotFoundError):
+        orders.sql("select * from hudi_table_changes('shop.nothing', 'latest_state', 'earliest')")
+    with pytest.raises(MissingOptionError):
+        Lakehouse(orders.warehouse).sql("select 1")
