@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from benchmarks.queries import COLUMNS, NARROW, QUERIES, plain, select_list
+from benchmarks.queries import COLUMNS, NARROW, QUERIES, SPARK_SCHEMA, plain, select_list
 from benchmarks.session import JobCounter, SessionSettings, start_session
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ class SparkContender:
         raise NotImplementedError
 
     def rows(self, source: str) -> DataFrame:
-        """The input rows, as any job would read them."""
-        return self.spark.read.parquet(source)
+        """The rows of a Parquet folder."""
+        return self.spark.read.schema(SPARK_SCHEMA).parquet(source)
 
     def no_rows(self, source: str) -> DataFrame:
-        """An empty batch with the columns of `source`."""
-        return self.spark.createDataFrame([], self.rows(source).schema)
+        """A batch of the same columns that turns out to be empty, as when a query finds nothing new."""
+        return self.rows(source).where("false")
 
     def scan(self, *, table: str, query: str) -> list[Any]:
         return self.aggregate(self.frame(table), select_list(QUERIES[query]))

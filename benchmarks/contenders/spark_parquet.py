@@ -15,7 +15,7 @@ class SparkParquet(SparkContender):
         self.rows(source).write.parquet(table)
 
     def frame(self, table: str) -> DataFrame:
-        return self.spark.read.parquet(table)
+        return self.rows(table)
 
 
 CONTENDER = SparkParquet

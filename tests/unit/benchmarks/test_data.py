@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.checksum import checksum_of
 from benchmarks.data import SCHEMA, key_text, make_rows, prepare, read_tables
-from benchmarks.queries import COLUMNS, WIDE, plain
+from benchmarks.queries import COLUMNS, SPARK_SCHEMA, WIDE, plain
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +33,7 @@ def test_rows_have_eleven_columns_and_keys_of_twenty_characters(prepared):
     assert table.schema == SCHEMA
     assert tuple(SCHEMA.names) == COLUMNS
     assert len(SCHEMA) == 11
+    assert tuple(part.split()[0] for part in SPARK_SCHEMA.split(", ")) == COLUMNS
     assert pc.unique(pc.utf8_length(table["id"])).to_pylist() == [20]
     assert key_text(np.array([42])).to_pylist() == ["key-0000000000000042"]
 
