@@ -27,7 +27,7 @@ def runner_for(spark: SparkSession | None, options: Mapping[str, Any]) -> TaskRu
     """Threads of this process without Spark or when its executors are this machine, else Spark's executors.
 
     File tasks are Arrow code, which runs in threads at full speed and needs no copy of the batch in other processes (measured in
-    docs/adr/0005).
+    docs/adr/0006).
     """
     choice = TASK_RUNNER.read(options)
     if spark is not None and (choice == "SPARK" or (choice == "AUTO" and not is_local(spark))):
