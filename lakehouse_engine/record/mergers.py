@@ -30,6 +30,10 @@ class RecordMerger(Protocol):
         """Whether the result is always one of the two rows as it is, so that a stored row whose pair loses need not be touched."""
 
     @property
+    def losers_matter(self) -> bool:
+        """Whether an incoming row that is not the newer one may still change the stored row (by filling its nulls)."""
+
+    @property
     def compares_ordering(self) -> bool:
         """Whether ordering values decide between a stored and an incoming row; otherwise they need not be read."""
 
@@ -51,6 +55,7 @@ class OverwriteWithLatest:
     """`OverwriteWithLatestAvroPayload`: the incoming row replaces the stored one; ordering counts within a batch only."""
 
     whole_rows = True
+    losers_matter = False
     compares_ordering = False
 
     def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
@@ -71,6 +76,7 @@ class EventTime:
     """`DefaultHoodieRecordPayload`: the incoming row replaces the stored one unless its ordering value is lower; deletions likewise."""
 
     whole_rows = True
+    losers_matter = False
     compares_ordering = True
 
     def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
@@ -94,6 +100,7 @@ class PartialUpdate:
     """
 
     whole_rows = False
+    losers_matter = True
     compares_ordering = True
 
     def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
@@ -118,6 +125,10 @@ class UpdateColumns:
     columns: frozenset[str]
 
     whole_rows = False
+
+    @property
+    def losers_matter(self) -> bool:
+        return self.merger.losers_matter
 
     @property
     def compares_ordering(self) -> bool:

@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.actions.write.bulk import ENCODED_SHARE, split_by_partition
-from lakehouse_engine.actions.write.source import MemorySource, Rows, RowSource
+from lakehouse_engine.actions.write.source import MemorySource, PatchedSource, Rows, RowSource
 from lakehouse_engine.actions.write.tasks import CreateTask, FileContext, WriteStatus, create_file
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import DuplicateKeyError
 from lakehouse_engine.format.file_names import new_file_id
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.record.keygen import KeyGenerator, generated_keys
+from lakehouse_engine.record.mergers import RecordMerger
 from lakehouse_engine.record.ordering import latest_per_key
 from lakehouse_engine.record.schema import conform
 from lakehouse_engine.record.types import canonical_table
@@ -172,12 +173,18 @@ class Batch:
         cuts = np.flatnonzero(np.diff(codes[order])) + 1
         return {names[codes[piece[0]]]: piece for piece in np.split(order, cuts) if len(piece)}
 
+    def identity(self, is_global: bool) -> pa.Array:
+        """What is unique in a table: the record key, with the partition path unless `is_global`."""
+        return self.keys if is_global else pc.binary_join_element_wise(pc.cast(self.partitions, pa.string()), self.keys, "\x00")
 
-def reduce_batch(source: RowSource, ordering_fields: Sequence[str], *, is_global: bool, policy: str) -> Batch:
+
+def reduce_batch(
+    source: RowSource, ordering_fields: Sequence[str], *, is_global: bool, policy: str, merger: RecordMerger | None = None
+) -> Batch:
     """Keep the latest row of every key (of every key and partition unless `is_global`).
 
-    The greatest ordering value wins, a null one is the least, and of equal ones the last row. With policy `ERROR` several rows of
-    one key raise `DuplicateKeyError` naming some.
+    The greatest ordering value wins, a null one is the least, and of equal ones the last row; under a `merger` by which older rows
+    matter, they fill its nulls. With policy `ERROR` several rows of one key raise `DuplicateKeyError` naming some.
     """
     table = source.columns([RECORD_KEY, PARTITION_PATH, *ordering_fields])
     keys, paths = _flat(table.column(RECORD_KEY)), _encoded(table.column(PARTITION_PATH))
@@ -188,8 +195,22 @@ def reduce_batch(source: RowSource, ordering_fields: Sequence[str], *, is_global
         raise DuplicateKeyError(f"{dropped} rows of the batch have a key that another row has too, for example {_repeated(identity)}")
     if not dropped:
         return Batch(source, np.arange(len(keys), dtype=np.int64), keys, paths, 0)
+    if merger is not None and merger.losers_matter:
+        source = _filled_in(source, identity, kept, ordering_fields, merger)
     chosen = pa.array(kept)
     return Batch(source, kept.astype(np.int64), keys.take(chosen), paths.take(chosen), dropped)
+
+
+def _filled_in(source: RowSource, identity: pa.Array, kept: Rows, ordering_fields: Sequence[str], merger: RecordMerger) -> RowSource:
+    """The source with the last row of every repeated key made of all rows of that key."""
+    left_out = np.setdiff1d(np.arange(len(identity), dtype=np.int64), kept)
+    repeated = pc.is_in(identity, value_set=identity.take(pa.array(left_out)))
+    rows = np.flatnonzero(repeated.to_numpy(zero_copy_only=False)).astype(np.int64)
+    keyed = source.take(rows)
+    user = keyed.drop_columns([RECORD_KEY, PARTITION_PATH])
+    merged, latest = merger.reduce(user, identity.take(pa.array(rows)), [_flat(user.column(name)) for name in ordering_fields])
+    where = keyed.select([RECORD_KEY, PARTITION_PATH]).take(pa.array(latest))
+    return PatchedSource(source, rows[latest], pa.table([*where.columns, *merged.columns], schema=keyed.schema))
 
 
 def unreduced(source: RowSource) -> Batch:

@@ -115,7 +115,8 @@ class _Write:
     def _reduced(self, source: RowSource, ordering: Sequence[str] | None = None) -> Batch:
         context = self.context
         fields = context.ordering_fields if ordering is None else ordering
-        return reduce_batch(source, fields, is_global=context.is_global, policy=self.request.options.duplicate_policy)
+        policy, merger = self.request.options.duplicate_policy, None if ordering is not None else context.merger
+        return reduce_batch(source, fields, is_global=context.is_global, policy=policy, merger=merger)
 
     def _delete_batch(self) -> Batch | None:
         keys = self.request.delete_keys

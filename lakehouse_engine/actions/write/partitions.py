@@ -22,5 +22,5 @@ def _path(config: TableConfig, partition: str | Mapping[str, Any]) -> str:
         return partition.strip("/")
     if set(partition) != set(config.partition_fields):
         raise PartitionValueError(f"a partition of this table is given by {list(config.partition_fields)}, not by {sorted(partition)}")
-    row = pa.table({name: pa.array([value]) for name, value in partition.items()})
+    row = pa.table({name: pa.array([value], pa.string() if value is None else None) for name, value in partition.items()})
     return str(key_generator_of(config).partition_paths(row)[0].as_py())

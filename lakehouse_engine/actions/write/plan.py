@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +13,7 @@ from lakehouse_engine.actions.write.assign import SizedFile, assign_inserts, ave
 from lakehouse_engine.actions.write.bulk import ENCODED_SHARE
 from lakehouse_engine.actions.write.context import WriteContext
 from lakehouse_engine.actions.write.input import Batch
+from lakehouse_engine.actions.write.moves import Moves
 from lakehouse_engine.actions.write.source import Rows
 from lakehouse_engine.actions.write.tasks import NO_ROWS, CreateTask, FileContext, MergeTask
 from lakehouse_engine.engine import TaskRunner
@@ -23,7 +23,6 @@ from lakehouse_engine.index.base import KeyedRows, TaggedFile
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import IS_DELETED
 from lakehouse_engine.model.write_stats import HoodieWriteStat
-from lakehouse_engine.read.base_file import read_base_file
 from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.view.table_state import TableState
 
@@ -173,7 +172,7 @@ def plan_new_groups(files: FileContext, batch: Batch) -> WritePlan:
 def plan_inserts(state: TableState, context: WriteContext, files: FileContext, batch: Batch) -> WritePlan:
     """Every row of the batch is new: small files first, then new groups. Nothing is looked up."""
     plan = _Plan(state, context, files, batch)
-    plan.insert(np.arange(len(batch.rows), dtype=np.int64))
+    plan.insert(_alive(batch, np.arange(len(batch.rows), dtype=np.int64)))
     return plan.finish()
 
 
@@ -190,26 +189,24 @@ def plan_upsert(
 ) -> WritePlan:
     """Known keys to where they are (or away from there, when they move), new ones to small files and new groups."""
     plan = _Plan(state, context, files, batch)
-    known = np.zeros(len(batch.rows), dtype=bool)
-    moving: list[Rows] = []
+    moves = Moves(context, files, batch)
+    settled = np.zeros(len(batch.rows), dtype=bool)
     for tagged in _tag(state, context, batch, runner):
-        known[tagged.rows] = True
-        stays = _stays(context, batch, tagged)
-        if stays.any():
-            change = plan.change(tagged.base)
-            change.positions, change.rows = tagged.positions[stays], batch.rows[tagged.rows[stays]]
-        if not stays.all():
-            gone = TaggedFile(tagged.base, tagged.num_rows, tagged.positions[~stays], tagged.rows[~stays])
-            gone = _winning_moves(context, files, batch, gone)
-            if len(gone.rows):
-                plan.change(tagged.base).deletes.append(gone.positions)
-                moving.append(gone.rows)
+        stays, goes = moves.split(tagged)
+        if len(stays.rows):
+            change = plan.change(stays.base)
+            change.positions, change.rows = stays.positions, batch.rows[stays.rows]
+        if len(goes.rows):
+            plan.change(goes.base).deletes.append(goes.positions)
+        # What stays somewhere, or loses there, is not inserted elsewhere, even if a second record of its key is stored.
+        settled[np.setdiff1d(tagged.rows, goes.rows)] = True
     if deletes is not None:
         _add_deletes(plan, state, context, batch, deletes, runner)
-    moved = np.unique(np.concatenate(moving)) if moving else NO_ROWS
-    fresh = np.union1d(np.flatnonzero(~known), moved).astype(np.int64)
-    plan.insert(_alive(batch, fresh))
-    return plan.finish(moves=len(_alive(batch, moved)))
+    moved = moves.rows[~settled[moves.rows]]
+    settled[moves.rows] = True
+    plan.batch = moves.patched_batch()
+    plan.insert(_alive(plan.batch, np.union1d(np.flatnonzero(~settled), moved).astype(np.int64)))
+    return plan.finish(moves=len(_alive(plan.batch, moved)))
 
 
 def _tag(state: TableState, context: WriteContext, batch: Batch, runner: TaskRunner) -> list[TaggedFile]:
@@ -217,33 +214,11 @@ def _tag(state: TableState, context: WriteContext, batch: Batch, runner: TaskRun
     return context.index.tag(state.storage, state.view, keyed, context.stored_keys, runner)
 
 
-def _stays(context: WriteContext, batch: Batch, tagged: TaggedFile) -> np.ndarray:
-    """Which of the found records are updated where they are; the others have come under another partition."""
-    if not context.is_global or not context.options.update_partition_path or context.update_columns is not None:
-        return np.ones(len(tagged.rows), dtype=bool)
-    here = pc.index_in(pa.array([tagged.base.partition_path]), value_set=batch.partitions.dictionary)[0].as_py()
-    codes = batch.partitions.indices.to_numpy(zero_copy_only=False)
-    return np.asarray(codes[tagged.rows] == (-1 if here is None else here))
-
-
-def _winning_moves(context: WriteContext, files: FileContext, batch: Batch, gone: TaggedFile) -> TaggedFile:
-    """Of records that would move, those whose ordering value does not lose against the stored one."""
-    ordering: Sequence[str] = context.ordering_fields if context.merger.compares_ordering else ()
-    if not ordering:
-        return gone
-    stored = read_base_file(files.storage, gone.base.path, files.schema, columns=ordering).take(pa.array(gone.positions))
-    incoming = batch.source.columns(ordering).take(pa.array(batch.rows[gone.rows]))
-    wins = context.merger.wins([stored.column(name) for name in ordering], [incoming.column(name) for name in ordering])
-    if wins is None:
-        return gone
-    return TaggedFile(gone.base, gone.num_rows, gone.positions[wins], gone.rows[wins])
-
-
 def _add_deletes(
     plan: _Plan, state: TableState, context: WriteContext, batch: Batch, deletes: Batch, runner: TaskRunner
 ) -> None:
     """Keys to delete that are not also in the batch (a row that is there is an upsert)."""
-    both = pc.is_in(deletes.keys, value_set=batch.keys)
+    both = pc.is_in(deletes.identity(context.is_global), value_set=batch.identity(context.is_global))
     only = np.flatnonzero(~both.to_numpy(zero_copy_only=False)).astype(np.int64)
     chosen = pa.array(only)
     rest = Batch(deletes.source, deletes.rows[only], deletes.keys.take(chosen), deletes.partitions.take(chosen), 0)

@@ -92,6 +92,35 @@ class StagedSource:
         return self._table() if rows is None else take_rows(self._table(), rows)
 
 
+@dataclass(frozen=True, slots=True)
+class PatchedSource:
+    """Another source's rows, but for `rows` (ascending), which are those of `table` (same columns)."""
+
+    source: RowSource
+    rows: Rows
+    table: pa.Table
+
+    @property
+    def num_rows(self) -> int:
+        return self.source.num_rows
+
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        chosen = list(names)
+        return self._patched(self.source.columns(chosen), np.arange(self.num_rows, dtype=np.int64), self.table.select(chosen))
+
+    def take(self, rows: Rows | None) -> pa.Table:
+        numbers = np.arange(self.num_rows, dtype=np.int64) if rows is None else rows
+        return self._patched(self.source.take(rows), numbers, self.table)
+
+    def _patched(self, given: pa.Table, numbers: Rows, table: pa.Table) -> pa.Table:
+        at = np.minimum(np.searchsorted(self.rows, numbers), max(0, len(self.rows) - 1))
+        hit = self.rows[at] == numbers if len(self.rows) else np.zeros(len(numbers), dtype=bool)
+        if not hit.any():
+            return given
+        indices = np.where(hit, len(numbers) + at, np.arange(len(numbers)))
+        return pa.concat_tables([given, table.select(given.column_names).cast(given.schema)]).take(pa.array(indices))
+
+
 def take_rows(table: pa.Table, rows: Rows) -> pa.Table:
     """`table.take(rows)`, chunk by chunk: Arrow's own take joins all chunks of a column first, which for a few rows of a large
     table copies the table. Rows come back grouped by chunk only when `rows` ascends, as all callers' do.

@@ -188,7 +188,8 @@ class _Merging:
             return None
         merger, incoming = self.task.merger, self.task.source.take(rows)
         wins, goes = self._decide(group, positions, incoming)
-        touched = (goes | (wins & ~_marked_deleted(incoming))) if merger.whole_rows else goes | ~_marked_deleted(incoming)
+        alive = ~_marked_deleted(incoming)
+        touched = goes | (alive if merger.losers_matter else wins & alive)
         if not touched.all():
             positions, wins, goes = positions[touched], wins[touched], goes[touched]
             incoming = incoming.filter(pa.array(touched))
