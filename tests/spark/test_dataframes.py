@@ -18,7 +18,8 @@ from tests.support.readers import assert_same_rows, read_with_hudi_rs, user_colu
 ROWS = """
     select id, concat('name ', id) as name, cast(id % 2 = 0 as boolean) as even, cast(id as int) as small, cast(id as float) as f,
       id / 3 as d, cast(id as decimal(10, 2)) as money, cast(id as decimal(38, 10)) as wide, cast(concat('b', id) as binary) as bytes,
-      date_sub(date'1970-01-02', cast(id as int)) as day, timestamp'1969-12-31 23:59:59.123456' + make_dt_interval(0, cast(id as int)) as at,
+      date_sub(date'1970-01-02', cast(id as int)) as day,
+      timestamp'1969-12-31 23:59:59.123456' + make_dt_interval(0, cast(id as int)) as at,
       array(id, null) as ids, array(named_struct('x', id, 'y', array(id))) as nested, map('k', id, 'n', null) as m,
       named_struct('a', id, 'b', named_struct('c', cast(id as string))) as s, cast(id % 3 as string) as part, id as ts
     from range(0, {count})
@@ -52,7 +53,7 @@ def test_changes_by_either_runner_give_the_same_table(lakehouse: Lakehouse, spar
     table = make(lakehouse, spark)
     table.insert(frame(spark, 20), options=runner)
     changed = spark.sql(f"select * from ({ROWS.format(count=30)}) where id >= 15").selectExpr(
-        *[f"upper(name) as name" if name == "name" else name for name in table.schema.names]
+        *["upper(name) as name" if name == "name" else name for name in table.schema.names]
     )
     result = table.upsert(changed, options=runner)
     assert (result.inserts, result.updates) == (10, 5)

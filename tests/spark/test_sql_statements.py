@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import get_args
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ from pyspark.errors import AnalysisException
 
 from lakehouse_engine import Lakehouse, WriteResult
 from lakehouse_engine.errors import (
+    DuplicateKeyError,
     MissingOptionError,
     OptionError,
     RelationNotFoundError,
@@ -18,6 +20,8 @@ from lakehouse_engine.errors import (
     TableExistsError,
     UnsupportedSqlError,
 )
+from lakehouse_engine.spark.execute.dispatch import HANDLERS
+from lakehouse_engine.sql import statements
 
 ORDERS = pa.table(
     {
@@ -132,6 +136,43 @@ def test_update_and_delete_of_a_table_with_generated_keys(lakehouse: Lakehouse) 
     lakehouse.sql("update shop.log set line = 'B' where line = 'b'")
     lakehouse.sql("delete from shop.log where line = 'c'")
     assert sorted(rows(lakehouse, "select line from shop.log")) == [("B",), ("B",), ("a",)]
+
+
+MERGE = """
+    merge into shop.orders as t using (
+      select * from values (1, 'new ann', 2), (2, null, 2), (8, 'hal', 2), (9, null, 2) as v(id, name, ts)
+    ) as s on t.id = s.id
+    when matched and s.name is null then delete
+    when matched then update set name = concat(t.name, ' -> ', s.name), ts = s.ts
+    when not matched and s.name is not null then insert (id, name, ts, day) values (s.id, s.name, s.ts, date'2026-02-02')
+    when not matched by source and t.name is null then update set name = 'nobody'
+"""
+
+
+def test_merge_updates_deletes_and_inserts_in_one_commit(orders: Lakehouse) -> None:
+    result = orders.sql(MERGE)
+    assert (result.updates, result.inserts, result.deletes) == (2, 1, 1)
+    assert len(orders.table("shop.orders").history()) == 2
+    assert names(orders) == {1: "ann -> new ann", 3: "nobody", 4: "dee", 8: "hal"}
+    orders.sql(
+        "merge into shop.orders using (select 4 as id, 'star' as name, 9 as ts, date'2026-01-03' as day) src on orders.id = src.id"
+        " when matched then update set * when not matched then insert *"
+    )
+    assert names(orders)[4] == "star"
+
+
+def test_merge_refuses_two_source_rows_for_one_key_and_changed_keys(orders: Lakehouse) -> None:
+    with pytest.raises(DuplicateKeyError):
+        orders.sql(
+            "merge into shop.orders t using (select explode(array('a', 'b')) as n) s on t.id = 1 when matched then update set name = s.n"
+        )
+    with pytest.raises(UnsupportedSqlError, match="key column"):
+        orders.sql("merge into shop.orders t using shop.orders s on t.id = s.id when matched then update set id = 7")
+    assert len(orders.table("shop.orders").history()) == 1
+
+
+def test_every_routed_statement_can_be_carried_out() -> None:
+    assert set(HANDLERS) == set(get_args(statements.Statement))
 
 
 def test_time_travel_and_changes(orders: Lakehouse) -> None:

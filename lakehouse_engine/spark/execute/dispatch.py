@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.spark.execute import answers, changes, definitions
 from lakehouse_engine.spark.execute.context import Execution
+from lakehouse_engine.spark.execute.merge import merge
 from lakehouse_engine.sql import statements as s
 from lakehouse_engine.sql.router import route
 
-_HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
+HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
     s.Query: lambda run, statement: run.query(statement.text),
     s.Passthrough: lambda run, statement: run.run(statement.text),
     s.CreateSchema: definitions.create_schema,
@@ -32,6 +32,7 @@ _HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
     s.Insert: changes.insert,
     s.Delete: changes.delete,
     s.Update: changes.update,
+    s.Merge: merge,
     s.Truncate: changes.truncate,
     s.DropPartitions: changes.drop_partitions,
     s.ShowSchemas: answers.show_schemas,
@@ -50,7 +51,4 @@ _HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
 def execute(run: Execution, text: str) -> Any:
     """Run one statement: a DataFrame for what answers with rows, a `WriteResult` for a write, None for the rest."""
     statement = route(text, run.pins.knows)
-    handler = _HANDLERS.get(type(statement))
-    if handler is None:
-        raise UnsupportedSqlError(f"{type(statement).__name__.upper()} on a table of the engine is not supported yet")
-    return handler(run, statement)
+    return HANDLERS[type(statement)](run, statement)
