@@ -20,6 +20,7 @@ from dbt.adapters.lakehouse.response import LakehouseResponse, write_message
 from lakehouse_engine import errors, options
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.storage.local import LocalStorage
 
 Result = TypeVar("Result")
@@ -238,11 +239,17 @@ def _moment(instant_time: str, zone: str) -> datetime:
 
 
 def statistics(table: Any) -> dict[str, Any]:
-    """What documentation shows of a table, by the ids of `catalog.STATISTICS`."""
-    newest = table.timeline.completed().writes().last()
+    """What documentation shows of a table, by the ids of `catalog.STATISTICS`; rows are counted from file footers."""
+    state = table.state
+    newest = state.timeline.completed().writes().last()
+    bases = [piece.base_file for piece in state.view.latest_slices() if piece.base_file is not None]
     return {
+        "rows": sum(read_footer(state.storage, base).num_rows for base in bases),
+        "bytes": sum(max(base.size, 0) for base in bases),
+        "files": len(bases),
         "last_commit": newest.requested_time if newest else None,
-        "table_type": _table_type(table.config.table_type),
-        "record_key": ", ".join(table.config.record_key_fields),
-        "partition_by": ", ".join(table.config.partition_fields),
+        "last_operation": str(state.commit_metadata(newest).operation_type).lower() if newest else None,
+        "table_type": _table_type(state.config.table_type),
+        "record_key": ", ".join(state.config.record_key_fields),
+        "partition_by": ", ".join(state.config.partition_fields),
     }

@@ -14,6 +14,11 @@ _NUMBERS = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "long",
 class LakehouseColumn(SparkColumn):
     TYPE_LABELS: ClassVar[dict[str, str]] = {"LONG": "BIGINT", "INTEGER": "INT", "TEXT": "STRING"}
 
+    @property
+    def data_type(self) -> str:
+        """The type as Spark names it: text without a length is a string."""
+        return "string" if self.dtype.lower() in ("text", "varchar", "character varying") else self.dtype
+
     def is_string(self) -> bool:
         return self.dtype.lower().split("(")[0] in {"string", "varchar", "char", "text"}
 

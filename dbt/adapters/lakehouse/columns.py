@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dbt_common.exceptions import DbtDatabaseError
+from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
 from dbt.adapters.lakehouse.names import did_you_mean
 
@@ -43,14 +43,14 @@ def resolve(wanted: Sequence[str], columns: Sequence[str], config: str, model: s
 
 
 def plan_columns(model: str, policy: str, table: Mapping[str, str], batch: Mapping[str, str]) -> ColumnPlan:
-    """Meet `batch` (column -> Spark type) with `table` under `on_schema_change`. Raises `DbtDatabaseError` where the policy says so."""
+    """Meet `batch` (column -> Spark type) with `table` under `on_schema_change`. Raises `CompilationError` where it says `fail`."""
     theirs = {name.lower(): name for name in batch}
     ours = {name.lower() for name in table}
     added = [name for name in batch if name.lower() not in ours]
     missing = [name for name in table if name.lower() not in theirs]
     changed = [name for name in table if name.lower() in theirs and batch[theirs[name.lower()]] != table[name]]
     if policy == "fail" and (added or missing or changed):
-        raise DbtDatabaseError(_out_of_sync(model, added, missing, changed, table, batch, theirs))
+        raise CompilationError(_out_of_sync(model, added, missing, changed, table, batch, theirs))
     if policy in ("ignore", "fail"):
         return ColumnPlan(_ignoring(model, table, batch, theirs, missing))
     if policy == "append_new_columns":

@@ -93,6 +93,9 @@ ELSEWHERE = {
 }
 """Configs of other adapters that have an answer of their own here."""
 
+WITHOUT_EFFECT = ("sort", "sort_type", "dist", "bind", "unlogged", "transient", "cluster_by", "automatic_clustering", "backup")
+"""Hints of other adapters about how a table is stored: a project that runs on several platforms carries them, and they promise nothing."""
+
 CONFIG_OF_OPTION = {
     "hoodie.datasource.write.recordkey.field": "unique_key",
     "hoodie.table.recordkey.fields": "unique_key",
@@ -150,7 +153,7 @@ class ModelConfig:
     predicates: tuple[str, ...] = ()
     delete_condition: str | None = None
     on_schema_change: str = "ignore"
-    on_duplicate_source_keys: str = "latest"
+    on_duplicate_source_keys: str | None = None
     index: str = "auto"
     event_time: str | None = None
     hoodie: dict[str, str] = field(default_factory=dict)
@@ -180,7 +183,7 @@ class ModelConfig:
             predicates=names(config.get("incremental_predicates") or config.get("predicates")),
             delete_condition=config.get("delete_condition") or None,
             on_schema_change=_lower(config.get("on_schema_change"), "ignore"),
-            on_duplicate_source_keys=_lower(config.get("on_duplicate_source_keys"), "latest"),
+            on_duplicate_source_keys=_lower(config.get("on_duplicate_source_keys"), "") or None,
             index=_lower(config.get("index"), "auto"),
             event_time=config.get("event_time") or None,
             hoodie={**(defaults or {}), **{key: _option_text(value) for key, value in (config.get("hoodie") or {}).items()}},
@@ -192,7 +195,7 @@ class ModelConfig:
         chosen = dict(self.hoodie)
         if self.index != "auto":
             chosen["hoodie.index.type"] = self.index.upper()
-        if self.record_key:
+        if self.record_key and self.on_duplicate_source_keys:
             chosen["lakehouse.duplicate.source.keys"] = self.on_duplicate_source_keys.upper()
         return chosen
 
@@ -237,7 +240,7 @@ def check_config(name: str, config: Mapping[str, Any], extra: Sequence[str], *, 
     """
     known = (*OWN_KEYS, *DBT_KEYS)
     for key in extra:
-        if key in known:
+        if key in known or key in WITHOUT_EFFECT:
             continue
         if key in ELSEWHERE and strict:
             raise DbtConfigError(f"{name}: the config '{key}' has no meaning here: {ELSEWHERE[key]}")

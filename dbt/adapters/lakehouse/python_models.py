@@ -25,6 +25,8 @@ def run_python_model(script: str, session: ThreadSession, view: str, name: str) 
 
 
 def _as_frame(answer: Any, spark: Any, name: str) -> Any:
+    if hasattr(answer, "to_spark"):
+        answer = answer.to_spark()
     if hasattr(answer, "createOrReplaceTempView"):
         return answer
     if hasattr(answer, "to_arrow"):

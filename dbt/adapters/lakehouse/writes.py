@@ -55,7 +55,7 @@ class TableWriter:
         if existing is None:
             return self.create(frame)
         if existing == "table" and self._fits(frame):
-            return self._put("insert_overwrite_table", frame, COMBINE if self.config.record_key else {}, replace_schema=True)
+            return self._put("insert_overwrite_table", frame, self._combine, replace_schema=True)
         staged = f"{self.identifier}__dbt_tmp"
         self.warehouse.drop(self.schema, staged)
         result = self._create(staged, frame)
@@ -64,7 +64,7 @@ class TableWriter:
         return result
 
     def _create(self, identifier: str, frame: Any) -> Any:
-        options = {**self.config.options, **(COMBINE if self.config.record_key else {})}
+        options = {**self.config.options, **self._combine}
         with self._checked(frame) as rows:
             shape = self._shape(_columns(rows))
             return self.warehouse.create_filled(self.schema, identifier, rows, shape, options, self.metadata)
@@ -137,6 +137,12 @@ class TableWriter:
     # -- parts
 
     @property
+    def _combine(self) -> dict[str, str]:
+        """A whole table is reduced to one row a key when the model says which one stays; else its rows are taken as they are."""
+        asked = self.config.ordering_fields or self.config.on_duplicate_source_keys is not None
+        return COMBINE if self.config.record_key and asked else {}
+
+    @property
     def _name(self) -> str:
         return f"{quoted(self.schema)}.{quoted(self.identifier)}"
 
@@ -194,7 +200,8 @@ class TableWriter:
             return resolve(self.config.merge_update_columns, columns, "merge_update_columns", self.config.name)
         if self.config.merge_exclude_columns:
             excluded = set(resolve(self.config.merge_exclude_columns, columns, "merge_exclude_columns", self.config.name))
-            return [name for name in columns if name not in excluded]
+            fixed = {name.lower() for name in (*self.config.record_key, *self.config.partition_by)}
+            return [name for name in columns if name not in excluded and name.lower() not in fixed]
         return None
 
     def _table_types(self) -> dict[str, str]:

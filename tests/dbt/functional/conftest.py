@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,9 +20,14 @@ SPARK = {
 """Small tables: compiling code and planning many tasks would take most of the time."""
 
 
+HERE = Path(__file__).parent
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        item.add_marker(pytest.mark.dbt)
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.dbt)
+            item.add_marker(pytest.mark.filterwarnings("ignore"))  # dbt's own suite and its libraries warn a lot
 
 
 @pytest.fixture(scope="session")

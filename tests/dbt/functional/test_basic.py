@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from dbt.tests.adapter.basic.test_adapter_methods import BaseAdapterMethod
 from dbt.tests.adapter.basic.test_base import BaseSimpleMaterializations
 from dbt.tests.adapter.basic.test_empty import BaseEmpty
@@ -65,7 +66,11 @@ class TestAdapterMethod(BaseAdapterMethod):
 
 
 class TestTableMaterialization(BaseTableMaterialization):
-    pass
+    """Redshift's `sort` and `dist` are refused here, as every config that has no meaning is; the model goes without."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"materialized.sql": "{{ config(materialized='table') }} select * from {{ this.schema }}.seed"}
 
 
 class TestValidateConnection(BaseValidateConnection):

@@ -11,6 +11,7 @@ from dbt.tests.adapter.persist_docs.test_persist_docs import (
     BasePersistDocsColumnMissing,
     BasePersistDocsCommentOnQuotedColumn,
 )
+from dbt.tests.adapter.python_model import test_spark as pyspark_models
 from dbt.tests.adapter.python_model.test_python_model import BasePythonIncrementalTests, BasePythonModelTests
 from dbt.tests.adapter.python_model.test_spark import BasePySparkTests
 from dbt.tests.adapter.query_comment import test_query_comment as query_comment
@@ -19,6 +20,7 @@ from dbt.tests.adapter.store_test_failures_tests.test_store_test_failures import
 from dbt.tests.adapter.unit_testing.test_case_insensitivity import BaseUnitTestCaseInsensivity
 from dbt.tests.adapter.unit_testing.test_invalid_input import BaseUnitTestInvalidInput
 from dbt.tests.adapter.unit_testing.test_types import BaseUnitTestingTypes
+from dbt.tests.util import run_dbt
 
 
 class TestDebug(BaseDebug):
@@ -73,6 +75,7 @@ class TestPersistDocsColumnMissing(BasePersistDocsColumnMissing):
     pass
 
 
+@pytest.mark.skip(reason="the suite's column is named 2id, which Hudi's Avro schema cannot hold: such a name is refused")
 class TestPersistDocsCommentOnQuotedColumn(BasePersistDocsCommentOnQuotedColumn):
     pass
 
@@ -123,8 +126,8 @@ class TestUnitTestingTypes(BaseUnitTestingTypes):
             ["date '2020-01-02'", "2020-01-02"],
             ["timestamp '2013-11-03 00:00:00-0'", "2013-11-03 00:00:00-0"],
             ["cast('1' as decimal(10, 2))", "1"],
-            ["array('a', 'b')", "\"array('a', 'b')\""],
-            ["map('a', 1)", "\"map('a', 1)\""],
+            ["array('a', 'b')", '\'array("a", "b")\''],
+            ["map('a', 1)", "'map(\"a\", 1)'"],
         ]
 
 
@@ -137,7 +140,17 @@ class TestPythonIncremental(BasePythonIncrementalTests):
 
 
 class TestPySpark(BasePySparkTests):
-    pass
+    @pytest.fixture(scope="class")
+    def models(self):
+        """Without Koalas, which was a package of its own before Spark 3.2."""
+        return {
+            "pandas_df.py": pyspark_models.PANDAS_MODEL,
+            "pyspark_df.py": pyspark_models.PYSPARK_MODEL,
+            "pandas_on_spark_df.py": pyspark_models.PANDAS_ON_SPARK_MODEL,
+        }
+
+    def test_different_dataframes(self, project):
+        assert len(run_dbt(["run"])) == 3
 
 
 class TestCloneNotPossible(BaseCloneNotPossible):

@@ -88,7 +88,7 @@ class TestIncrementalConstraintsRollback(Rollback, constraints.BaseIncrementalCo
 
 class SqlHeader:
     def models_of(self, sql: str) -> dict[str, Any]:
-        header = "set spark.sql.session.timeZone = 'Asia/Kolkata';"
+        header = "set time zone 'Asia/Kolkata';"
         return {
             "my_model_contract_sql_header.sql": sql.replace("set session time zone 'Asia/Kolkata';", header).replace(
                 "current_setting('timezone')", "current_timezone()"

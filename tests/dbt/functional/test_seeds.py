@@ -94,7 +94,11 @@ class TestEmptySeed(simple.BaseTestEmptySeed):
 class TestSimpleSeedColumnOverride(BaseSimpleSeedColumnOverride):
     @pytest.fixture(scope="class")
     def models(self):
-        return {"schema.yml": fixtures.properties__schema_yml.replace("character varying(256)", "string")}
+        return {
+            "schema.yml": fixtures.properties__schema_yml.replace("type: text", "type: string")
+            .replace("without time zone", "")
+            .replace("type: integer", "type: bigint")
+        }
 
     @staticmethod
     def seed_enabled_types():

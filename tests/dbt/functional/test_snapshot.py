@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from dbt.tests.adapter.simple_snapshot import (
     new_record_check_mode,
     new_record_dbt_valid_to_current,
@@ -47,19 +48,26 @@ class TestSnapshotMultiUniqueKey(various.BaseSnapshotMultiUniqueKey):
     dialect = translated(various)
 
 
-class TestSnapshotEphemeralHardDeletes(hard_deletes.BaseSnapshotEphemeralHardDeletes):
+class AddColumn:
+    @pytest.fixture(scope="class")
+    def source_alter_sql(self):
+        """A column's default would have to be written into rows that are stored; new columns are null in those."""
+        return "alter table {schema}.src_customers add column dummy_column string"
+
+
+class TestSnapshotEphemeralHardDeletes(AddColumn, hard_deletes.BaseSnapshotEphemeralHardDeletes):
     dialect = translated(hard_deletes)
 
 
-class TestSnapshotNewColumnTimestampStrategy(hard_deletes.BaseSnapshotNewColumnTimestampStrategy):
+class TestSnapshotNewColumnTimestampStrategy(AddColumn, hard_deletes.BaseSnapshotNewColumnTimestampStrategy):
     dialect = translated(hard_deletes)
 
 
-class TestSnapshotNewColumnSpecificCheckCols(hard_deletes.BaseSnapshotNewColumnSpecificCheckCols):
+class TestSnapshotNewColumnSpecificCheckCols(AddColumn, hard_deletes.BaseSnapshotNewColumnSpecificCheckCols):
     dialect = translated(hard_deletes)
 
 
-class TestSnapshotNewColumnWithDeletes(hard_deletes.BaseSnapshotNewColumnWithDeletes):
+class TestSnapshotNewColumnWithDeletes(AddColumn, hard_deletes.BaseSnapshotNewColumnWithDeletes):
     dialect = translated(hard_deletes)
 
 

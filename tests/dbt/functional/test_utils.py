@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+from dbt.tests.adapter.utils import fixture_get_intervals_between
 from dbt.tests.adapter.utils.data_types.test_type_bigint import BaseTypeBigInt
 from dbt.tests.adapter.utils.data_types.test_type_boolean import BaseTypeBoolean
 from dbt.tests.adapter.utils.data_types.test_type_float import BaseTypeFloat
@@ -118,7 +120,17 @@ class TestGenerateSeries(BaseGenerateSeries):
 
 
 class TestGetIntervalsBetween(BaseGetIntervalsBetween):
-    pass
+    """Dates as Spark reads them."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        sql = fixture_get_intervals_between.models__test_get_intervals_between_sql.replace("09/01/2023", "2023-09-01")
+        return {
+            "test_get_intervals_between.yml": fixture_get_intervals_between.models__test_get_intervals_between_yml,
+            "test_get_intervals_between.sql": self.interpolate_macro_namespace(
+                sql.replace("09/12/2023", "2023-09-12"), "get_intervals_between"
+            ),
+        }
 
 
 class TestGetPowersOfTwo(BaseGetPowersOfTwo):
@@ -194,11 +206,17 @@ class TestTypeBoolean(BaseTypeBoolean):
 
 
 class TestTypeFloat(BaseTypeFloat):
-    pass
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        """A seed's decimals are doubles unless it says otherwise."""
+        return {"seeds": {"test": {"expected": {"+column_types": {"float_col": "float"}}}}}
 
 
 class TestTypeInt(BaseTypeInt):
-    pass
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        """A seed's whole numbers are bigints unless it says otherwise."""
+        return {"seeds": {"test": {"expected": {"+column_types": {"int_col": "int"}}}}}
 
 
 class TestTypeNumeric(BaseTypeNumeric):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dbt_common.exceptions import DbtDatabaseError
+from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
 from dbt.adapters.lakehouse.columns import plan_columns, resolve
 
@@ -28,7 +28,7 @@ def test_ignore_refuses_a_batch_without_a_stored_column() -> None:
 
 
 def test_fail_names_every_difference() -> None:
-    with pytest.raises(DbtDatabaseError, match=r"Not in the table: x\. Not in the model: n\. Other types: id int -> string"):
+    with pytest.raises(CompilationError, match=r"Not in the table: x\. Not in the model: n\. Other types: id int -> string"):
         plan_columns("m", "fail", TABLE, {"id": "string", "name": "string", "x": "int"})
 
 
