@@ -1,0 +1,169 @@
+"""The commands: each reads one state of a table and prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
+from functools import wraps
+from typing import Any
+
+import click
+
+from lakehouse_engine.actions.verify import VerifyReport
+from lakehouse_engine.actions.verify import verify as verify_table
+from lakehouse_engine.cli.describe import describe_columns, describe_slice, describe_table
+from lakehouse_engine.cli.errors import FAILED
+from lakehouse_engine.cli.output import human_bytes, print_facts, print_json, print_rows
+from lakehouse_engine.cli.rows import FORMATS, TABLE_LIMIT, limited, write_rows
+from lakehouse_engine.cli.target import Settings
+from lakehouse_engine.errors import SchemaIncompatibleError
+from lakehouse_engine.read.arrow_scan import iter_arrow
+from lakehouse_engine.read.base_file import projected_schema
+from lakehouse_engine.read.query import Query, plan_query
+from lakehouse_engine.view.history import HistoryEntry, history
+
+Command = Callable[..., Any]
+
+
+def _settings(command: Command) -> Command:
+    """Hand the command its `Settings`; --warehouse and --json may stand after its name, too."""
+
+    @click.option("--warehouse", metavar="DIR", help="The warehouse.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
+    @wraps(command)
+    def with_settings(warehouse: str | None, as_json: bool, **arguments: Any) -> Any:
+        settings: Settings = click.get_current_context().obj
+        merged = Settings(warehouse or settings.warehouse, settings.as_json or as_json)
+        return command(merged, **arguments)
+
+    return with_settings
+
+
+def _print(settings: Settings, rows: Sequence[dict[str, Any]], names: Sequence[str]) -> None:
+    """Rows as JSON objects, or the named members of each as a table."""
+    if settings.as_json:
+        print_json(rows)
+    else:
+        print_rows(names, [[row[name] for name in names] for row in rows])
+
+
+@click.command()
+@click.option("--schema", "schema_name", metavar="NAME", help="Only this schema's.")
+@_settings
+def tables(settings: Settings, schema_name: str | None) -> None:
+    """List the tables and stored views of the warehouse."""
+    catalog = settings.catalog()
+    names = [(name, "table") for name in catalog.tables(schema_name)] + [(name, "view") for name in catalog.views(schema_name)]
+    rows = [{"name": str(name), "schema": name.schema, "relation": name.name, "kind": kind} for name, kind in sorted(names)]
+    _print(settings, rows, ("name", "kind"))
+
+
+@click.command()
+@click.argument("table")
+@_settings
+def info(settings: Settings, table: str) -> None:
+    """Say what a table is: type, keys, newest commit, size."""
+    facts = describe_table(settings.open(table))
+    if settings.as_json:
+        print_json(facts)
+    else:
+        print_facts({name: human_bytes(value) if name == "bytes" else value for name, value in facts.items()})
+
+
+@click.command()
+@click.argument("table")
+@click.option("--as-of", metavar="WHEN", help="An instant, or a date or timestamp in UTC.")
+@_settings
+def schema(settings: Settings, table: str, as_of: str | None) -> None:
+    """List the columns."""
+    _print(settings, describe_columns(settings.open(table), as_of), ("column", "type", "role"))
+
+
+@click.command()
+@click.argument("table")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N instants.")
+@_settings
+def timeline(settings: Settings, table: str, limit: int | None) -> None:
+    """List what happened to the table, newest first (the active timeline)."""
+    rows = [asdict(entry) for entry in history(settings.open(table), limit)]
+    _print(settings, rows, [field.name for field in fields(HistoryEntry)])
+
+
+@click.command()
+@click.argument("table")
+@_settings
+def files(settings: Settings, table: str) -> None:
+    """List the file slices that make the table now."""
+    rows = [describe_slice(piece) for piece in settings.open(table).view.latest_slices()]
+    _print(settings, rows, ("partition", "file_id", "instant", "base_file_bytes", "log_files", "log_bytes"))
+
+
+@click.command()
+@click.argument("table")
+@click.option("--as-of", metavar="WHEN", help="The rows as they were: an instant, or a date or timestamp in UTC.")
+@click.option("--begin", metavar="INSTANT", help="Only rows that changed after this instant ('earliest': any).")
+@click.option("--end", metavar="INSTANT", help="Only rows that changed up to this instant.")
+@click.option("--read-optimized", is_flag=True, help="Base files of a merge-on-read table, without its logs.")
+@click.option("--columns", metavar="A,B", help="These columns only.")
+@click.option("--meta-columns", is_flag=True, help="With the five _hoodie_ columns in front.")
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help=f"At most N rows ({TABLE_LIMIT} when they are shown as a table).")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="How rows are written (table; with --json, json).")
+@click.option("--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write to a file instead of standard output.")
+@_settings
+def read(settings: Settings, table: str, **options: Any) -> None:
+    """Read rows: the newest snapshot, an earlier one, or what changed between two instants."""
+    form = _form(settings, options["form"], options["output"])
+    query = _query(options["as_of"], options["begin"], options["end"], options["read_optimized"])
+    plan = plan_query(settings.open(table), query)
+    columns = [name.strip() for name in options["columns"].split(",")] if options["columns"] else None
+    try:
+        result = projected_schema(plan.schema, columns, options["meta_columns"])
+    except SchemaIncompatibleError as error:
+        raise click.BadParameter(error.message, param_hint="'--columns'") from error
+    limit = TABLE_LIMIT if form == "table" and options["limit"] is None else options["limit"]
+    found = iter_arrow(plan, columns=columns, meta_columns=options["meta_columns"])
+    rows = write_rows(limited(found, limit), result, form, options["output"])
+    if form == "table" and options["limit"] is None and rows == TABLE_LIMIT:
+        click.echo(f"the first {TABLE_LIMIT} rows; --limit shows more", err=True)
+
+
+def _form(settings: Settings, form: str | None, output: str | None) -> str:
+    if settings.as_json and form not in (None, "json") and output is None:
+        raise click.UsageError(f"--json prints JSON only, and --format {form} would print something else; write it to a file with --output")
+    chosen = form or ("json" if settings.as_json else "table")
+    if chosen == "table" and output is not None:
+        raise click.UsageError("--output needs --format csv, json or parquet")
+    if chosen == "parquet" and output is None:
+        raise click.UsageError("--format parquet needs --output FILE")
+    return chosen
+
+
+def _query(as_of: str | None, begin: str | None, end: str | None, read_optimized: bool) -> Query:
+    if begin is None and end is None:
+        return Query("read_optimized" if read_optimized else "snapshot", as_of)
+    if read_optimized:
+        raise click.UsageError("--read-optimized does not go with --begin and --end")
+    return Query("incremental", as_of, begin, end)
+
+
+@click.command()
+@click.argument("table")
+@_settings
+def verify(settings: Settings, table: str) -> None:
+    """Check that the table is whole: timeline, files and their sizes, no record key twice. Exit code 1 where it is not."""
+    report = verify_table(settings.open(table))
+    if settings.as_json:
+        print_json({"ok": report.ok, **asdict(report)})
+    else:
+        _print_report(report)
+    if not report.ok:
+        click.get_current_context().exit(FAILED)
+
+
+def _print_report(report: VerifyReport) -> None:
+    looked = f"{report.instants} instants, {report.files} files, {human_bytes(report.bytes)}, {report.rows} rows"
+    click.echo(f"{report.table}: {'ok' if report.ok else f'{len(report.findings)} findings'} ({looked})")
+    for skipped in report.skipped:
+        click.echo(f"not checked: {skipped}")
+    if report.findings:
+        print_rows(("finding", "path", "message"), [(str(one.kind), one.path, one.message) for one in report.findings])

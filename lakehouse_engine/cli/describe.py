@@ -1,0 +1,68 @@
+"""What a table is, in plain values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.instant import as_of_instant_time
+from lakehouse_engine.read.schema import table_schema
+from lakehouse_engine.view.table_state import TableState
+
+
+def describe_table(state: TableState) -> dict[str, Any]:
+    """Facts of `lakehouse info`; bytes are those of the newest slices."""
+    config, slices = state.config, state.view.latest_slices()
+    completed = state.timeline.completed().writes()
+    last = completed.last()
+    return {
+        "name": config.name,
+        "path": state.storage.root,
+        "table_type": str(config.table_type),
+        "table_version": int(config.version),
+        "record_key": list(config.record_key_fields),
+        "ordering_fields": list(config.ordering_fields),
+        "partition_by": list(config.partition_fields),
+        "key_generator": config.key_generator,
+        "hive_style_partitioning": config.hive_style_partitioning,
+        "columns": len(table_schema(state)),
+        "latest_instant": last.requested_time if last else None,
+        "commits": len(completed),
+        "pending": [str(instant) for instant in state.timeline.pending()],
+        "savepoints": sorted(state.timeline.savepointed),
+        "partitions": len({piece.partition_path for piece in slices}),
+        "base_files": sum(piece.base_file is not None for piece in slices),
+        "log_files": sum(len(piece.log_files) for piece in slices),
+        "bytes": sum(piece.size for piece in slices),
+    }
+
+
+def describe_columns(state: TableState, as_of: str | None = None) -> list[dict[str, Any]]:
+    """One entry a column. `role` is what the table uses it for."""
+    config = state.config
+    roles = {"record key": config.record_key_fields, "ordering": config.ordering_fields, "partition": config.partition_fields}
+    schema = table_schema(state, None if as_of is None else as_of_instant_time(as_of))
+    return [
+        {
+            "column": field.name,
+            "type": str(field.type),
+            "nullable": field.nullable,
+            "role": ", ".join(role for role, names in roles.items() if field.name in names),
+        }
+        for field in schema
+    ]
+
+
+def describe_slice(piece: FileSlice) -> dict[str, Any]:
+    """A file slice; sizes in bytes, paths relative to the table."""
+    base = piece.base_file
+    return {
+        "partition": piece.partition_path,
+        "file_id": piece.file_id,
+        "instant": piece.base_instant,
+        "base_file": base.path if base else None,
+        "base_file_bytes": base.size if base else None,
+        "log_files": len(piece.log_files),
+        "log_bytes": sum(log.size for log in piece.log_files),
+        "logs": [log.path for log in piece.log_files],
+    }

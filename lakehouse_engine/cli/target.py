@@ -1,0 +1,48 @@
+"""What a command is about: the warehouse, and the table that its argument names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import path as ospath
+
+from lakehouse_engine.catalog.catalog import Catalog
+from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.errors import OptionError, SqlError, TableNotFoundError
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.view.table_state import TableState
+
+_PROPERTIES = ".hoodie/hoodie.properties"
+
+
+@dataclass(slots=True)
+class Settings:
+    """Options that every command takes, before its name or after it."""
+
+    warehouse: str
+    as_json: bool = False
+
+    def catalog(self) -> Catalog:
+        """Raises `OptionError` when the warehouse is not there."""
+        if "://" not in self.warehouse and not ospath.isdir(self.warehouse):
+            raise OptionError(f"there is no warehouse directory {self.warehouse!r}; give one with --warehouse")
+        return Catalog(LocalStorage(self.warehouse))
+
+    def open(self, table: str) -> TableState:
+        """The table that `table` names. Raises `TableNotFoundError`, `SqlError` for text that is neither a name nor a path."""
+        return TableState.load(LocalStorage(self._directory(table)))
+
+    def _directory(self, table: str) -> str:
+        if "/" in table or table.startswith((".", "~", "file:")):
+            return ospath.expanduser(table)
+        if ospath.isfile(f"{table}/{_PROPERTIES}"):
+            return table
+        try:
+            name = RelationName.parse(table)
+        except SqlError as error:
+            raise SqlError(f"{table!r} is neither schema.table nor a table's directory") from error
+        catalog = self.catalog()
+        try:
+            return f"{catalog.storage.root}/{catalog.table(name).path}"
+        except TableNotFoundError as error:
+            message = f"{error.message} (warehouse {catalog.storage.root})"
+            raise TableNotFoundError(message, **error.context) from error

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from lakehouse_engine.cli.main import cli
+from tests.support.readers import assert_same_rows
+from tests.unit.cli.conftest import Warehouse, orders
+
+
+def test_tables_lists_tables_and_views_with_their_kind(warehouse: Warehouse) -> None:
+    assert [(row["name"], row["kind"]) for row in warehouse.json("tables")] == [
+        ("analytics.open_orders", "view"),
+        ("analytics.orders", "table"),
+    ]
+
+
+def test_tables_of_an_empty_warehouse_is_an_empty_list(tmp_path: Path) -> None:
+    assert json.loads(CliRunner().invoke(cli, ["--warehouse", str(tmp_path), "--json", "tables"]).stdout) == []
+
+
+def test_info_says_keys_newest_commit_and_size(warehouse: Warehouse) -> None:
+    facts = warehouse.json("info", "analytics.orders")
+    assert facts["record_key"] == ["order_id"]
+    assert facts["partition_by"] == ["day"]
+    assert facts["latest_instant"] == warehouse.second
+    assert (facts["commits"], facts["partitions"], facts["base_files"]) == (2, 2, 2)
+    assert facts["bytes"] == sum(path.stat().st_size for path in warehouse.root.rglob(f"*{warehouse.second}.parquet"))
+
+
+def test_schema_names_the_role_of_each_column(warehouse: Warehouse) -> None:
+    roles = {row["column"]: row["role"] for row in warehouse.json("schema", "analytics.orders")}
+    assert roles == {"order_id": "record key", "status": "", "amount": "", "changed_on": "ordering", "tags": "", "day": "partition"}
+
+
+def test_timeline_is_newest_first_with_counts(warehouse: Warehouse) -> None:
+    rows = warehouse.json("timeline", "analytics.orders")
+    assert [(row["instant"], row["operation"], row["inserts"], row["updates"]) for row in rows] == [
+        (warehouse.second, "UPSERT", 0, 3),
+        (warehouse.first, "UPSERT", 30, 0),
+    ]
+    assert len(warehouse.json("timeline", "analytics.orders", "--limit", "1")) == 1
+
+
+def test_files_lists_the_newest_slices_with_their_sizes(warehouse: Warehouse) -> None:
+    rows = warehouse.json("files", "analytics.orders")
+    assert [row["partition"] for row in rows] == ["day=2026-01-01", "day=2026-01-02"]
+    for row in rows:
+        assert (Path(warehouse.table.path) / row["base_file"]).stat().st_size == row["base_file_bytes"]
+
+
+def test_read_as_json_holds_every_row(warehouse: Warehouse) -> None:
+    rows = warehouse.json("read", "analytics.orders")
+    assert len(rows) == 30
+    by_key = {row["order_id"]: row for row in rows}
+    assert by_key[0]["status"] == "paid"
+    assert by_key[29] == {
+        "order_id": 29,
+        "status": "new",
+        "amount": "9.90",
+        "changed_on": "2026-01-01T00:00:00+00:00",
+        "tags": ["a", None],
+        "day": "2026-01-02",
+    }
+
+
+def test_read_of_no_rows_as_json_is_an_empty_list(warehouse: Warehouse) -> None:
+    assert warehouse.json("read", "analytics.orders", "--as-of", "2020-01-01") == []
+
+
+def test_read_as_of_an_earlier_instant_shows_the_rows_of_then(warehouse: Warehouse) -> None:
+    rows = warehouse.json("read", "analytics.orders", "--as-of", warehouse.first, "--columns", "status")
+    assert rows == [{"status": "new"}] * 30
+
+
+def test_read_between_two_instants_shows_what_changed(warehouse: Warehouse) -> None:
+    rows = warehouse.json("read", "analytics.orders", "--begin", warehouse.first, "--end", warehouse.second, "--columns", "order_id")
+    assert sorted(row["order_id"] for row in rows) == [0, 1, 2]
+
+
+def test_read_with_a_limit_stops_there(warehouse: Warehouse) -> None:
+    assert len(warehouse.json("read", "analytics.orders", "--limit", "17")) == 17
+
+
+def test_read_as_a_table_shows_twenty_rows_and_says_so(warehouse: Warehouse) -> None:
+    result = warehouse.run("read", "analytics.orders", "--columns", "order_id,status")
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) == 22
+    assert "--limit" in result.stderr
+
+
+def test_read_escapes_what_would_steer_the_terminal(warehouse: Warehouse) -> None:
+    warehouse.table.upsert(orders(range(1), "\x1b[2J"))
+    result = warehouse.run("read", "analytics.orders", "--columns", "status", "--limit", "100")
+    assert "\x1b" not in result.stdout
+    assert r"\x1b[2J" in result.stdout
+
+
+def test_read_to_a_parquet_file_holds_the_same_rows(warehouse: Warehouse, tmp_path: Path) -> None:
+    target = tmp_path / "orders.parquet"
+    assert warehouse.run("read", "analytics.orders", "--format", "parquet", "--output", str(target)).exit_code == 0
+    assert_same_rows(pq.read_table(target), warehouse.table.to_arrow())
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["orders.parquet"]
+
+
+def test_read_to_a_csv_file_can_be_read_again(warehouse: Warehouse, tmp_path: Path) -> None:
+    target = tmp_path / "orders.csv"
+    columns = "order_id,status,day"
+    assert warehouse.run("read", "analytics.orders", "--format", "csv", "--columns", columns, "--output", str(target)).exit_code == 0
+    options = pcsv.ConvertOptions(column_types={"day": pa.string()})
+    assert_same_rows(pcsv.read_csv(target, convert_options=options), warehouse.table.to_arrow(columns=columns.split(",")))
+
+
+def test_a_table_directory_is_as_good_as_a_name(warehouse: Warehouse, tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["--json", "info", warehouse.table.path])
+    assert json.loads(result.stdout)["name"] == "orders"
+
+
+@pytest.mark.parametrize("command", ["info", "schema", "timeline", "files", "read", "verify"])
+def test_every_command_prints_text_for_people_too(warehouse: Warehouse, command: str) -> None:
+    result = warehouse.run(command, "analytics.orders")
+    assert result.exit_code == 0
+    assert result.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["info", "analytics.nothing"], 1, "analytics.nothing is not in the warehouse"),
+        (["info", "./nothing"], 1, "TableNotFoundError"),
+        (["tables", "--schema", "nothing"], 1, "there is no schema nothing"),
+        (["info", "nothing"], 2, "neither schema.table nor a table's directory"),
+        (["read", "analytics.orders", "--as-of", "yesterday"], 2, "no point in time"),
+        (["read", "analytics.orders", "--columns", "colour"], 2, "no column 'colour'"),
+        (["read", "analytics.orders", "--format", "parquet"], 2, "--output"),
+        (["read", "analytics.orders", "--begin", "2026", "--as-of", "2026-01-01"], 2, "not as_of"),
+        (["read", "analytics.orders", "--format", "csv"], 3, "the column 'tags'"),
+        (["read"], 2, "Missing argument 'TABLE'"),
+        (["explode"], 2, "No such command"),
+    ],
+)
+def test_an_error_is_text_on_standard_error_and_an_exit_code(warehouse: Warehouse, arguments: list[str], code: int, says: str) -> None:
+    result = warehouse.run(*arguments)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert says in result.stderr
+
+
+def test_an_error_of_the_engine_is_one_line(warehouse: Warehouse) -> None:
+    assert len(warehouse.run("info", "analytics.nothing").stderr.splitlines()) == 1
+
+
+def test_an_error_is_json_when_json_was_asked_for(warehouse: Warehouse) -> None:
+    result = warehouse.run("info", "analytics.nothing", "--json")
+    error = json.loads(result.stderr)
+    assert (error["error"], error["exit_code"], result.exit_code) == ("TableNotFoundError", 1, 1)
+
+
+def test_a_warehouse_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["--warehouse", str(tmp_path / "nothing"), "tables"])
+    assert result.exit_code == 2
+    assert "no warehouse directory" in result.stderr

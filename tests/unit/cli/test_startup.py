@@ -1,0 +1,50 @@
+"""The command as a process: what it imports before it answers, and what it leaves with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.conftest import Warehouse
+
+HEAVY = ("pyspark", "py4j", "sqlglot", "dbt")
+
+
+def run(*arguments: str, code: str | None = None) -> subprocess.CompletedProcess[str]:
+    command = ["-c", code] if code else ["-m", "lakehouse_engine.cli.main"]
+    return subprocess.run([sys.executable, *command, *arguments], capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.parametrize("command", ["--help", "tables", "read"])
+def test_a_command_starts_without_spark(warehouse: Warehouse, command: str) -> None:
+    arguments = [command] if command != "read" else [command, "analytics.orders"]
+    code = (
+        "import sys\nfrom lakehouse_engine.cli.main import cli\n"
+        f"try: cli(['--warehouse', {str(warehouse.root)!r}, *{arguments!r}])\n"
+        f"except SystemExit as end: print([name for name in {HEAVY!r} if name in sys.modules], end.code)"
+    )
+    assert run(code=code).stdout.splitlines()[-1] == "[] 0"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["tables"], 0), (["info", "analytics.nothing"], 1), (["info"], 2), (["read", "analytics.orders", "--format", "csv"], 3)],
+)
+def test_the_process_ends_with_the_exit_code(warehouse: Warehouse, arguments: list[str], code: int) -> None:
+    ended = run("--warehouse", str(warehouse.root), *arguments)
+    assert ended.returncode == code
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_python_package_itself_imports_no_spark() -> None:
+    assert run(code="import sys, lakehouse_engine; print('pyspark' in sys.modules)").stdout.strip() == "False"
+
+
+def test_the_public_names_of_the_package_can_all_be_imported(tmp_path: Path) -> None:
+    import lakehouse_engine
+
+    assert all(getattr(lakehouse_engine, name) is not None for name in lakehouse_engine.__all__)
+    assert set(lakehouse_engine._HOMES) == set(lakehouse_engine.__all__)
