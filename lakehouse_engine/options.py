@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from lakehouse_engine.errors import OptionError, UnknownOptionError
@@ -185,6 +185,10 @@ TUNING_PREFIXES = (
 """Keys that only tune Hudi's own machinery: accepted, without effect here, and reported once by whoever passes them."""
 
 
+KEY_GENERATOR_KEYS = ("hoodie.datasource.write.partitionpath.field", "hoodie.keygen.timebased.")
+"""Keys (or prefixes of them) by which a write says what Hudi 0.15 does not store of a timestamp-based or custom key generator."""
+
+
 def check_known(raw: Mapping[str, Any], *, also: tuple[str, ...] = ()) -> list[str]:
     """Refuse unknown keys; return those that are Hudi's own tuning and have no effect here.
 
@@ -192,7 +196,7 @@ def check_known(raw: Mapping[str, Any], *, also: tuple[str, ...] = ()) -> list[s
     """
     ignored = []
     for key in raw:
-        if key in OPTIONS or key in also:
+        if key in OPTIONS or key in also or key.startswith(KEY_GENERATOR_KEYS):
             continue
         if key.startswith(TUNING_PREFIXES):
             ignored.append(key)
@@ -223,6 +227,7 @@ class WriteOptions:
     schema_evolution: bool = SCHEMA_EVOLUTION.default
     payload_class: str = PAYLOAD_CLASS.default
     lock_timeout_ms: int = LOCK_TIMEOUT_MS.default
+    key_generator: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> WriteOptions:
@@ -243,4 +248,5 @@ class WriteOptions:
             schema_evolution=SCHEMA_EVOLUTION.read(raw),
             payload_class=PAYLOAD_CLASS.read(raw).rsplit(".", 1)[-1],
             lock_timeout_ms=LOCK_TIMEOUT_MS.read(raw),
+            key_generator={key: str(value) for key, value in raw.items() if key.startswith(KEY_GENERATOR_KEYS)},
         )

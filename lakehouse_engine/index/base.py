@@ -50,8 +50,8 @@ class StoredKeys(Protocol):
         ...
 
     @property
-    def statistics_column(self) -> str:
-        """The column whose Parquet statistics bound the record keys."""
+    def bounded(self) -> bool:
+        """Whether the Parquet statistics of the meta column bound the record keys."""
         ...
 
     def keys(self, table: pa.Table) -> pa.ChunkedArray:

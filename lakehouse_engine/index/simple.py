@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.errors import FormatError, OptionError
+from lakehouse_engine.errors import OptionError
 from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.index.base import Index, KeyedRows, Rows, StoredKeys, TaggedFile
 from lakehouse_engine.model.files import BaseFile
@@ -42,8 +42,8 @@ class MetaColumnKeys:
         return pa.schema([])
 
     @property
-    def statistics_column(self) -> str:
-        return RECORD_KEY
+    def bounded(self) -> bool:
+        return True
 
     def keys(self, table: pa.Table) -> pa.ChunkedArray:
         return table.column(RECORD_KEY)
@@ -61,8 +61,8 @@ class GeneratedKeys:
         return ()
 
     @property
-    def statistics_column(self) -> str:
-        return RECORD_KEY
+    def bounded(self) -> bool:
+        return False  # such files have the meta columns, empty
 
     def keys(self, table: pa.Table) -> pa.ChunkedArray:
         return pa.chunked_array([self.generator.record_keys(table)])
@@ -87,7 +87,7 @@ class TagTask:
 
 def tag_file(task: TagTask) -> TaggedFile:
     """Positions of the batch's keys in one base file."""
-    footer = read_footer(task.storage, task.base.path, key_column=task.stored.statistics_column)
+    footer = read_footer(task.storage, task.base.path)
     keys, rows = task.keys, task.rows
     if task.use_bloom and (bloom := stored_filter(footer)) is not None:
         possible = np.flatnonzero(bloom.might_contain(keys)).astype(np.int64)
@@ -101,10 +101,9 @@ def _find(task: TagTask, footer: BaseFileFooter, keys: pa.Array) -> tuple[Rows, 
     """(row numbers in the file, indices into `keys`) of every hit, ascending by row number."""
     positions: list[Rows] = []
     indices: list[Rows] = []
-    wanted = [number for number, group in enumerate(footer.row_groups) if _may_hold(group.min_key, group.max_key, keys)]
+    bounded = task.stored.bounded
+    wanted = [number for number, group in enumerate(footer.row_groups) if not bounded or _may_hold(group.min_key, group.max_key, keys)]
     starts = np.cumsum([0, *(group.num_rows for group in footer.row_groups)])
-    if footer.num_rows and not footer.row_groups:
-        raise FormatError(f"the base file has no column {task.stored.statistics_column!r} to find record keys in", path=task.base.path)
     groups = iter_base_file(
         task.storage, task.base.path, task.stored.schema, meta_columns=task.stored.meta_columns, row_groups=wanted
     )

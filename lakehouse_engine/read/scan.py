@@ -152,6 +152,16 @@ def _cleaned(state: TableState, instant_time: str, lost: Sequence[ExpectedFile])
     )
 
 
+def check_complete(state: TableState) -> None:
+    """Raise `MissingFileError` when a base file of the current snapshot is gone, `UnsupportedTableError` when one lacks its rows.
+
+    A write that merges into files must ask: it would go on from the version before, and the loss would never show again.
+    """
+    slices = state.view.latest_slices()
+    _base_files(state, slices)
+    _refuse_lost(state, lost_files(state, None, slices))
+
+
 def _refuse_lost(state: TableState, lost: Sequence[ExpectedFile]) -> None:
     if lost:
         clean = removed_by(state, lost[0].path)

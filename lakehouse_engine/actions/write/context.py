@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakehouse_engine.actions.write.input import DeleteKeying, Keying
+from lakehouse_engine.actions.write.key_form import prefixes_single_key
 from lakehouse_engine.actions.write.request import WriteRequest
 from lakehouse_engine.actions.write.tasks import FileContext
 from lakehouse_engine.errors import MissingOptionError, OptionError, SchemaIncompatibleError, UnsupportedTableError
@@ -16,6 +17,7 @@ from lakehouse_engine.index.simple import GeneratedKeys, MetaColumnKeys, load_in
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import INDEX_TYPE, WriteOptions
+from lakehouse_engine.read.scan import check_complete, check_readable
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.record.keygen import KeyGenerator, key_generator_of
 from lakehouse_engine.record.mergers import RecordMerger, merger_of
@@ -25,6 +27,7 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 
 _NEEDS_KEYS = frozenset({WriteOperationType.UPSERT, WriteOperationType.DELETE})
+_MERGES = _NEEDS_KEYS | {WriteOperationType.INSERT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ class WriteContext:
     def stored_keys(self) -> StoredKeys:
         if self.config.populates_meta_fields:
             return MetaColumnKeys()
-        return GeneratedKeys(self.generator, pa.schema([self.schema.field(name) for name in self.config.record_key_fields]))
+        roots = dict.fromkeys(name.split(".")[0] for name in self.config.record_key_fields)
+        return GeneratedKeys(self.generator, pa.schema([self.schema.field(name) for name in roots]))
 
     def files(self, instant_time: str) -> FileContext:
         """What every file of the commit shares."""
@@ -102,23 +106,23 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
     """Settle schema, keys, index and merger of a write, or refuse it. Nothing has been written yet."""
     config = state.config
     _check_table(config, request)
+    check_readable(state)
+    if request.operation in _MERGES:
+        check_complete(state)
     schema = _write_schema(state, request)
-    needed = (*config.record_key_fields, *config.partition_fields, *config.ordering_fields)
-    missing = [name for name in needed if name.split(".")[0] not in schema.names]
-    if missing and len(schema):
-        message = f"the table's key, partition or ordering column {missing[0]!r} is not in the batch"
-        raise SchemaIncompatibleError(message, column=missing[0])
+    ntz = _has_ntz(schema)
+    _check_columns(config, request)
     _check_update_columns(config, request, schema)
     return WriteContext(
         storage=state.storage,
         config=config,
         schema=schema,
-        table_avro_schema=table_avro_schema(config.name, schema),
-        generator=key_generator_of(config),
+        table_avro_schema=table_avro_schema(config.name, schema, allow_timestamp_ntz=ntz),
+        generator=key_generator_of(config, request.options.key_generator, prefix_single=prefixes_single_key(state, schema)),
         index=load_index(index_type_of(config, request.options)),
         merger=merger_of(config, request.options.payload_class, update_columns=request.update_columns),
         options=request.options,
-        allow_timestamp_ntz=_has_ntz(schema),
+        allow_timestamp_ntz=ntz,
         given_keys=request.given_keys,
         update_columns=request.update_columns,
     )
@@ -134,10 +138,8 @@ def index_type_of(config: TableConfig, options: WriteOptions) -> str:
 def _check_table(config: TableConfig, request: WriteRequest) -> None:
     if config.table_type is not TableType.COPY_ON_WRITE:
         raise UnsupportedTableError("merge-on-read tables cannot be written yet; create the table as copy-on-write", table=config.name)
-    if config.drops_partition_columns:
-        raise UnsupportedTableError("tables without partition columns in their files cannot be written", table=config.name)
-    if config.bootstrap_base_path is not None:
-        raise UnsupportedTableError("bootstrapped tables cannot be written; copy the table first", table=config.name)
+    if request.replace_schema and request.operation is not WriteOperationType.INSERT_OVERWRITE_TABLE:
+        raise OptionError(f"only insert_overwrite_table can replace the schema, not {request.operation}", table=config.name)
     if not config.record_key_fields and request.operation in _NEEDS_KEYS and not request.given_keys:
         raise OptionError(f"{request.operation} needs a table with record key fields; this one has generated keys", table=config.name)
 
@@ -155,6 +157,16 @@ def _write_schema(state: TableState, request: WriteRequest) -> pa.Schema:
         return pa.schema([field.with_nullable(True) for field in incoming])
     evolve = request.options.schema_evolution or request.update_columns is not None
     return pa.schema([field.with_nullable(True) for field in reconcile(table, incoming, evolve=evolve)])
+
+
+def _check_columns(config: TableConfig, request: WriteRequest) -> None:
+    """A column that decides on a row's key, place or order is never filled with nulls, whatever else a batch may leave out."""
+    if request.data is None or request.operation is WriteOperationType.DELETE:
+        return
+    offered = {field.name.lower() for field in request.data.schema}
+    for name in (*config.record_key_fields, *config.partition_fields, *config.ordering_fields):
+        if name.split(".")[0].lower() not in offered:
+            raise SchemaIncompatibleError(f"the table's key, partition or ordering column {name!r} is not in the batch", column=name)
 
 
 def _check_update_columns(config: TableConfig, request: WriteRequest, schema: pa.Schema) -> None:

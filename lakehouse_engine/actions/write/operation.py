@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from lakehouse_engine.actions.pending import check_not_pending, pending_groups
 from lakehouse_engine.actions.transaction import Transaction, begin
 from lakehouse_engine.actions.write.context import WriteContext, prepare
 from lakehouse_engine.actions.write.input import Batch, reduce_batch, unreduced
@@ -52,6 +53,7 @@ class _Write:
 
     def __init__(self, transaction: Transaction, request: WriteRequest, context: WriteContext, runner: TaskRunner) -> None:
         self.transaction, self.request, self.context, self.runner = transaction, request, context, runner
+        self._pending = pending_groups(transaction.state) if request.operation in _REPLACING else {}
 
     @property
     def _staging(self) -> str:
@@ -127,6 +129,10 @@ class _Write:
         return reduce_batch(source, (), is_global=self.context.is_global, policy="LATEST")
 
     def _live_file_ids(self, partition: str) -> tuple[str, ...]:
+        """File groups of a partition that are about to be replaced. Raises `CommitConflictError` for one that a clustering has plans for."""
+        for piece in self.transaction.state.view.latest_slices(partition):
+            if piece.base_file is not None:
+                check_not_pending(piece.base_file, self._pending)
         return tuple(piece.file_id for piece in self.transaction.state.view.latest_slices(partition))
 
     def _replaced_by(self, statuses: Sequence[WriteStatus]) -> dict[str, tuple[str, ...]] | None:
