@@ -14,7 +14,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark dbt integration interop interop-setup lint types format wheel lock bench clean
+.PHONY: help java setup demo run test core unit contract conformance spark dbt integration interop interop-setup lint types format wheel lock bench docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,6 +96,9 @@ $(HUDI_JARS)/$(HUDI_BUNDLE)-%.jar:
 
 bench: setup java ## time the engine beside other writers and readers of the same rows
 	$(BIN)/python -m benchmarks
+
+docs: setup ## write docs/options.md from the options
+	$(BIN)/python -m lakehouse_engine.cli.options_doc > docs/options.md
 
 wheel: setup ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist
