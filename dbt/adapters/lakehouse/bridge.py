@@ -61,7 +61,9 @@ def mapped_class(kind: type[errors.LakehouseError]) -> type[DbtRuntimeError]:
 
 def _spark_text(error: Exception) -> str:
     text = str(error).strip()
-    return text.split("\n\tat ")[0].split("\nJVM stacktrace")[0].strip() or type(error).__name__
+    for end in ("\n\tat ", "\nJVM stacktrace", ";\n'"):  # a Java stack, or the plan that analysis failed on
+        text = text.split(end)[0]
+    return text.strip() or type(error).__name__
 
 
 def retried(write: Callable[[], Result]) -> Result:

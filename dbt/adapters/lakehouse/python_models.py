@@ -25,10 +25,11 @@ def run_python_model(script: str, session: ThreadSession, view: str, name: str) 
 
 
 def _as_frame(answer: Any, spark: Any, name: str) -> Any:
+    """The answer as a DataFrame of `spark`; pandas-on-Spark makes its frames in the root session, whose views are not seen here."""
     if hasattr(answer, "to_spark"):
         answer = answer.to_spark()
     if hasattr(answer, "createOrReplaceTempView"):
-        return answer
+        return answer if answer.sparkSession is spark else spark.createDataFrame(answer.toArrow())
     if hasattr(answer, "to_arrow"):
         answer = answer.to_arrow()
     if type(answer).__module__.split(".")[0] in ("pandas", "pyarrow"):

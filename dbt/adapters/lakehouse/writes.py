@@ -98,10 +98,10 @@ class TableWriter:
         if self.config.delete_condition is None:
             return self._put("upsert", batch, options, merge_update_columns=updates)
         with self._view(batch, keep=True) as source:
-            deleted = f"coalesce({self.config.delete_condition}, false)"
-            where = f"from {source} as {SOURCE} where"
-            kept = self.warehouse.sql(f"select * {where} not {deleted}")
-            gone = self.warehouse.sql(f"select * {where} {deleted}")
+            columns = _columns(batch)
+            keys = resolve(self.config.record_key, columns, "unique_key", self.config.name)
+            ordering = resolve(self.config.ordering_fields, columns, "ordering_fields", self.config.name)
+            kept, gone = map(self.warehouse.sql, split_deleted(source, columns, keys, ordering, self.config.delete_condition))
             return self._put("upsert", kept, options, merge_update_columns=updates, delete_keys=gone)
 
     def insert_overwrite(self, frame: Any) -> Any:
@@ -114,6 +114,8 @@ class TableWriter:
         batch, options = self._increment(frame)
         resolved = resolve(keys, _columns(batch), "unique_key", self.config.name)
         with self._view(batch, keep=True) as source:
+            if self.warehouse.sql(f"select 1 from {source} limit 1").isEmpty():
+                return self._put("insert", batch, options)  # no news: nothing is replaced, and nothing rewritten
             same = " and ".join(f"{SOURCE}.{quoted(key)} = {TARGET}.{quoted(key)}" for key in resolved)
             matched = f"exists (select 1 from {source} as {SOURCE} where {same})"
             condition = " and ".join([matched, *(f"({text})" for text in self.config.predicates)])
@@ -247,6 +249,24 @@ def snapshot_changes(source: str, target: str, columns: Sequence[str], names: Sn
         f"select {picked} from {source} as {SOURCE} left join {target} as {TARGET} on {SOURCE}.{scd} = {TARGET}.{scd} "
         f"where ({SOURCE}.dbt_change_type = 'insert' and {TARGET}.{scd} is null) "
         f"or ({SOURCE}.dbt_change_type in ('update', 'delete') and {TARGET}.{scd} is not null and {still_open})"
+    )
+
+
+def split_deleted(source: str, columns: Sequence[str], keys: Sequence[str], ordering: Sequence[str], condition: str) -> tuple[str, str]:
+    """The queries for the rows to upsert and for those to delete, of rows of which some are deletions (`condition`).
+
+    Of a key that has both, the newest row by the ordering fields decides; in a tie, or without ordering fields, the deletion.
+    """
+    deleted = f"coalesce({condition}, false)"
+    window = f"over (partition by {', '.join(map(quoted, keys))})"
+    age = f"struct({', '.join(map(quoted, ordering)) or '1'})"
+    last_deleted, last_kept = (f"max(case when {which} then {age} end) {window}" for which in (deleted, f"not {deleted}"))
+    goes = f"coalesce({last_deleted} >= {last_kept}, {last_deleted} is not null)"
+    picked = ", ".join(map(quoted, columns))
+    marked = f"(select *, {deleted} as __dbt_deleted, {goes} as __dbt_goes from {source} as {SOURCE}) as {SOURCE}"
+    return (
+        f"select {picked} from {marked} where not __dbt_deleted and not __dbt_goes",
+        f"select {picked} from {marked} where __dbt_deleted and __dbt_goes",
     )
 
 

@@ -58,7 +58,8 @@ class TestDocsGenerate(Docs, BaseDocsGenerate):
 class TestDocsGenReferences(Docs, BaseDocsGenReferences):
     @pytest.fixture(scope="class")
     def expected_catalog(self, project):
-        return expected_references_catalog(project, bigint_type="bigint", **self.types())
+        types = {**self.types(), "model_stats": table_stats(), "view_summary_stats": no_stats()}
+        return expected_references_catalog(project, bigint_type="bigint", **types)
 
 
 class TestGetCatalogForSingleRelation(BaseGetCatalogForSingleRelation):

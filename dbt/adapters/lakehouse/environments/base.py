@@ -48,5 +48,9 @@ class Environment(ABC):
         session.sparkContext.removeJobTag(tag)
 
     def interrupt(self, session: SparkSession, tag: str) -> None:
-        """Cancel the running jobs with this tag; called from another thread than theirs."""
+        """Cancel what runs for this session; called from another thread than its own.
+
+        Queries are found by their session (some are run by threads of Spark's, which do not know the tag), other jobs by the tag.
+        """
+        session.interruptAll()
         session.sparkContext.cancelJobsWithTag(tag)

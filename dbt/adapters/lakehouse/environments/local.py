@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MINIMUM_JAVA = 17
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _NO_JAVA = (
     f"Spark needs Java {MINIMUM_JAVA} or newer and none was found. "
     f"Install one (for example 'apt-get install openjdk-{MINIMUM_JAVA}-jre-headless' "
@@ -42,9 +44,10 @@ class LocalEnvironment(Environment):
         from pyspark.sql import SparkSession
 
         java_version()
+        quiet_python_loggers()
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         builder = SparkSession.builder
-        for key, value in {**default_conf(), **self.credentials.spark_config}.items():
+        for key, value in start_conf(self.credentials.spark_config).items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
 
@@ -65,7 +68,6 @@ def default_conf() -> dict[str, str]:
         "spark.app.name": "dbt-lakehouse",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
         "spark.driver.memory": "2g",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -77,6 +79,19 @@ def default_conf() -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH", "")])),
     }
+
+
+def start_conf(chosen: dict[str, str]) -> dict[str, str]:
+    """The user's settings over the defaults; Java options are joined, since a later one counts for the JVM."""
+    quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+    options = f"{quiet} {chosen.get(JAVA_OPTIONS, '')}".strip()
+    return {**default_conf(), **chosen, JAVA_OPTIONS: options}
+
+
+def quiet_python_loggers() -> None:
+    """PySpark prints every error that it raises as one long JSON line; dbt shows the error itself."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def java_version() -> str:
