@@ -1,0 +1,3 @@
+select order_key from {{ ref('orders') }}
+except
+select order_key from {{ ref('lineitems') }}
