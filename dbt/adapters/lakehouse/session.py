@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ class ThreadSession:
         self._warehouse: Warehouse | None = None
         self._spark: Any = None
         self._cancelled = threading.Event()
+        self._working = threading.Event()
 
     @property
     def warehouse(self) -> Warehouse:
@@ -49,9 +51,13 @@ class ThreadSession:
         """Run `job` so that `cancel` can interrupt its Spark jobs."""
         if self._cancelled.is_set():
             raise DbtRuntimeError("The run was cancelled.")
-        warehouse = self.warehouse
-        with self._tagged():
-            return job(warehouse)
+        self._working.set()
+        try:
+            warehouse = self.warehouse
+            with self._tagged():
+                return job(warehouse)
+        finally:
+            self._working.clear()
 
     @contextmanager
     def _tagged(self) -> Iterator[None]:
@@ -65,9 +71,15 @@ class ThreadSession:
         return Cursor(self)
 
     def cancel(self) -> None:
+        """Interrupt what runs, and what the running statement still starts: a write is several jobs, and there may be none just now."""
         self._cancelled.set()
-        if self._spark is not None:
-            self._environment.interrupt(self._spark, self._tag)
+        threading.Thread(target=self._interrupt_until_idle, name=f"cancel-{self._tag}", daemon=True).start()
+
+    def _interrupt_until_idle(self) -> None:
+        while self._working.is_set():
+            if self._spark is not None:
+                self._environment.interrupt(self._spark, self._tag)
+            time.sleep(0.5)
 
     def close(self) -> None:
         """Forget the session; Spark itself stays for the process."""

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from dbt.tests.util import run_dbt, write_file
 
+from dbt.adapters.lakehouse.credentials import LakehouseCredentials
+from dbt.adapters.lakehouse.environments import environment_of
 from lakehouse_engine.table import HoodieTable
+from tests.dbt.functional.conftest import SPARK
 
 RESPONSE = {
     "instant",
@@ -240,3 +243,20 @@ def model(dbt, session):
         result = next(result for result in run_dbt(["run"]).results if result.node.name == "m")
         assert result.adapter_response["operation"] == "upsert"
         assert self.rows(project) == [(4, 8)]
+
+
+class TestSessionOfTheProcess(Base):
+    """`method: session`: dbt works in a SparkSession that the process has already, and leaves it running."""
+
+    MODEL = model("materialized='table'", "select 1 as id")
+
+    @pytest.fixture(scope="class")
+    def dbt_profile_target(self, warehouse):
+        return {"type": "lakehouse", "threads": 2, "method": "session", "warehouse": warehouse}
+
+    def test_models_run_in_it(self, project, warehouse):
+        local = LakehouseCredentials.from_dict({"schema": "s", "warehouse": warehouse, "spark_config": SPARK})
+        session = environment_of(local).root_session()
+        self.run()
+        assert self.rows(project) == [(1,)]
+        assert session.range(1).count() == 1
