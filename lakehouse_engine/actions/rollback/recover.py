@@ -79,7 +79,12 @@ def _roll_back(state: TableState, instant: Instant) -> None:
 
 
 def _resume(state: TableState, rollback: Instant) -> None:
-    """A rollback whose own process died goes on from its plan."""
+    """A rollback whose own process died goes on from its plan. What it takes back may still be published (a rollback asked for by
+    name): that ends first, or readers would look for files that are being deleted.
+    """
     timeline = ActiveTimeline(state.storage, state.layout)
     plan = decode_plan(HoodieRollbackPlan, timeline.read(Instant(rollback.requested_time, Action.ROLLBACK, State.REQUESTED)))
+    target = plan.instant_to_rollback
+    if target is not None:
+        timeline.delete(Instant(target.commit_time, Action(target.action), State.COMPLETED))
     execute_rollback(state, rollback, plan)

@@ -129,7 +129,7 @@ class _Write:
         return reduce_batch(source, (), is_global=self.context.is_global, policy="LATEST")
 
     def _live_file_ids(self, partition: str) -> tuple[str, ...]:
-        """File groups of a partition that are about to be replaced. Raises `CommitConflictError` for one that a clustering has plans for."""
+        """File groups of a partition to be replaced. Raises `CommitConflictError` for one that a clustering has plans for."""
         for piece in self.transaction.state.view.latest_slices(partition):
             if piece.base_file is not None:
                 check_not_pending(piece.base_file, self._pending)

@@ -41,7 +41,7 @@ def test_a_limit_of_zero_leaves_every_file_alone() -> None:
     st.integers(0, 150),
     st.integers(1, 200),
 )
-def test_every_row_is_assigned_once_and_no_file_beyond_its_room(count: int, sizes: list[int], per_row: float, limit: int, most: int) -> None:
+def test_every_row_is_assigned_once_and_within_the_room(count: int, sizes: list[int], per_row: float, limit: int, most: int) -> None:
     files = [sized(f"f{number}", size) for number, size in enumerate(sizes)]
     assignment = assign_inserts(np.arange(count), files, per_row, WriteOptions(small_file_limit=limit, max_file_size=most))
     parts = [part for _, part in assignment.to_files] + list(assignment.to_new)
