@@ -3,7 +3,8 @@
 LakehouseError                      one thing to catch; carries context (table, instant, ...) as fields; picklable
   x OptionError (ValueError)        UnknownOptionError, MissingOptionError
   x TableError                      TableNotFoundError, TableExistsError, UnsupportedTableVersionError, UnsupportedTableError
-  x FormatError                     bytes that do not parse: FileNameError, PropertiesError, MetadataError, CorruptInstantError
+  x FormatError                     bytes that do not parse: FileNameError, PropertiesError, MetadataError, CorruptInstantError,
+                                    CorruptLogError
   x StorageError                    StoredFileNotFoundError, StoredFileExistsError, UnsafePathError, MissingFileError
   x TimelineError                   IllegalTransitionError, InstantNotFoundError, InstantCleanedError
   x WriteError                      RecordKeyError, DuplicateKeyError, PartitionValueError, ReservedColumnError
@@ -97,6 +98,10 @@ class MetadataError(FormatError):
 
 class CorruptInstantError(MetadataError):
     """A completed instant file is empty or truncated. Never treated as an empty commit."""
+
+
+class CorruptLogError(FormatError):
+    """A log file is damaged where a committed write put rows. Damage that takes nothing committed is passed over."""
 
 
 class StorageError(LakehouseError):

@@ -13,7 +13,9 @@ from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import COMMIT_TIME
 from lakehouse_engine.read.base_file import MetaColumns, concat, iter_base_file, projected_schema
+from lakehouse_engine.read.log_scanner import LoggedSlice
 from lakehouse_engine.read.scan import ScanPlan
+from lakehouse_engine.read.slice_reader import SliceReader, plain
 from lakehouse_engine.storage.base import Storage
 
 
@@ -31,48 +33,77 @@ class ReadTask:
 def read_arrow(
     plan: ScanPlan, *, columns: Sequence[str] | None = None, meta_columns: MetaColumns = False, runner: TaskRunner | None = None
 ) -> pa.Table:
-    """The rows of a plan, file after file in the plan's order.
+    """The rows of a plan, file after file in the plan's order, then slice after slice.
 
     `columns` picks user columns (None: all; it may name meta columns too), `meta_columns=True` puts the five meta columns in front.
-    Files are read by `runner`, one task each (None: one after the other in this process). Raises as `read_base_file`.
+    Files and slices are read by `runner`, one task each (None: one after the other in this process). Raises as `read_base_file` and
+    `SliceReader.read`.
     """
-    wanted = _plain(projected_schema(plan.schema, columns, meta_columns))
-    tasks = _tasks(plan, wanted)
-    tables = (runner or LocalRunner()).run(read_file, tasks, name="read")
+    wanted = plain(projected_schema(plan.schema, columns, meta_columns))
+    tasks: list[ReadTask | SliceTask] = [*_tasks(plan, wanted), *_slice_tasks(plan, wanted)]
+    tables = (runner or LocalRunner()).run(read_task, tasks, name="read")
     return concat(tables, wanted)
 
 
 def iter_arrow(plan: ScanPlan, *, columns: Sequence[str] | None = None, meta_columns: MetaColumns = False) -> Iterator[pa.Table]:
-    """As `read_arrow`, one table for each row group, read as they are asked for."""
-    for task in _tasks(plan, _plain(projected_schema(plan.schema, columns, meta_columns))):
+    """As `read_arrow`, one table for each row group and for each slice with logs, read as they are asked for."""
+    wanted = plain(projected_schema(plan.schema, columns, meta_columns))
+    for task in _tasks(plan, wanted):
         yield from _row_groups(task)
+    for piece in _slice_tasks(plan, wanted):
+        yield read_slice(piece)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceTask:
+    """One slice with logs of a plan."""
+
+    reader: SliceReader
+    piece: LoggedSlice
+    columns: tuple[str, ...]
+    commit_range: InstantRange | None
+
+
+def read_task(task: ReadTask | SliceTask) -> pa.Table:
+    """All rows of one file, or slice, that belong to the plan."""
+    return read_slice(task) if isinstance(task, SliceTask) else read_file(task)
+
+
+def read_slice(task: SliceTask) -> pa.Table:
+    """All rows of one slice that belong to the plan."""
+    if task.commit_range is None:
+        return task.reader.read(task.piece, task.columns)
+    columns = tuple(dict.fromkeys((*task.columns, COMMIT_TIME)))
+    rows = task.reader.read(task.piece, columns).filter(within(task.commit_range)).select(list(task.columns))
+    return concat([rows], rows.schema)
 
 
 def read_file(task: ReadTask) -> pa.Table:
     """All rows of one file that belong to the plan."""
-    return concat(list(_row_groups(task)), _plain(projected_schema(task.schema, task.columns)))
+    return concat(list(_row_groups(task)), plain(projected_schema(task.schema, task.columns)))
 
 
 def _tasks(plan: ScanPlan, wanted: pa.Schema) -> list[ReadTask]:
     return [ReadTask(plan.storage, file, plan.schema, tuple(wanted.names), plan.commit_range) for file in plan.files]
 
 
+def _slice_tasks(plan: ScanPlan, wanted: pa.Schema) -> list[SliceTask]:
+    if plan.reader is None:
+        return []
+    return [SliceTask(plan.reader, piece, tuple(wanted.names), plan.commit_range) for piece in plan.logged]
+
+
 def _row_groups(task: ReadTask) -> Iterator[pa.Table]:
-    filters = None if task.commit_range is None else _within(task.commit_range)
+    filters = None if task.commit_range is None else within(task.commit_range)
     columns = task.columns if filters is None else (*task.columns, COMMIT_TIME)
-    wanted = _plain(projected_schema(task.schema, task.columns))
+    wanted = plain(projected_schema(task.schema, task.columns))
     for table in iter_base_file(task.storage, task.file, task.schema, columns=columns, filters=filters):
         picked = table.select(list(task.columns))
         yield picked.cast(wanted) if task.columns else picked
 
 
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """The schema with text where the base file reader has dictionaries."""
-    fields = [field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field for field in schema]
-    return pa.schema(fields)
-
-
-def _within(window: InstantRange) -> pc.Expression:
+def within(window: InstantRange) -> pc.Expression:
+    """Whether the commit time of a row is in the window."""
     time = pc.field(COMMIT_TIME)
     inside = time.is_valid()
     if window.begin is not None:

@@ -128,7 +128,7 @@ class _Reader:
     def read(self, row_group: int, filters: pc.Expression | None) -> pa.Table:
         with _damage(self.path):
             raw = self.file.read_row_group(row_group, columns=[name for name in self.sources if name is not None])
-        table = _project(raw, self.wanted, self.sources, self.path)
+        table = project(raw, self.wanted, self.sources, self.path)
         return table if filters is None else table.filter(filters)
 
 
@@ -189,7 +189,11 @@ def _damage(path: str) -> Iterator[None]:
         raise FormatError(f"the base file does not parse as Parquet: {error}", path=path) from error
 
 
-def _project(raw: pa.Table, wanted: pa.Schema, sources: Sequence[str | None], path: str) -> pa.Table:
+def project(raw: pa.Table, wanted: pa.Schema, sources: Sequence[str | None], path: str) -> pa.Table:
+    """Stored rows in the columns of `wanted`; `sources[i]` is the stored name of column i, None for one that is all null.
+
+    Raises `SchemaIncompatibleError` naming the column and `path` where a stored type does not widen to the wanted one.
+    """
     if not wanted.names:
         return raw.select([])
     columns = []

@@ -1,4 +1,4 @@
-"""Whether every base file that a read needs is there.
+"""Whether every file that a read needs is there.
 
 The slices of a listing are the newest ones that are *left*: after a clean, a listing as of an old instant is silently short. What
 must be there follows from the write stats of the active timeline, on both sides of the instant: the last write of a group up to it,
@@ -7,17 +7,21 @@ and `prevCommit` of the first write after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file
+from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_log_file
 from lakehouse_engine.format.metadata_avro import decode_record
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
-from lakehouse_engine.model.files import BaseFile, FileSlice, join_path
+from lakehouse_engine.model.files import FileSlice, join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.base_file import missing_file
+from lakehouse_engine.read.log_scanner import LogPromise
+from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.view.slicing import build_file_groups, pending_compactions, slice_as_of
 from lakehouse_engine.view.table_state import TableState
 
 _NO_COMMIT = (None, "", "null")
@@ -25,7 +29,7 @@ _NO_COMMIT = (None, "", "null")
 
 @dataclass(frozen=True, slots=True)
 class ExpectedFile:
-    """The base file that a group must have; `path` is a description where only the group and the instant are known."""
+    """The base file, or a log file, that a group must have; `path` is a description where only the group and the instant are known."""
 
     group: FileGroupId
     instant_time: str
@@ -35,19 +39,59 @@ class ExpectedFile:
         return self.path
 
 
-def lost_files(state: TableState, as_of: str | None, slices: Sequence[FileSlice], *, begin: str | None = None) -> list[ExpectedFile]:
-    """Base files that the groups live at `as_of` (None: now) must have and that `slices`, the listed ones, do not.
+def lost_files(
+    state: TableState, as_of: str | None, slices: Sequence[FileSlice], *, begin: str | None = None, logs: bool = True
+) -> list[ExpectedFile]:
+    """Base files, and with `logs` log files, that the groups live at `as_of` (None: now) must have and `slices`, the listed ones, do not.
 
-    With `begin` only files written after it count. Complete if no write after `as_of` has been archived.
+    With `begin` only base files written after it count. Complete if no write after `as_of` has been archived.
     """
-    found = {piece.group: piece.base_file.instant_time for piece in slices if piece.base_file is not None}
+    # A slice may consist of logs only; its base instant is then that of the write that began it.
+    found = {piece.group: piece.base_instant for piece in slices if piece.base_file is not None or logs}
     replaced = state.view.replaced_as_of(as_of)
     expected = _expected(state, as_of)
-    return [
+    lost = [
         file
         for group, file in expected.items()
         if group not in replaced and found.get(group, "") < (file.instant_time or "0") and (begin is None or _after(file, begin))
     ]
+    return lost + (_lost_logs(slices, log_promises(state, as_of), replaced) if logs and not lost else [])
+
+
+def log_promises(state: TableState, as_of: str | None) -> dict[FileGroupId, list[LogPromise]]:
+    """What completed commits on the active timeline, not after `as_of`, wrote to log files; nothing for copy-on-write tables."""
+    promises: dict[FileGroupId, list[LogPromise]] = {}
+    if state.config.table_type is not TableType.MERGE_ON_READ:
+        return promises
+    for instant in state.timeline.completed().writes():
+        if as_of is None or instant.requested_time <= as_of:
+            for partition, stats in state.commit_metadata(instant).partition_to_write_stats.items():
+                for stat in stats:
+                    if stat.file_id and stat.path and is_log_file_name(stat.path.rpartition("/")[2]):
+                        promise = LogPromise(stat.path, instant.requested_time, max(stat.log_offset or 0, 0), stat.file_size_in_bytes)
+                        promises.setdefault(FileGroupId(partition, stat.file_id), []).append(promise)
+    return promises
+
+
+def _lost_logs(
+    slices: Sequence[FileSlice], promises: Mapping[FileGroupId, Sequence[LogPromise]], replaced: Container[FileGroupId]
+) -> list[ExpectedFile]:
+    listed = {piece.group: piece for piece in slices}
+    return [
+        ExpectedFile(group, promise.instant_time, promise.path)
+        for group, written in promises.items()
+        if group not in replaced
+        for promise in written
+        if _lacks(listed.get(group), promise)
+    ]
+
+
+def _lacks(piece: FileSlice | None, promise: LogPromise) -> bool:
+    if piece is None:
+        return True
+    partition, _, name = promise.path.rpartition("/")
+    # Logs of an older slice are in the base file of this one.
+    return parse_log_file(partition, name).base_instant >= piece.base_instant and name not in {log.name for log in piece.log_files}
 
 
 def _after(file: ExpectedFile, begin: str) -> bool:
@@ -108,36 +152,38 @@ def proven_since(state: TableState) -> str:
     return start.requested_time
 
 
-def earliest_readable(state: TableState, after: str) -> str | None:
-    """The first completed write after the instant time `after` as of which every base file is there; None where there is none."""
+def earliest_readable(state: TableState, after: str, *, logs: bool = True) -> str | None:
+    """The first completed write after the instant time `after` as of which every file is there; None where there is none."""
     since = proven_since(state)
     for instant in state.timeline.completed().writes().instants:
         time = instant.requested_time
-        if time > after and time >= since and not lost_files(state, time, state.view.slices_as_of(time)):
+        if time > after and time >= since and not lost_files(state, time, state.view.slices_as_of(time), logs=logs):
             return time
     return None
 
 
-def pinned_files(state: TableState, instant_time: str) -> tuple[BaseFile, ...] | None:
-    """The base files that a savepoint of exactly this instant keeps, which are the table as of it; None without such a savepoint.
+def pinned_slices(state: TableState, instant_time: str) -> list[FileSlice] | None:
+    """The slices that a savepoint of exactly this instant keeps, which are the table as of it; None without such a savepoint.
 
-    Raises `MissingFileError` when one of them is gone.
+    Raises `MissingFileError` when one of their files is gone.
     """
     if instant_time not in state.timeline.savepointed:
         return None
     record = _record(state, Instant(instant_time, Action.SAVEPOINT, State.COMPLETED), "HoodieSavepointMetadata")
-    return tuple(_pinned(state, record["partitionMetadata"]))
+    slices: list[FileSlice] = []
+    for partition, pins in record["partitionMetadata"].items():
+        found = [_pinned(state, join_path(partition, name)) for name in pins["savepointDataFile"]]
+        for group in build_file_groups(partition, found, state.timeline):
+            piece = slice_as_of(group, pending_compactions(state.timeline))
+            slices += [piece] if piece is not None else []
+    return slices
 
 
-def _pinned(state: TableState, partitions: dict[str, dict[str, list[str]]]) -> Iterator[BaseFile]:
-    for partition, pins in partitions.items():
-        for name in pins["savepointDataFile"]:
-            if is_base_file_name(name):
-                path = join_path(partition, name)
-                entry = state.storage.head(path)
-                if entry is None:
-                    raise missing_file(path, "a savepoint should have kept it")
-                yield parse_base_file(partition, name, entry.size)
+def _pinned(state: TableState, path: str) -> StoredFile:
+    entry = state.storage.head(path)
+    if entry is None:
+        raise missing_file(path, "a savepoint should have kept it")
+    return entry
 
 
 def removed_by(state: TableState, path: str) -> str | None:

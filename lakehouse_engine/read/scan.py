@@ -1,23 +1,34 @@
 """What a query reads: plans of snapshot, time-travel, read-optimized and incremental reads (hudi-format 6 and 10.8).
 
-A plan is data: base files, a schema, and for incremental reads a range of commit times. The listing says which files there are; the
-metadata of the writes on the active timeline says which there must be, and a difference is an error, never fewer rows.
+A plan is data: base files, slices with logs, a schema, and for incremental reads a range of commit times. The listing says which
+files there are; the metadata of the writes on the active timeline says which there must be, and a difference is an error, never fewer
+rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from lakehouse_engine.errors import InstantCleanedError, OptionError, UnsupportedTableError
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import InstantRange
-from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.base_file import missing_file
-from lakehouse_engine.read.completeness import ExpectedFile, earliest_readable, lost_files, pinned_files, proven_since, removed_by
+from lakehouse_engine.read.completeness import (
+    ExpectedFile,
+    earliest_readable,
+    log_promises,
+    lost_files,
+    pinned_slices,
+    proven_since,
+    removed_by,
+)
+from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope
+from lakehouse_engine.read.merge_rules import MergeRules
 from lakehouse_engine.read.schema import table_schema
+from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 
@@ -30,10 +41,11 @@ _SCHEMA_HISTORY = ".hoodie/.schema"
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """Base files to read whole, in listing order, and how to read them.
+    """Base files to read whole and slices to merge, in listing order, and how to read them.
 
     `schema` holds the user columns that every file is brought to. `instant` is the newest completed write that the plan sees (None:
-    the table has none). With `commit_range`, only rows whose `_hoodie_commit_time` is in it belong to the result.
+    the table has none). With `commit_range`, only rows whose `_hoodie_commit_time` is in it belong to the result. `logged` are the
+    slices with log files, `reader` reads them; it is None where there are none.
     """
 
     storage: Storage
@@ -41,11 +53,13 @@ class ScanPlan:
     schema: pa.Schema
     instant: str | None
     commit_range: InstantRange | None = None
+    logged: tuple[LoggedSlice, ...] = ()
+    reader: SliceReader | None = None
 
     @property
     def size(self) -> int:
         """Bytes of all files."""
-        return sum(file.size for file in self.files)
+        return sum(file.size for file in self.files) + sum(piece.slice.size for piece in self.logged)
 
 
 def plan_snapshot(state: TableState, as_of: str | None = None, *, read_optimized: bool = False) -> ScanPlan:
@@ -57,16 +71,17 @@ def plan_snapshot(state: TableState, as_of: str | None = None, *, read_optimized
 
     Raises `InstantCleanedError` where a clean or the archival took what the table was at `as_of`, naming the earliest instant that
     can be read (unlike Hudi, instants before the last clean's `earliestCommitToRetain` are readable while all their files are
-    there), `MissingFileError` for a lost base file, `UnsupportedTableError` for tables that are refused by name, and `OptionError`
+    there), `MissingFileError` for a lost file, `UnsupportedTableError` for tables that are refused by name, and `OptionError`
     for an `as_of` that is no instant time.
     """
-    check_readable(state, read_optimized=read_optimized)
+    check_readable(state)
+    logs = not read_optimized
     if as_of is None:
         slices = state.view.latest_slices()
-        _refuse_lost(state, lost_files(state, None, slices))
-        return _plan(state, _base_files(state, slices), table_schema(state), None)
+        _refuse_lost(state, lost_files(state, None, slices, logs=logs))
+        return _plan(state, slices, None, logs=logs)
     _instant_time("as_of", as_of)
-    return _plan(state, _files_as_of(state, as_of), table_schema(state, as_of), as_of)
+    return _plan(state, _slices_as_of(state, as_of, logs), as_of, logs=logs)
 
 
 def plan_incremental(state: TableState, begin: str | None, end: str | None = None) -> ScanPlan:
@@ -87,17 +102,12 @@ def plan_incremental(state: TableState, begin: str | None, end: str | None = Non
     window = InstantRange(None if begin in FROM_START else _instant_time("begin", begin), _instant_time("end", end))
     if window.begin is not None and window.end is not None and window.end < window.begin:
         raise OptionError(f"an incremental read from {window.begin} to {window.end} ends before it begins")
-    slices = _changed(state, window)
-    return _plan(state, _base_files(state, slices), table_schema(state), end, window)
+    return _plan(state, _changed(state, window), end, window=window)
 
 
-def check_readable(state: TableState, *, read_optimized: bool = False) -> None:
+def check_readable(state: TableState) -> None:
     """Refuse by name what would otherwise be read wrongly. Raises `UnsupportedTableError`."""
     config = state.config
-    if config.table_type is TableType.MERGE_ON_READ and not read_optimized:
-        raise UnsupportedTableError(
-            "merge-on-read tables can be read in read-optimized form only (base files without their logs)", table=config.name
-        )
     if config.drops_partition_columns:
         raise UnsupportedTableError(
             "the partition columns are not in the data files (hoodie.datasource.write.drop.partition.columns=true)", table=config.name
@@ -111,37 +121,48 @@ def check_readable(state: TableState, *, read_optimized: bool = False) -> None:
 
 
 def _plan(
-    state: TableState, files: tuple[BaseFile, ...], schema: pa.Schema, until: str | None, window: InstantRange | None = None
+    state: TableState, slices: Sequence[FileSlice], until: str | None, *, window: InstantRange | None = None, logs: bool = True
 ) -> ScanPlan:
+    """`until` is the instant as of which the table is read; incremental rows come in the current schema nonetheless."""
+    _refuse_bootstrapped(state, slices)
+    logged = [piece for piece in slices if piece.log_files] if logs else []
+    files = tuple(piece.base_file for piece in slices if piece.base_file is not None and not (logs and piece.log_files))
+    schema = table_schema(state, None if window is not None else until)
     writes = [instant.requested_time for instant in state.timeline.completed().writes().instants]
     seen = [time for time in writes if until is None or time <= until]
-    return ScanPlan(state.storage, files, schema, seen[-1] if seen else None, window)
+    plan = ScanPlan(state.storage, files, schema, seen[-1] if seen else None, window)
+    return _with_logs(state, plan, logged, window or InstantRange(None, until)) if logged else plan
 
 
-def _base_files(state: TableState, slices: Sequence[FileSlice]) -> tuple[BaseFile, ...]:
-    files = tuple(piece.base_file for piece in slices if piece.base_file is not None)
-    if any(file.instant_time == METADATA_BOOTSTRAP_INSTANT for file in files):
+def _with_logs(state: TableState, plan: ScanPlan, slices: Sequence[FileSlice], window: InstantRange) -> ScanPlan:
+    promises = log_promises(state, window.end)
+    logged = tuple(LoggedSlice(piece, tuple(promises.get(piece.group, ()))) for piece in slices)
+    reader = SliceReader(state.storage, plan.schema, MergeRules.of(state.config), LogScope.of(state.timeline, window))
+    return replace(plan, logged=logged, reader=reader)
+
+
+def _refuse_bootstrapped(state: TableState, slices: Sequence[FileSlice]) -> None:
+    if any(piece.base_file is not None and piece.base_file.instant_time == METADATA_BOOTSTRAP_INSTANT for piece in slices):
         raise UnsupportedTableError(
             "the table was bootstrapped with METADATA_ONLY, and rows are still in the source files outside of it",
             table=state.config.name,
             source=state.config.bootstrap_base_path,
         )
-    return files
 
 
-def _files_as_of(state: TableState, as_of: str) -> tuple[BaseFile, ...]:
+def _slices_as_of(state: TableState, as_of: str, logs: bool) -> list[FileSlice]:
     slices = state.view.slices_as_of(as_of)
-    lost = lost_files(state, as_of, slices)
+    lost = lost_files(state, as_of, slices, logs=logs)
     if not lost and as_of >= proven_since(state):
-        return _base_files(state, slices)
-    pinned = pinned_files(state, as_of)
+        return slices
+    pinned = pinned_slices(state, as_of)
     if pinned is not None:
         return pinned
-    raise _cleaned(state, as_of, lost)
+    raise _cleaned(state, as_of, lost, logs=logs)
 
 
-def _cleaned(state: TableState, instant_time: str, lost: Sequence[ExpectedFile]) -> InstantCleanedError:
-    earliest = earliest_readable(state, instant_time)
+def _cleaned(state: TableState, instant_time: str, lost: Sequence[ExpectedFile], *, logs: bool = True) -> InstantCleanedError:
+    earliest = earliest_readable(state, instant_time, logs=logs)
     detail = f"{lost[0]} is gone" if lost else "its commits are archived"
     hint = f"the earliest instant that can be read is {earliest}" if earliest else "only the current snapshot can be read"
     return InstantCleanedError(
@@ -158,7 +179,7 @@ def check_complete(state: TableState) -> None:
     A write that merges into files must ask: it would go on from the version before, and the loss would never show again.
     """
     slices = state.view.latest_slices()
-    _base_files(state, slices)
+    _refuse_bootstrapped(state, slices)
     _refuse_lost(state, lost_files(state, None, slices))
 
 
@@ -176,11 +197,29 @@ def _instant_time(name: str, value: str | None) -> str | None:
 
 
 def _changed(state: TableState, window: InstantRange) -> list[FileSlice]:
-    """Slices at the end of the window that were written within it: only they can hold rows of its commits."""
+    """Of the slices at the end of the window what was written within it: only that can hold rows of its commits.
+
+    As in Hudi (`listAffectedFilesForCommits`), logs of the window are merged with each other, and with a base file only if it is of the
+    window too. So a row that lost against an older base file shows, and of a partial update what it brought.
+    """
     slices = state.view.latest_slices() if window.end is None else state.view.slices_as_of(window.end)
     lost = lost_files(state, window.end, slices, begin=window.begin)
     if window.end is None:
         _refuse_lost(state, lost)
     elif lost or window.end < proven_since(state):
         raise _cleaned(state, window.end, lost)
-    return [piece for piece in slices if piece.base_instant in window]
+    elsewhere = _logs_outside(state, window)
+    pieces = (_within(piece, window, elsewhere) for piece in slices)
+    return [piece for piece in pieces if piece.base_file is not None or piece.log_files]
+
+
+def _within(piece: FileSlice, window: InstantRange, elsewhere: frozenset[str]) -> FileSlice:
+    base = piece.base_file if piece.base_instant in window else None
+    return replace(piece, base_file=base, log_files=tuple(log for log in piece.log_files if log.path not in elsewhere))
+
+
+def _logs_outside(state: TableState, window: InstantRange) -> frozenset[str]:
+    """Log files that only commits outside of the window wrote to."""
+    promises = [promise for written in log_promises(state, None).values() for promise in written]
+    within = {promise.path for promise in promises if promise.instant_time in window}
+    return frozenset(promise.path for promise in promises) - within

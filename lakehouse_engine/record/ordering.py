@@ -35,6 +35,22 @@ def latest_per_key(keys: pa.Array | pa.ChunkedArray, ordering: Sequence[pa.Array
     return np.sort(np.concatenate([rows[~repeated], winners]))
 
 
+def ranks(ordering: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> npt.NDArray[np.int64]:
+    """A number for each of the `rows` rows that compares as their ordering values do; all 0 where there is no ordering field."""
+    if not ordering:
+        return np.zeros(rows, np.int64)
+    columns = [_ranks(column).astype(np.int64) for column in ordering]
+    if len(columns) == 1:
+        return columns[0]
+    order = np.lexsort(columns[::-1])
+    steps = np.zeros(rows, np.int64)
+    for column in columns:
+        steps[1:] |= column[order][1:] != column[order][:-1]
+    found = np.empty(rows, np.int64)
+    found[order] = np.cumsum(steps)
+    return found
+
+
 def incoming_wins(base: Sequence[pa.Array | pa.ChunkedArray], incoming: Sequence[pa.Array | pa.ChunkedArray]) -> npt.NDArray[np.bool_]:
     """For each pair of rows whether the incoming one replaces the stored one: its ordering values are not lower.
 

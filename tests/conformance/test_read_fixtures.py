@@ -234,12 +234,3 @@ def test_every_listed_difference_is_about_a_reading_that_there_is() -> None:
     known = {*COW_READINGS, *MOR_READINGS}
     assert {*INCREMENTAL_READ_RIGHT, *READ_RIGHT, *SILENTLY_SHORT, *READ_NONETHELESS} <= known
     assert {*PATH_COLUMNS, *NOT_READ} <= {reading.table for reading in known}
-
-
-@pytest.mark.parametrize("table", spark_fixtures(table_type="mor"))
-def test_snapshots_of_merge_on_read_tables_are_refused(table: str, unpack: Unpack) -> None:
-    state = TableState.load(LocalStorage(str(unpack(table))))
-    with pytest.raises(UnsupportedTableError, match="merge-on-read"):
-        plan_snapshot(state)
-    with pytest.raises(UnsupportedTableError, match="merge-on-read"):
-        plan_incremental(state, None)

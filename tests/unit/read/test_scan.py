@@ -254,7 +254,6 @@ def test_without_a_schema_in_any_commit_it_comes_from_the_newest_file(tmp_path: 
 @pytest.mark.parametrize(
     ("properties", "word"),
     [
-        ({"hoodie.table.type": "MERGE_ON_READ"}, "merge-on-read"),
         ({"hoodie.datasource.write.drop.partition.columns": "true"}, "drop.partition.columns"),
     ],
 )

@@ -1,0 +1,93 @@
+"""Blocks of log files (hudi-format 5.2; Hudi `HoodieLogFormat`, `HoodieLogBlock`). All integers are big-endian.
+
+magic (6) | length of the rest (8) | format version (4) | type (4) | header map | content length (8) | content | footer map |
+length of all before (8), where a map is: count (4), then for each entry key (4), length (4), UTF-8 text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+MAGIC = b"#HUDI#"
+FORMAT_VERSION = 1
+CONTENT_VERSION = 3
+"""First integer of the content of Avro data, delete and CDC blocks."""
+ROLLBACK_COMMAND = "0"
+
+
+class BlockType(IntEnum):
+    COMMAND = 0
+    DELETE = 1
+    CORRUPT = 2
+    AVRO_DATA = 3
+    HFILE_DATA = 4
+    PARQUET_DATA = 5
+    CDC_DATA = 6
+
+
+class HeaderKey(IntEnum):
+    INSTANT_TIME = 0
+    TARGET_INSTANT_TIME = 1
+    SCHEMA = 2
+    COMMAND_BLOCK_TYPE = 3
+    COMPACTED_BLOCK_TIMES = 4
+    RECORD_POSITIONS = 5
+    BLOCK_IDENTIFIER = 6
+    IS_PARTIAL = 7
+    BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS = 8
+
+
+DATA_BLOCKS = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.CDC_DATA})
+
+
+@dataclass(frozen=True, slots=True)
+class LogBlock:
+    """One block, or (type CORRUPT) a stretch of a log file that is none.
+
+    `header` and `footer` map key numbers to text, in stored order, keys without a name included. `offset` is where it begins in its
+    file and `length` how many bytes it takes. Of a corrupt stretch, `header` is what of a header could be read, `content` all its
+    bytes and `damage` what is wrong.
+    """
+
+    type: BlockType
+    header: Mapping[int, str]
+    content: memoryview = field(repr=False)
+    footer: Mapping[int, str] = field(default_factory=dict)
+    offset: int = 0
+    length: int = 0
+    damage: str = ""
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.length
+
+    @property
+    def instant_time(self) -> str | None:
+        """The instant that wrote it."""
+        return self.header.get(HeaderKey.INSTANT_TIME)
+
+    @property
+    def target_instant_time(self) -> str | None:
+        """The instant that a rollback block takes back."""
+        return self.header.get(HeaderKey.TARGET_INSTANT_TIME)
+
+    @property
+    def schema(self) -> str | None:
+        """Avro schema text of the records, meta columns included."""
+        return self.header.get(HeaderKey.SCHEMA)
+
+    @property
+    def compacted_times(self) -> tuple[str, ...]:
+        """The instants whose blocks this one, made by a log compaction, stands for."""
+        text = self.header.get(HeaderKey.COMPACTED_BLOCK_TIMES) or ""
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+
+    @property
+    def is_rollback(self) -> bool:
+        return self.type is BlockType.COMMAND and self.header.get(HeaderKey.COMMAND_BLOCK_TYPE) == ROLLBACK_COMMAND
+
+    @property
+    def is_partial(self) -> bool:
+        return self.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"

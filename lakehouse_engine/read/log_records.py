@@ -1,0 +1,173 @@
+"""The blocks of a slice's logs, folded into one outcome a key: a row, or a deletion (hudi-format 7).
+
+Between records of logs Hudi 0.15 goes by ordering values whatever the payload class (`HoodieMergedLogRecordScanner`, `preCombine`): the
+higher one stays, of equals the later. A deletion with an ordering value yields to a higher one that is there already; without one
+it always applies. Whatever comes after a deletion replaces it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakehouse_engine.errors import CorruptLogError, FormatError
+from lakehouse_engine.format.data_block import decode_data_block
+from lakehouse_engine.format.delete_block import DeleteRecords, decode_delete_block
+from lakehouse_engine.format.log_format import BlockType
+from lakehouse_engine.model.keys import META_COLUMNS
+from lakehouse_engine.read.base_file import project
+from lakehouse_engine.read.log_scanner import ScannedBlock
+from lakehouse_engine.read.merge_rules import MergeRules
+from lakehouse_engine.read.projection import match_name
+from lakehouse_engine.record.mergers import RecordMerger
+from lakehouse_engine.record.ordering import ranks
+
+NO_ROW = -1
+DELETED = -2
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class LogOutcome:
+    """`keys` are distinct; `rows[i]` is the row of `data` that key i ended as, or DELETED."""
+
+    keys: pa.Array
+    rows: Rows
+    data: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class _Events:
+    """Records and deletions in the order of the log. `rows` numbers rows of `data`, DELETED for a deletion; `codes` stand for keys."""
+
+    codes: Rows
+    rows: Rows
+    ranks: Rows
+    always: npt.NDArray[np.bool_]
+
+
+def fold_logs(blocks: Sequence[ScannedBlock], wanted: pa.Schema, rules: MergeRules) -> LogOutcome:
+    """`wanted` has the columns to keep, those that `rules` need among them.
+
+    Raises `CorruptLogError` where a block does not decode, and as `decode_data_block` for one that is refused.
+    """
+    decoded = [_decode(scanned, wanted) for scanned in blocks]
+    tables = [part for part in decoded if isinstance(part, pa.Table)]
+    data = pa.concat_tables([wanted.empty_table(), *tables])
+    encoded = _flat([_keys(part, rules) for part in decoded]).dictionary_encode(null_encoding="encode")
+    codes = np.asarray(encoded.indices).astype(np.int64)
+    events = _Events(codes, _rows(decoded), _ordering(decoded, wanted, rules), _always(decoded, rules))
+    rows, data = _fold(events, len(encoded.dictionary), data, rules.merger)
+    return LogOutcome(encoded.dictionary, rows, data)
+
+
+def _decode(scanned: ScannedBlock, wanted: pa.Schema) -> pa.Table | DeleteRecords:
+    block = scanned.block
+    try:
+        if block.type is BlockType.DELETE:
+            return decode_delete_block(block)
+        raw = decode_data_block(block)
+    except (FormatError, pa.ArrowException) as error:
+        raise CorruptLogError(
+            f"a block at byte {block.offset} of the log file {scanned.path!r}, written by {block.instant_time}, does not decode: {error}",
+            path=scanned.path,
+            instant=block.instant_time,
+            offset=block.offset,
+        ) from error
+    indices = [match_name(raw.column_names, field.name, scanned.path) for field in wanted]
+    names = [None if index is None else raw.column_names[index] for index in indices]
+    return project(raw, wanted, names, scanned.path)
+
+
+def _keys(part: pa.Table | DeleteRecords, rules: MergeRules) -> pa.Array:
+    return part.keys if isinstance(part, DeleteRecords) else rules.record_keys(part)
+
+
+def _rows(decoded: Sequence[pa.Table | DeleteRecords]) -> Rows:
+    parts, done = [np.empty(0, np.int64)], 0
+    for part in decoded:
+        if isinstance(part, DeleteRecords):
+            parts.append(np.full(len(part), DELETED, np.int64))
+        else:
+            parts.append(np.arange(done, done + part.num_rows))
+            done += part.num_rows
+    return np.concatenate(parts)
+
+
+def _ordering(decoded: Sequence[pa.Table | DeleteRecords], wanted: pa.Schema, rules: MergeRules) -> Rows:
+    """Ranks over records and deletions together."""
+    columns = []
+    for name in rules.ordering:
+        kind = wanted.field(name).type
+        parts = [part.ordering(kind) if isinstance(part, DeleteRecords) else part.column(name) for part in decoded]
+        columns.append(_flat(parts, kind))
+    return ranks(columns, sum(len(part) if isinstance(part, DeleteRecords) else part.num_rows for part in decoded))
+
+
+def _always(decoded: Sequence[pa.Table | DeleteRecords], rules: MergeRules) -> npt.NDArray[np.bool_]:
+    """Which deletions apply whatever the ordering value of what is there. An entry holds one value: it is compared with one field only."""
+    parts = [np.empty(0, np.bool_)]
+    for part in decoded:
+        if not isinstance(part, DeleteRecords):
+            parts.append(np.zeros(part.num_rows, np.bool_))
+        elif len(rules.ordering) != 1:
+            parts.append(np.ones(len(part), np.bool_))
+        else:
+            parts.append(part.always())
+    return np.concatenate(parts)
+
+
+def _flat(parts: Sequence[pa.Array | pa.ChunkedArray], kind: pa.DataType | None = None) -> pa.Array:
+    chunks = [chunk for part in parts for chunk in (part.chunks if isinstance(part, pa.ChunkedArray) else [part])]
+    return pa.concat_arrays(chunks) if chunks else pa.array([], kind or pa.string())
+
+
+def _fold(events: _Events, keys: int, data: pa.Table, merger: RecordMerger) -> tuple[Rows, pa.Table]:
+    """The last state of every key. The first events of all keys are taken together, then the second, and so on."""
+    state, held_ranks = np.full(keys, NO_ROW, np.int64), np.zeros(keys, np.int64)
+    for at in _turns(events.codes):
+        codes, rows, offered = events.codes[at], events.rows[at], events.ranks[at]
+        held = state[codes] >= 0
+        older = held & (held_ranks[codes] > offered) & ~events.always[at]
+        deletes = rows == DELETED
+        if not merger.whole_rows and bool((held & ~deletes).any()):
+            pairs = held & ~deletes
+            data = _combined(data, state[codes[pairs]], rows[pairs], ~older[pairs], merger)
+            rows[pairs] = np.arange(data.num_rows - int(pairs.sum()), data.num_rows)
+            offered = np.where(pairs & older, held_ranks[codes], offered)
+            older &= ~pairs
+        changed = codes[~older]
+        state[changed], held_ranks[changed] = rows[~older], offered[~older]
+    return state, data
+
+
+def _turns(codes: Rows) -> list[Rows]:
+    """Numbers of events, split so that no turn has a key twice and each key's events come in order."""
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    first = np.ones(len(codes), np.bool_)
+    first[1:] = ordered[1:] != ordered[:-1]
+    starts = np.flatnonzero(first)
+    turn = np.empty(len(codes), np.int64)
+    turn[order] = np.arange(len(codes)) - np.repeat(starts, np.diff(np.append(starts, len(codes))))
+    by_turn = np.argsort(turn, kind="stable")
+    return list(np.split(by_turn, np.cumsum(np.bincount(turn))[:-1])) if len(codes) else []
+
+
+def _combined(data: pa.Table, older: Rows, newer: Rows, wins: npt.NDArray[np.bool_], merger: RecordMerger) -> pa.Table:
+    """`data` with the results of pairs of its rows behind it."""
+    rows = combine_rows(data.take(pa.array(older)), data.take(pa.array(newer)), wins, merger)
+    return pa.concat_tables([data, rows])
+
+
+def combine_rows(stored: pa.Table, offered: pa.Table, wins: npt.NDArray[np.bool_] | None, merger: RecordMerger) -> pa.Table:
+    """Pairs of rows made one by `merger`; meta columns are those of the row that came later, whichever has the higher ordering value."""
+    user = [name for name in stored.column_names if name not in META_COLUMNS]
+    merged = merger.combine(stored.select(user), offered.select(user), wins)
+    columns = [merged.column(name) if name in merged.column_names else offered.column(name) for name in stored.column_names]
+    return pa.Table.from_arrays(columns, schema=stored.schema)

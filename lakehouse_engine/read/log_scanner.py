@@ -1,0 +1,183 @@
+"""Which blocks of a slice's log files count, and whether any that must be there are not (hudi-format 5.4).
+
+A log file has no checksums. What it must hold follows from the commits instead: each names the log files that it wrote and their sizes.
+Within what a completed commit wrote, everything that is not one of its blocks is an error. Elsewhere damage is passed over, unless it may
+be the work of a commit that is archived and so cannot be asked.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lakehouse_engine.errors import CorruptLogError, MissingFileError, StoredFileNotFoundError
+from lakehouse_engine.format.log_format import DATA_BLOCKS, BlockType, LogBlock
+from lakehouse_engine.format.log_reader import read_blocks
+from lakehouse_engine.model.files import FileSlice, LogFile
+from lakehouse_engine.model.instant import InstantRange
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.timeline import Timeline
+
+logger = logging.getLogger(__name__)
+
+_EVERYTHING = InstantRange()
+
+
+@dataclass(frozen=True, slots=True)
+class LogScope:
+    """The commits whose blocks a read sees: of the `completed` ones and those before `start`, the ones in `window`."""
+
+    completed: frozenset[str]
+    start: str | None
+    window: InstantRange = _EVERYTHING
+
+    @classmethod
+    def of(cls, timeline: Timeline, window: InstantRange | None = None) -> LogScope:
+        """`timeline` is the whole active one, as loaded."""
+        writes = timeline.completed().writes()
+        start = timeline.start
+        completed = frozenset(write.requested_time for write in writes)
+        return cls(completed, None if start is None else start.requested_time, window or _EVERYTHING)
+
+    def sees(self, instant_time: str | None) -> bool:
+        """Whether blocks of that instant count."""
+        if instant_time is None or instant_time not in self.window:
+            return False
+        return instant_time in self.completed or self.archived(instant_time)
+
+    def archived(self, instant_time: str) -> bool:
+        """Whether the instant is older than the active timeline, where every write counts as completed."""
+        return self.start is not None and instant_time < self.start and instant_time not in self.completed
+
+
+@dataclass(frozen=True, slots=True)
+class LogPromise:
+    """A completed commit wrote bytes `start` to `end` of a log file (`path` relative to the table); `end` 0 where it does not say."""
+
+    path: str
+    instant_time: str
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedSlice:
+    """A slice to be merged when it is read, and what completed commits say about its log files."""
+
+    slice: FileSlice
+    promises: tuple[LogPromise, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedBlock:
+    """A block that counts, and the log file that it is in."""
+
+    block: LogBlock
+    path: str
+
+
+def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope) -> list[ScannedBlock]:
+    """Data and delete blocks of a slice to apply, in order.
+
+    Left out are blocks of instants that `scope` does not see, those that a rollback block takes back, and those that a log compaction
+    merged into a later block. Raises `MissingFileError` for a log file that is not there, `CorruptLogError` where a log file lacks
+    what a completed commit wrote to it.
+    """
+    files = [(log, list(read_blocks(_content(storage, log, piece)))) for log in piece.slice.log_files]
+    taken_back = {block.target_instant_time for _, blocks in files for block in blocks if _takes_effect(block, scope)}
+    for log, blocks in files:
+        promises = [promise for promise in piece.promises if promise.path == log.path]
+        for promise in promises:
+            _check_promise(log, blocks, promise)
+        _check_rest(log, blocks, promises, scope, taken_back)
+    return _applied(files, scope)
+
+
+def _content(storage: Storage, log: LogFile, piece: LoggedSlice) -> bytes:
+    try:
+        return storage.read(log.path)
+    except StoredFileNotFoundError as error:
+        writers = [promise.instant_time for promise in piece.promises if promise.path == log.path]
+        wrote = f" (written by instant {writers[0]})" if writers else ""
+        raise MissingFileError(
+            f"the log file {log.path!r}{wrote} is not there: a clean deleted it, or something that does not keep the timeline did",
+            path=log.path,
+            instant=writers[0] if writers else None,
+        ) from error
+
+
+def _applied(files: Iterable[tuple[LogFile, list[LogBlock]]], scope: LogScope) -> list[ScannedBlock]:
+    queue: list[ScannedBlock] = []
+    for log, blocks in files:
+        for block in blocks:
+            if block.is_rollback:
+                if _takes_effect(block, scope):
+                    queue = [queued for queued in queue if queued.block.instant_time != block.target_instant_time]
+            elif (block.type in DATA_BLOCKS or block.type is BlockType.DELETE) and scope.sees(block.instant_time):
+                _enqueue(queue, ScannedBlock(block, log.path))
+    return queue
+
+
+def _enqueue(queue: list[ScannedBlock], found: ScannedBlock) -> None:
+    """At the end, or in place of the blocks that were merged into it."""
+    merged = set(found.block.compacted_times)
+    replaced = [place for place, queued in enumerate(queue) if queued.block.instant_time in merged]
+    if not replaced:
+        # The second block of a log compaction stands behind its first.
+        same = [place for place, queued in enumerate(queue) if queued.block.instant_time == found.block.instant_time]
+        queue.insert(same[-1] + 1 if merged and same else len(queue), found)
+        return
+    queue[replaced[-1] : replaced[-1] + 1] = [found]
+    for place in reversed(replaced[:-1]):
+        del queue[place]
+
+
+def _takes_effect(block: LogBlock, scope: LogScope) -> bool:
+    """Whether a rollback block has a target that it can have: a write before it that did not complete after all."""
+    target, instant = block.target_instant_time, block.instant_time
+    if not block.is_rollback or target is None:
+        return False
+    if target in scope.completed or (instant is not None and target >= instant):
+        logger.warning("a rollback block of %s is ignored: its target %s is completed, or newer than it", instant, target)
+        return False
+    return True
+
+
+def _check_promise(log: LogFile, blocks: Sequence[LogBlock], promise: LogPromise) -> None:
+    size = blocks[-1].end if blocks else 0
+    if size < promise.end:
+        raise _corrupt(log, promise.instant_time, f"it has {size} bytes, and the commit wrote {promise.end}", size)
+    mine = [block for block in blocks if block.end > promise.start and (not promise.end or block.offset < promise.end)]
+    for block in mine:
+        if block.type is BlockType.CORRUPT:
+            raise _corrupt(log, promise.instant_time, block.damage, block.offset)
+        if promise.end and block.instant_time != promise.instant_time:
+            raise _corrupt(log, promise.instant_time, f"the block says that {block.instant_time} wrote it", block.offset)
+    if not any(block.instant_time == promise.instant_time for block in mine):
+        raise _corrupt(log, promise.instant_time, "it has no block of that commit", promise.start)
+
+
+def _check_rest(
+    log: LogFile, blocks: Sequence[LogBlock], promises: Sequence[LogPromise], scope: LogScope, taken_back: set[str | None]
+) -> None:
+    """Damage outside of what active commits wrote: of failed writes, of attempts of a task that were repeated, or of archived commits."""
+    for block in blocks:
+        if block.type is not BlockType.CORRUPT or any(promise.end > block.offset for promise in promises):
+            continue
+        instant = block.instant_time
+        writer = log.base_instant if instant is None else instant
+        if scope.archived(writer) and scope.sees(writer) and instant not in taken_back:
+            raise _corrupt(log, instant, block.damage, block.offset)
+        logger.warning("%s is damaged at byte %d (%s), where no completed commit wrote", log.path, block.offset, block.damage)
+
+
+def _corrupt(log: LogFile, instant: str | None, damage: str, offset: int) -> CorruptLogError:
+    who = f"by the commit {instant}" if instant else "by a commit that is archived"
+    return CorruptLogError(
+        f"the log file {log.path!r} has lost rows written {who}: at byte {offset}, {damage}; restore the file from a backup,"
+        " or restore the table to a savepoint",
+        path=log.path,
+        instant=instant,
+        offset=offset,
+    )
