@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.spark.runner import dumps, outcome_of, result_of
 from lakehouse_engine.spark.schema import to_arrow_schema
+from lakehouse_engine.spark.session import use_this_interpreter
 from lakehouse_engine.storage.base import Storage
 
 Made = TypeVar("Made")
@@ -51,7 +52,14 @@ class DataFrameInput:
         def partition(number: int, batches: Iterator[pa.RecordBatch]) -> list[WriteStatus]:
             return _write_partition(keying, context, number, batches)
 
-        return [status for statuses in _collect(self.frame, partition) for status in statuses]
+        return [status for statuses in _collect(self._gathered(context.partition_columns), partition) for status in statuses]
+
+    def _gathered(self, columns: Sequence[str]) -> DataFrame:
+        """Rows of one partition in one task, one partition after the other, so that each gets few files and few are open at once."""
+        if not columns:
+            return self.frame
+        names = ["`" + name.replace("`", "``") + "`" for name in columns]
+        return self.frame.repartition(*names).sortWithinPartitions(*names)
 
 
 def _stage_partition(
@@ -122,6 +130,7 @@ def _collect(frame: DataFrame, function: Callable[[int, Iterator[pa.RecordBatch]
 def as_input(data: Any) -> Input:
     """A Spark DataFrame, Arrow table, record batch (reader) or pandas frame as a write's input. Raises `OptionError` for others."""
     if isinstance(data, DataFrame):
+        use_this_interpreter(data.sparkSession)
         return DataFrameInput(data)
     if isinstance(data, pa.Table):
         return ArrowInput(data)

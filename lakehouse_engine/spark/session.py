@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,15 @@ def is_local(spark: SparkSession) -> bool:
     except PySparkException:
         return False
     return master.startswith("local")
+
+
+def use_this_interpreter(spark: SparkSession) -> None:
+    """Let a local session's Python workers be the running interpreter, unless `PYSPARK_PYTHON` says otherwise.
+
+    Spark would take the first `python3` of the PATH, which need not have the engine installed.
+    """
+    if "PYSPARK_PYTHON" not in os.environ and is_local(spark):
+        spark.sparkContext.pythonExec = sys.executable
 
 
 def runner_for(spark: SparkSession | None, options: Mapping[str, Any]) -> TaskRunner:

@@ -75,6 +75,7 @@ class WriteContext:
             avro_schema=with_meta_columns(self.table_avro_schema),
             options=self.options,
             unique_columns=frozenset(self.config.record_key_fields) if len(self.config.record_key_fields) == 1 else frozenset(),
+            partition_columns=self.config.partition_fields,
             populate=self.config.populates_meta_fields,
         )
 
@@ -173,8 +174,8 @@ def _check_update_columns(config: TableConfig, request: WriteRequest, schema: pa
     for name in request.update_columns or ():
         if name not in schema.names:
             raise OptionError(f"the column to update {name!r} is not in the table; it has {', '.join(schema.names)}", column=name)
-        if name in config.record_key_fields or name in config.partition_fields:
-            raise OptionError(f"{name!r} is part of the key or the partition and cannot be among the columns to update", column=name)
+        if name in config.record_key_fields:
+            raise OptionError(f"{name!r} is part of the record key and cannot be among the columns to update", column=name)
 
 
 def _has_ntz(schema: pa.Schema) -> bool:

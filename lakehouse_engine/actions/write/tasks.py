@@ -37,7 +37,10 @@ NO_ROWS: Rows = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class FileContext:
-    """What every file of one commit shares. `schema` has the user columns, `avro_schema` the same with meta columns as text."""
+    """What every file of one commit shares. `schema` has the user columns, `avro_schema` the same with meta columns as text.
+
+    `unique_columns` never repeat, so a dictionary of them is not tried; `partition_columns` are those that partition paths are made of.
+    """
 
     storage: Storage
     instant_time: str
@@ -45,6 +48,7 @@ class FileContext:
     avro_schema: str
     options: WriteOptions
     unique_columns: frozenset[str] = frozenset()
+    partition_columns: tuple[str, ...] = ()
     populate: bool = True
 
 
