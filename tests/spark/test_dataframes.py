@@ -76,7 +76,8 @@ def test_record_moves_between_partitions(lakehouse: Lakehouse, spark: SparkSessi
 
 
 def test_bulk_insert_of_unsorted_rows_writes_one_file_a_partition(lakehouse: Lakehouse, spark: SparkSession) -> None:
-    table = lakehouse.create_table("shop.days", schema=spark.sql("select 1L as id, 'x' as day").schema, record_key=["id"], partition_by=["day"])
+    schema = pa.schema([("id", pa.int64()), ("day", pa.string())])
+    table = lakehouse.create_table("shop.days", schema=schema, record_key=["id"], partition_by=["day"])
     result = table.bulk_insert(spark.range(0, 4000, 1, 4).selectExpr("id", "concat('d', id % 200) as day"))
     assert (result.inserts, result.files_created) == (4000, 200)
     assert len(table.state.view.partitions()) == 200
