@@ -202,7 +202,7 @@ class TableWriter:
             return resolve(self.config.merge_update_columns, columns, "merge_update_columns", self.config.name)
         if self.config.merge_exclude_columns:
             excluded = set(resolve(self.config.merge_exclude_columns, columns, "merge_exclude_columns", self.config.name))
-            fixed = {name.lower() for name in (*self.config.record_key, *self.config.partition_by)}
+            fixed = {name.lower() for name in self.config.record_key}
             return [name for name in columns if name not in excluded and name.lower() not in fixed]
         return None
 

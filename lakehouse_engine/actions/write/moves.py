@@ -24,8 +24,9 @@ Mask = npt.NDArray[np.bool_]
 class Moves:
     """Collects the records that leave their partition; `rows` are their indices in the batch.
 
-    Where an incoming row can be merged with the stored one (`PartialUpdateAvroPayload`), it is merged before it is decided where the
-    record belongs, and what is inserted there is the merged row (as Hudi's `HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded`).
+    Where an incoming row is merged with the stored one (`PartialUpdateAvroPayload`, or an update of some columns), it is merged before
+    it is decided where the record belongs, and what is inserted there is the merged row (as Hudi's
+    `HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded`). A row whose partition columns are not updated so stays where it is.
     """
 
     context: WriteContext
@@ -44,7 +45,7 @@ class Moves:
         if here.all():
             return tagged, _part(tagged, ~here)
         away = _part(tagged, ~here)
-        if not self.context.merger.losers_matter:
+        if self.context.merger.whole_rows:
             goes = _part(away, self._wins(away))
             self._rows.append(goes.rows)
             return _part(tagged, here), goes
@@ -72,7 +73,7 @@ class Moves:
     def _here(self, tagged: TaggedFile) -> Mask:
         """Which of the found records come under the partition path that they are stored in, or have to stay there."""
         context, batch = self.context, self.batch
-        if not context.is_global or not context.options.update_partition_path or context.update_columns is not None:
+        if not context.is_global or not context.options.update_partition_path:
             return np.ones(len(tagged.rows), dtype=bool)
         here = pc.index_in(pa.array([tagged.base.partition_path]), value_set=batch.partitions.dictionary)[0].as_py()
         codes = batch.partitions.indices.to_numpy(zero_copy_only=False)
