@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakehouse_engine.table import HoodieTable
 from tests.support.readers import assert_same_rows
 from tests.support.table_builder import TableBuilder
 from tests.support.table_model import DELETED, Row
@@ -48,7 +49,6 @@ class History:
             "hoodie.parquet.small.file.limit": chance.choice([0, 1700, 100_000]),
             "hoodie.parquet.max.file.size": chance.choice([2000, 200_000]),
             "lakehouse.parquet.row.group.rows": chance.choice([2, 500]),
-            "lakehouse.task.threads": 1,
         }
         self.built = TableBuilder.create(
             folder / f"t{number}",
@@ -60,6 +60,8 @@ class History:
             payload=payload,
             options=options,
         )
+        # Threads cost more than these files of a few rows.
+        self.built.table = HoodieTable.open(self.built.table.path, options={"lakehouse.task.threads": 1})
         self.about = f"sequence {number}: partitioned={partitioned}, {payload}, {index}, {options}"
 
     def row(self, key: int, *, marked: bool = False) -> Row:
