@@ -51,7 +51,7 @@ class Keying:
         """Rows with `_hoodie_record_key` and `_hoodie_partition_path` in front. Raises `WriteError`s for rows that cannot be held."""
         given = rows.column(RECORD_KEY) if self.given_keys else None
         user = rows.drop_columns([RECORD_KEY]) if self.given_keys else rows
-        shaped = conform(canonical_table(user, allow_timestamp_ntz=self.allow_timestamp_ntz), self.schema)
+        shaped = conform(canonical_table(user, allow_timestamp_ntz=self.allow_timestamp_ntz, untrusted=True), self.schema)
         if given is not None:
             keys = given.cast(pa.string())
         elif self.keyless:
@@ -80,7 +80,7 @@ class DeleteKeying:
             return _keyed(keys, paths, rows.select([]))
         offered = {name.lower(): name for name in rows.column_names}
         chosen = rows.select([offered[name.lower()] for name in self.schema.names])
-        shaped = conform(canonical_table(chosen, allow_timestamp_ntz=True), self.schema)
+        shaped = conform(canonical_table(chosen, allow_timestamp_ntz=True, untrusted=True), self.schema)
         keys = self.generator.record_keys(shaped)
         paths = _nowhere(rows.num_rows) if self.is_global else self.generator.partition_paths(shaped)
         return _keyed(keys, paths, shaped)
