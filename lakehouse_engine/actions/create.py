@@ -38,6 +38,14 @@ class TableSpec:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
+# Hudi from 1.1 on writes the key of a ComplexKeyGenerator with one key field as `field:value`, releases 0.14.1 to 1.0 (and we) as the bare
+# value (HUDI-7001). Hudi takes writer options from the properties too: these make it go on with bare values instead of refusing to write.
+_BARE_SINGLE_KEYS = {
+    "hoodie.write.complex.keygen.new.encoding": "true",
+    "hoodie.write.complex.keygen.validation.enable": "false",
+}
+
+
 def create_table(storage: Storage, spec: TableSpec) -> TableConfig:
     """Write the properties of a new table. Raises `TableExistsError`, and refuses what could not be written to later."""
     options = WriteOptions.read(spec.properties)
@@ -70,13 +78,15 @@ def _check(spec: TableSpec, schema: pa.Schema) -> None:
 
 def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> dict[str, str]:
     payload = options.payload_class or ("DefaultHoodieRecordPayload" if spec.ordering_fields else "OverwriteWithLatestAvroPayload")
+    key_generator = choose_key_generator(spec.record_key, spec.partition_by)
     properties = {
         "hoodie.table.name": spec.name,
         "hoodie.database.name": "",
         "hoodie.table.type": _TABLE_TYPES[spec.table_type].value,
         "hoodie.table.version": "6",
         "hoodie.timeline.layout.version": "1",
-        "hoodie.table.keygenerator.class": _KEY_GENERATORS + choose_key_generator(spec.record_key, spec.partition_by),
+        "hoodie.table.keygenerator.class": _KEY_GENERATORS + key_generator,
+        **(_BARE_SINGLE_KEYS if key_generator == "ComplexKeyGenerator" and len(spec.record_key) == 1 else {}),
         "hoodie.datasource.write.hive_style_partitioning": str(spec.hive_style).lower(),
         "hoodie.datasource.write.partitionpath.urlencode": "true",
         "hoodie.datasource.write.drop.partition.columns": "false",
@@ -88,7 +98,7 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
         "hoodie.table.timeline.timezone": "UTC",
         "hoodie.compaction.record.merger.strategy": _EVENT_TIME_MERGER,
         "hoodie.table.create.schema": table_avro_schema(spec.name, schema, allow_timestamp_ntz=True),
-        INDEX_TYPE.key: "GLOBAL_SIMPLE",
+        **_index(spec),
         **{key: str(value) for key, value in spec.properties.items() if key not in (PAYLOAD_CLASS.key, *PAYLOAD_CLASS.aliases)},
         "hoodie.compaction.payload.class": _PAYLOADS + payload,
     }
@@ -100,3 +110,10 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
         if names:
             properties[key] = ",".join(names)
     return properties
+
+
+def _index(spec: TableSpec) -> dict[str, str]:
+    """Keys of a partitioned table are unique in the whole table, for Hudi as well: its writers follow the property and refuse another
+    index. Elsewhere it would make no difference but that refusal.
+    """
+    return {INDEX_TYPE.key: "GLOBAL_SIMPLE"} if spec.record_key and spec.partition_by else {}

@@ -20,7 +20,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -58,6 +59,31 @@ class JudgeDiedError(Exception):
     """The judge's process ended or did not answer in time; the message has the end of its log."""
 
 
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A way to read a table: as of an instant, incremental from `begin` (exclusive) to `end` (inclusive), else the snapshot."""
+
+    as_of: str | None = None
+    begin: str | None = None
+    end: str | None = None
+    read_optimized: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def asked(self) -> dict[str, str]:
+        """The read options that say so."""
+        asked = dict(self.options)
+        if self.as_of is not None:
+            asked["as.of.instant"] = self.as_of
+        if self.begin is not None:
+            asked["hoodie.datasource.query.type"] = "incremental"
+            asked["hoodie.datasource.read.begin.instanttime"] = self.begin
+        if self.end is not None:
+            asked["hoodie.datasource.read.end.instanttime"] = self.end
+        if self.read_optimized:
+            asked["hoodie.datasource.query.type"] = "read_optimized"
+        return asked
+
+
 def judge_python() -> Path:
     """The interpreter of the interop environment: `HUDI_PYTHON`, else that of `make interop-setup`."""
     return Path(os.environ.get("HUDI_PYTHON") or REPOSITORY / ".venv-hudi" / "bin" / "python")
@@ -84,8 +110,9 @@ def copy_table(path: str | Path, target: Path) -> Path:
 class HudiJudge:
     """One JVM with one Hudi version, started by the `with` statement and ended with it.
 
-    `conf` are further Spark settings of the session, for instance `spark.hadoop.parquet.avro.write-old-list-structure: false`, without
-    which a writing Hudi refuses a null inside an array. `keep_version` makes Hudi 1.x leave tables at version 6.
+    `conf` are further Spark settings, of the session or (in the methods) of one request; for instance
+    `spark.hadoop.parquet.avro.write-old-list-structure: false`, without which a writing Hudi refuses a null inside an array.
+    `keep_version` makes Hudi 1.x leave tables at version 6.
     Methods raise `HudiError` when Hudi does, and `JudgeDiedError` when the process is gone or silent for `timeout` seconds.
     """
 
@@ -138,19 +165,16 @@ class HudiJudge:
         conf: Mapping[str, str] | None = None,
     ) -> pa.Table:
         """What Hudi reads from the table at `path`, meta columns first; incremental from `begin` (exclusive) to `end` (inclusive)."""
-        asked = dict(options or {})
-        if as_of is not None:
-            asked["as.of.instant"] = as_of
-        if begin is not None:
-            asked["hoodie.datasource.query.type"] = "incremental"
-            asked["hoodie.datasource.read.begin.instanttime"] = begin
-        if end is not None:
-            asked["hoodie.datasource.read.end.instanttime"] = end
-        if read_optimized:
-            asked["hoodie.datasource.query.type"] = "read_optimized"
+        query = Query(as_of, begin, end, read_optimized, options or {})
         into = self._fresh()
-        self._ask({"op": "read", "path": str(path), "options": asked, "into": str(into), "conf": self._session(conf)})
+        self._ask({"op": "read", "path": str(path), "options": query.asked(), "into": str(into), "conf": self._session(conf)})
         return self._take(into)
+
+    def read_all(self, path: str | Path, queries: Sequence[Query], *, conf: Mapping[str, str] | None = None) -> list[pa.Table]:
+        """What Hudi answers to each of several queries; much quicker than one after the other."""
+        reads = [{"options": query.asked(), "into": str(self._fresh())} for query in queries]
+        self._ask({"op": "reads", "path": str(path), "reads": reads, "conf": self._session(conf)})
+        return [self._take(Path(str(read["into"]))) for read in reads]
 
     def write(
         self,

@@ -1,4 +1,4 @@
-"""Every test here needs a real Hudi: one JVM for each version and test session, started when the first test asks for it."""
+"""Every test here needs a real Hudi: one JVM for each version and test session, never two at a time."""
 
 from __future__ import annotations
 
@@ -18,28 +18,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.interop)
 
 
-def _judge(version: str) -> Iterator[HudiJudge]:
-    reason = why_unavailable(version)
+@pytest.fixture(scope="session", params=["0.15.0", "1.2.0"])
+def hudi(request: pytest.FixtureRequest) -> Iterator[HudiJudge]:
+    """Either Hudi, 1.2.0 told to leave tables at version 6. A test that takes this runs with each; pytest orders them by version."""
+    reason = why_unavailable(request.param)
     if reason is not None:
         pytest.skip(reason)
-    with HudiJudge(version) as judge:
+    with HudiJudge(request.param) as judge:
         yield judge
-
-
-@pytest.fixture(scope="session")
-def hudi_015() -> Iterator[HudiJudge]:
-    """Apache Hudi 0.15.0."""
-    yield from _judge("0.15.0")
-
-
-@pytest.fixture(scope="session")
-def hudi_120() -> Iterator[HudiJudge]:
-    """Apache Hudi 1.2.0, told to leave tables at version 6."""
-    yield from _judge("1.2.0")
-
-
-@pytest.fixture(params=["0.15.0", "1.2.0"])
-def hudi(request: pytest.FixtureRequest) -> HudiJudge:
-    """Either Hudi; a test that takes this runs once with each."""
-    judge: HudiJudge = request.getfixturevalue({"0.15.0": "hudi_015", "1.2.0": "hudi_120"}[request.param])
-    return judge

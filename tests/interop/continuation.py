@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -12,20 +12,23 @@ import pyarrow as pa
 from tests.interop.client import HudiJudge
 from tests.support.readers import assert_same_rows
 
+_OWN_SERVICES_OFF = {"hoodie.clean.automatic": "false"}
+
 
 @dataclass(kw_only=True)
 class HudiWriter:
     """Apache Hudi as the next writer of the table at `path`.
 
-    `options` are write options (name, keys, partitioning); `metadata_table` says whether this writer keeps one, which is Hudi's
-    default. Procedures see session settings only, so both are also set there.
+    `options` are write options (name, keys, partitioning); `metadata_table` says whether this writer keeps one, which is Hudi's default;
+    without `index` the choice is the table's. `conf` are session settings for all that it does, as procedures see no write options.
     """
 
     judge: HudiJudge
     path: Path
     options: Mapping[str, str]
-    index: str = "SIMPLE"
+    index: str | None = "SIMPLE"
     metadata_table: bool = False
+    conf: Mapping[str, str] = field(default_factory=dict)
 
     def upsert(self, rows: pa.Table) -> None:
         self._write(rows, "upsert")
@@ -71,11 +74,16 @@ class HudiWriter:
         return sorted(file.name.split(".")[0] for file in (self.path / ".hoodie").glob(f"*.{suffix}") if file.name.count(".") == 1)
 
     def _write(self, rows: pa.Table, operation: str) -> None:
-        asked = {"hoodie.datasource.write.operation": operation, "hoodie.index.type": self.index, **self._session()}
-        self.judge.write(self.path, rows, {**self.options, **asked})
+        asked = {"hoodie.datasource.write.operation": operation, **_OWN_SERVICES_OFF, **self._metadata()}
+        if self.index is not None:
+            asked["hoodie.index.type"] = self.index
+        self.judge.write(self.path, rows, {**self.options, **asked}, conf=self.conf)
 
     def _session(self) -> dict[str, str]:
-        return {"hoodie.metadata.enable": str(self.metadata_table).lower(), "hoodie.clean.automatic": "false"}
+        return {**_OWN_SERVICES_OFF, **self._metadata(), **self.conf}
+
+    def _metadata(self) -> dict[str, str]:
+        return {"hoodie.metadata.enable": str(self.metadata_table).lower()}
 
     @cached_property
     def _registered(self) -> str:

@@ -4,6 +4,7 @@ Run by the interpreter of the interop environment (`make interop-setup`), never 
 this project. Each request is one line on standard input, each answer one line on standard output:
 
     {"op": "read", "path": ..., "options": {...}, "into": <parquet folder>, "conf": {...}}
+    {"op": "reads", "path": ..., "reads": [{"options": {...}, "into": <parquet folder>}, ...], "conf": {...}}
     {"op": "write", "path": ..., "rows": <parquet file>, "options": {...}, "mode": "append", "conf": {...}}
     {"op": "sql", "statements": [...], "into": <parquet folder, for the rows of the last statement>, "conf": {...}}
     {"op": "stop"}
@@ -21,9 +22,12 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
+
+HADOOP = "spark.hadoop."
 
 
 def start_session(jar: str, work: str, memory: str, extra: dict[str, str]) -> SparkSession:
@@ -42,6 +46,8 @@ def start_session(jar: str, work: str, memory: str, extra: dict[str, str]) -> Sp
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.adaptive.enabled": "false",
+        # Compiling a method for every query of tens of rows takes longer than the query.
+        "spark.sql.codegen.wholeStage": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Hudi's files do not say which Spark wrote them, so days before 1582 are refused without these.
@@ -66,29 +72,50 @@ class Judge:
         self._spark = spark
 
     def answer(self, request: dict) -> dict:
-        operation = {"read": self._read, "write": self._write, "sql": self._sql}[request["op"]]
+        operation = {"read": self._read, "reads": self._reads, "write": self._write, "sql": self._sql}[request["op"]]
         with self._settings(request.get("conf") or {}):
             return operation(request)
 
     @contextmanager
     def _settings(self, conf: dict[str, str]) -> Iterator[None]:
-        before = {key: self._spark.conf.get(key, None) for key in conf}
-        for key, value in conf.items():
-            self._spark.conf.set(key, value)
+        before = {key: self._get(key) for key in conf}
+        self._set(conf)
         try:
             yield
         finally:
-            for key, value in before.items():
-                if value is None:
-                    self._spark.conf.unset(key)
-                else:
-                    self._spark.conf.set(key, value)
+            self._set(before)
+
+    def _get(self, key: str) -> str | None:
+        if key.startswith(HADOOP):
+            return self._hadoop().get(key.removeprefix(HADOOP))
+        return self._spark.conf.get(key, None)
+
+    def _set(self, conf: dict[str, str | None]) -> None:
+        for key, value in conf.items():
+            # Spark takes spark.hadoop.* into the Hadoop configuration only when it starts.
+            target, name = (self._hadoop(), key.removeprefix(HADOOP)) if key.startswith(HADOOP) else (self._spark.conf, key)
+            if value is None:
+                target.unset(name)
+            else:
+                target.set(name, value)
+
+    def _hadoop(self) -> object:
+        return self._spark.sparkContext._jsc.hadoopConfiguration()
 
     def _read(self, request: dict) -> dict:
         # The path may have been written since the last request, by us or by another process.
         self._spark.catalog.refreshByPath(request["path"])
-        frame = self._spark.read.format("hudi").options(**request.get("options") or {}).load(request["path"])
-        frame.coalesce(1).write.mode("overwrite").parquet(request["into"])
+        return self._load(request["path"], request)
+
+    def _reads(self, request: dict) -> dict:
+        """Several reads of one table side by side: most of a small read is waiting for Spark's scheduler."""
+        self._spark.catalog.refreshByPath(request["path"])
+        with ThreadPoolExecutor(4) as pool:
+            return {"reads": list(pool.map(lambda read: self._load(request["path"], read), request["reads"]))}
+
+    def _load(self, path: str, read: dict) -> dict:
+        frame = self._spark.read.format("hudi").options(**read.get("options") or {}).load(path)
+        frame.coalesce(1).write.mode("overwrite").parquet(read["into"])
         return {"columns": {field.name: field.dataType.simpleString() for field in frame.schema}}
 
     def _write(self, request: dict) -> dict:

@@ -37,24 +37,25 @@ def rows(*values: tuple[str, int, str]) -> pa.Table:
 
 
 @needs_fixtures
+@pytest.mark.parametrize("hudi", ["0.15.0"], indirect=True)
 @pytest.mark.parametrize("name", READINGS)
-def test_a_fixture_is_read_as_recorded(hudi_015: HudiJudge, name: str, tmp_path: Path) -> None:
+def test_a_fixture_is_read_as_recorded(hudi: HudiJudge, name: str, tmp_path: Path) -> None:
     path = unpack_spark_fixture(name, tmp_path)
     folder, readings = expected_readings(name)
     for reading, recorded in readings.items():
         options = {str(key): str(value) for key, value in dict(recorded["options"]).items()}
         if "error" in recorded:
             with pytest.raises(HudiError):
-                hudi_015.read(path, options=options)
+                hudi.read(path, options=options)
         else:
-            assert_same_rows(hudi_015.read(path, options=options), pq.ParquetFile(folder / f"{reading}.parquet").read())
+            assert_same_rows(hudi.read(path, options=options), pq.ParquetFile(folder / f"{reading}.parquet").read())
 
 
 @needs_fixtures
-def test_a_table_of_another_hudi_is_read_the_same(hudi_120: HudiJudge, tmp_path: Path) -> None:
+def test_a_table_of_another_hudi_is_read_the_same(hudi: HudiJudge, tmp_path: Path) -> None:
     path = unpack_spark_fixture("v6-0.15.0/cow_types", tmp_path)
     folder, _ = expected_readings("v6-0.15.0/cow_types")
-    assert_same_rows(hudi_120.read(path), pq.ParquetFile(folder / "snapshot.parquet").read())
+    assert_same_rows(hudi.read(path), pq.ParquetFile(folder / "snapshot.parquet").read())
 
 
 def test_a_table_that_the_judge_writes_stays_at_version_6_and_is_read_by_hudi_rs(hudi: HudiJudge, tmp_path: Path) -> None:
