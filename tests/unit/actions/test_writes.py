@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from lakehouse_engine.actions.create import TableSpec, create_table
@@ -234,6 +235,24 @@ def test_a_partial_update_that_moves_takes_the_stored_values_along(tmp_path: Pat
     built.check()
     paths = built.table.to_arrow(["id", "_hoodie_partition_path"], meta_columns=True).to_pylist()
     assert {one["id"]: one["_hoodie_partition_path"] for one in paths} == {1: "p=y", 2: "p=x", 3: "p=x"}
+
+
+def test_a_record_moves_when_its_partition_column_is_among_the_columns_to_update(tmp_path: Path) -> None:
+    built = make(tmp_path)
+    built.insert([row(1, v="old", w="kept"), row(2, ts=9, w="kept"), row(3, w="kept")])
+    batch = built.arrow([row(1, "y", ts=2, v="new", w="n"), row(2, "y", ts=5, v="late"), row(3, ts=2, v="new"), row(4, "y", w="n")])
+    result = built.table.upsert(batch, merge_update_columns=["p", "ts", "v"])
+    assert (result.inserts, result.updates, result.deletes) == (1, 2, 0)
+    rows = built.table.to_arrow(meta_columns=True).select(["id", "p", "ts", "v", "w", "_hoodie_partition_path"])
+    assert sorted(tuple(one.values()) for one in rows.to_pylist()) == [
+        (1, "y", 2, "new", "kept", "p=y"),
+        (2, "x", 9, "v", "kept", "p=x"),
+        (3, "x", 2, "new", "kept", "p=x"),
+        (4, "y", 1, "v", "n", "p=y"),
+    ]
+    built.table.upsert(built.arrow([row(1, "z", ts=3, v="newer")]), merge_update_columns=["ts", "v"])
+    rows = built.table.to_arrow(["id", "p", "v"])
+    assert rows.filter(pc.equal(rows["id"], 1)).to_pylist() == [{"id": 1, "p": "y", "v": "newer"}]
 
 
 def test_an_upsert_of_a_key_that_is_stored_twice_makes_no_third_row(tmp_path: Path) -> None:
