@@ -167,9 +167,9 @@ class Warehouse:
         return sorted(names)
 
     def kind(self, schema: str, identifier: str) -> str | None:
-        """ "table", "view", or None where there is neither."""
-        found = self.catalog.find(RelationName(schema, identifier))
-        return str(found[1].value) if found else None
+        """ "table", "view", or None where there is neither; also for names of other things, as a source that is a folder of files."""
+        found = self.catalog.kind_of((schema, identifier))
+        return str(found.value) if found else None
 
     def drop(self, schema: str, identifier: str) -> None:
         """Drop a table or view; nothing happens when there is neither."""
