@@ -8,7 +8,7 @@ import time
 from lakehouse_engine.actions.pending import clustering_groups
 from lakehouse_engine.actions.rollback.execute import execute_rollback
 from lakehouse_engine.actions.rollback.plan import plan_rollback
-from lakehouse_engine.errors import CommitConflictError
+from lakehouse_engine.errors import CommitConflictError, CorruptInstantError
 from lakehouse_engine.format.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRollbackPlan
@@ -81,9 +81,17 @@ def _roll_back(state: TableState, instant: Instant) -> None:
 def _resume(state: TableState, rollback: Instant) -> None:
     """A rollback whose own process died goes on from its plan. What it takes back may still be published (a rollback asked for by
     name): that ends first, or readers would look for files that are being deleted.
+
+    A rollback without a whole plan (Hudi does not write it in one step) has not begun, and is forgotten: a target that is pending is
+    planned again.
     """
     timeline = ActiveTimeline(state.storage, state.layout)
-    plan = decode_plan(HoodieRollbackPlan, timeline.read(Instant(rollback.requested_time, Action.ROLLBACK, State.REQUESTED)))
+    try:
+        plan = decode_plan(HoodieRollbackPlan, timeline.read(Instant(rollback.requested_time, Action.ROLLBACK, State.REQUESTED)))
+    except CorruptInstantError as error:
+        logger.warning("the plan of %s of %s is torn (%s); it is dropped", rollback, state.config.name, error)
+        timeline.delete_pending(rollback)
+        return
     target = plan.instant_to_rollback
     if target is not None:
         timeline.delete(Instant(target.commit_time, Action(target.action), State.COMPLETED))

@@ -14,6 +14,7 @@ A failure before step 7 takes the table back to where it was.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from lakehouse_engine.actions.pending import check_not_pending, pending_groups
 from lakehouse_engine.actions.transaction import Transaction, begin
@@ -28,7 +29,9 @@ from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
+from lakehouse_engine.read.completeness import lost_files
 from lakehouse_engine.storage.base import Storage
 
 _REPLACING = frozenset(
@@ -129,17 +132,27 @@ class _Write:
         return reduce_batch(source, (), is_global=self.context.is_global, policy="LATEST")
 
     def _live_file_ids(self, partition: str) -> tuple[str, ...]:
-        """File groups of a partition to be replaced. Raises `CommitConflictError` for one that a clustering has plans for."""
-        for piece in self.transaction.state.view.latest_slices(partition):
+        """File groups of a partition to be replaced, those included whose base file is lost: replacing them repairs the table.
+
+        Raises `CommitConflictError` for one that a clustering has plans for.
+        """
+        slices = self.transaction.state.view.latest_slices(partition)
+        for piece in slices:
             if piece.base_file is not None:
                 check_not_pending(piece.base_file, self._pending)
-        return tuple(piece.file_id for piece in self.transaction.state.view.latest_slices(partition))
+        listed = {piece.file_id for piece in slices}
+        return tuple(sorted(listed | {group.file_id for group in self._lost if group.partition_path == partition}))
+
+    @cached_property
+    def _lost(self) -> list[FileGroupId]:
+        state = self.transaction.state
+        return [file.group for file in lost_files(state, None, state.view.latest_slices())]
 
     def _replaced_by(self, statuses: Sequence[WriteStatus]) -> dict[str, tuple[str, ...]] | None:
         """File groups that the new ones take the place of: of the partitions written to, or of the whole table."""
         operation = self.request.operation
         if operation is WriteOperationType.INSERT_OVERWRITE_TABLE:
-            partitions = set(self.transaction.state.view.partitions())
+            partitions = set(self.transaction.state.view.partitions()) | {group.partition_path for group in self._lost}
         elif operation is WriteOperationType.INSERT_OVERWRITE:
             partitions = {status.stat.partition_path or "" for status in statuses if status.stat} | set(self.request.partitions)
         else:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.actions.write.file_writer import BaseFileWriter, FileIdentity
 from lakehouse_engine.actions.write.source import Rows, RowSource
-from lakehouse_engine.errors import StoredFileExistsError
+from lakehouse_engine.errors import PartitionValueError, StoredFileExistsError
 from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.format.file_names import PARTITION_METAFILE, MarkerType, marker_path, write_token
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
@@ -92,14 +92,35 @@ class WriteStatus:
 
 
 def announce(context: FileContext, file: BaseFile, kind: MarkerType) -> None:
-    """Marker first, then the partition's metafile (without which Hudi does not see the partition)."""
-    context.storage.create(marker_path(context.instant_time, file.path, kind), b"")
+    """Marker first, then the partition's metafile (without which Hudi does not see the partition).
+
+    Raises `PartitionValueError` for a partition inside of another one, and `UnsafePathError` for one behind a link.
+    """
     partition = file.partition_path
     metafile = join_path(partition, PARTITION_METAFILE)
-    if context.storage.head(metafile) is None:
-        depth = partition.count("/") + 1 if partition else 0
-        with suppress(StoredFileExistsError):  # another task of this commit was first
-            context.storage.create(metafile, render_partition_metafile(context.instant_time, depth))
+    # Looked at before the marker is made: what cannot be reached could not be rolled back either.
+    known = context.storage.head(metafile) is not None
+    context.storage.create(marker_path(context.instant_time, file.path, kind), b"")
+    if known:
+        return
+    depth = partition.count("/") + 1 if partition else 0
+    with suppress(StoredFileExistsError):  # another task of this commit was first
+        context.storage.create(metafile, render_partition_metafile(context.instant_time, depth))
+    other = _nested_with(context.storage, partition)
+    if other is not None:
+        context.storage.delete(metafile)
+        raise PartitionValueError(
+            f"the partition {partition!r} cannot be beside {other!r}: one is inside of the other, and readers look for no partitions in"
+            " a partition; replace the '/' in the values, or create the table with url-encoded partition paths"
+        )
+
+
+def _nested_with(storage: Storage, partition: str) -> str | None:
+    """A partition above or below this new one. Looked for once its metafile is there, so that of two new ones the later sees it."""
+    pieces = partition.split("/") if partition else []
+    above = ["/".join(pieces[:count]) for count in range(len(pieces))]
+    below = [entry.path for entry in storage.list(partition) if entry.is_directory] if partition else []
+    return next((path for path in (*above, *below) if storage.head(join_path(path, PARTITION_METAFILE)) is not None), None)
 
 
 def next_version(context: FileContext, partition_path: str, file_id: str, task: int) -> BaseFile:
