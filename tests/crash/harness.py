@@ -56,7 +56,8 @@ def check_point(scenario: Scenario, start: MemoryStorage, call: int, fault: Faul
 
 def write_on(storage: Storage, left: Found) -> None:
     """The next write, of a process that knows nothing of what happened: it repairs the table, loses no row and adds its own."""
-    open_table(storage).upsert(batch(PROBES))
+    with at("the next write"):
+        open_table(storage).upsert(batch(PROBES))
     repaired = look(storage, COLUMNS)
     check_rows(repaired, {**left.rows, **by_key(*PROBES)})
     check_kept(left, repaired)
