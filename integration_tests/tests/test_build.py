@@ -37,7 +37,12 @@ def test_a_table_has_the_rows_that_plain_spark_computes(
 def test_hudi_rs_reads_the_same_rows(history: History, batch: int, name: str) -> None:
     instant = history.instants[batch][name]
     ours = history.project.table(name).to_arrow(meta_columns=True, as_of=instant)
-    assert_same_rows(read_with_hudi_rs(history.project.table_path(name), as_of=instant), ours)
+    theirs = read_with_hudi_rs(history.project.table_path(name), as_of=instant)
+    if name == "order_events" and batch < 3:
+        # hudi-rs shows older snapshots in the newest schema.
+        assert theirs["channel"].null_count == len(theirs)
+        theirs = theirs.drop_columns(["channel"])
+    assert_same_rows(theirs, ours)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -53,7 +58,7 @@ def test_the_newest_snapshot_is_the_last_batch_for_every_reader(history: History
 def test_a_build_without_news_commits_nothing_to_incremental_tables(history: History, batch: int, name: str) -> None:
     assert history.again[batch][name] == history.instants[batch][name]
     response = history.rebuilds[batch].response(name)
-    assert response["instant"] is None
+    assert "instant" not in response
     assert response["rows_affected"] == 0
 
 

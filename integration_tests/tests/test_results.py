@@ -41,10 +41,9 @@ def test_the_response_names_the_commit_and_what_it_wrote(history: History, name:
 
 
 @pytest.mark.parametrize("batch", [2, 3])
-@pytest.mark.parametrize(("name", "key"), [("orders", ["order_key"]), ("lineitems", ["order_key", "line_number"])])
-def test_inserts_updates_and_deletes_are_those_between_two_snapshots(history: History, batch: int, name: str, key: list[str]) -> None:
-    response = history.builds[batch].response(name)
-    before, after = (_states(history, name, key, number) for number in (batch - 1, batch))
+def test_inserts_updates_and_deletes_are_those_between_two_snapshots(history: History, batch: int) -> None:
+    response = history.builds[batch].response("orders")
+    before, after = (_states(history, number) for number in (batch - 1, batch))
     assert response["inserts"] == len(after.keys() - before.keys())
     assert response["deletes"] == len(before.keys() - after.keys())
     assert response["updates"] >= sum(before[key] != after[key] for key in before.keys() & after.keys()) > 0
@@ -54,7 +53,7 @@ def test_each_first_write_created_its_table(history: History) -> None:
     for name in WRITES:
         response = history.builds[1].response(name)
         assert response["operation"] == "bulk_insert"
-        assert response["previous_instant"] is None
+        assert "previous_instant" not in response
         assert response["inserts"] == response["rows_affected"] == len(history.project.table(name).to_arrow(as_of=response["instant"]))
 
 
@@ -67,7 +66,6 @@ def test_a_commit_says_which_node_and_which_run_wrote_it(history: History) -> No
     assert extra["dbt.invocation_id"]
 
 
-def _states(history: History, name: str, key: list[str], batch: int) -> dict[tuple[object, ...], object]:
-    rows: pa.Table = history.project.table(name).to_arrow(as_of=history.instants[batch][name], columns=[*key, "changed_at"])
-    columns = [rows[column].to_pylist() for column in key]
-    return dict(zip(zip(*columns, strict=True), rows["changed_at"].to_pylist(), strict=True))
+def _states(history: History, batch: int) -> dict[int, object]:
+    rows: pa.Table = history.project.table("orders").to_arrow(as_of=history.instants[batch]["orders"], columns=["order_key", "changed_at"])
+    return dict(zip(rows["order_key"].to_pylist(), rows["changed_at"].to_pylist(), strict=True))
