@@ -13,7 +13,7 @@ Plugin = AdapterPlugin(
     adapter=LakehouseAdapter,
     credentials=LakehouseCredentials,
     include_path=lakehouse.PACKAGE_PATH,
-    dependencies=["spark"],
+    dependencies=["spark", "lakehouse_macros"],
 )
 
 __all__ = [

@@ -20,6 +20,7 @@ from dbt.adapters.lakehouse.response import LakehouseResponse, write_message
 from lakehouse_engine import errors, options
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.model.instant import as_of_instant_time
 from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.storage.local import LocalStorage
 
@@ -202,6 +203,10 @@ class Warehouse:
     def table(self, schema: str, identifier: str) -> Any:
         return self._lakehouse.table(str(RelationName(schema, identifier)))
 
+    def commits(self, schema: str, identifier: str) -> list[str]:
+        """Instants of the completed writes on the active timeline, oldest first."""
+        return [instant.requested_time for instant in self.table(schema, identifier).timeline.completed().writes()]
+
     def shape(self, schema: str, identifier: str) -> TableShape:
         config = self.table(schema, identifier).config
         return TableShape(config.record_key_fields, config.partition_fields, config.ordering_fields, config.hive_style_partitioning)
@@ -226,6 +231,14 @@ class Warehouse:
         except BaseException:
             self._lakehouse.drop_table(name)
             raise
+
+
+def instant_of(point: str) -> str:
+    """The instant time that an instant, timestamp or date means. Raises `DbtConfigError`."""
+    try:
+        return as_of_instant_time(point)
+    except errors.OptionError as error:
+        raise DbtConfigError(str(error)) from error
 
 
 def last_write(table: Any) -> datetime | None:

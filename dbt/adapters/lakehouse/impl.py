@@ -22,7 +22,7 @@ from dbt_common.events.functions import fire_event
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
-from dbt.adapters.lakehouse import __version__, seeds
+from dbt.adapters.lakehouse import __version__, seeds, travel
 from dbt.adapters.lakehouse.bridge import Warehouse, check_options, response_of
 from dbt.adapters.lakehouse.catalog import CatalogEntry, catalog_table
 from dbt.adapters.lakehouse.column import LakehouseColumn
@@ -263,6 +263,16 @@ class LakehouseAdapter(SparkAdapter):
     def set_comments(self, relation: LakehouseRelation, comment: str | None, columns: Mapping[str, str]) -> None:
         """Keep descriptions beside the relation."""
         self._ask(lambda metadata: metadata.warehouse.set_comments(relation.schema, relation.identifier, comment, columns))
+
+    @available.parse(lambda relation, *a, **k: str(relation))
+    def relation_at(self, relation: LakehouseRelation, point: Any) -> str:
+        """The relation as it was at an instant, a time, or `-N` commits ago."""
+        return self._ask(lambda metadata: travel.at(metadata.warehouse, relation, point))
+
+    @available.parse(lambda relation, *a, **k: str(relation))
+    def relation_changes(self, relation: LakehouseRelation, begin: Any = "earliest", end: Any = None) -> str:
+        """The relation's changes after `begin` up to `end`."""
+        return self._ask(lambda metadata: travel.changes(metadata.warehouse, relation, begin, end))
 
     # -- session views and Python models
 
