@@ -37,9 +37,12 @@ def decode_data_block(block: LogBlock) -> pa.Table:
 
 def _parquet(content: memoryview) -> pa.Table:
     try:
-        return pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us").read()
-    except (pa.ArrowException, OSError) as error:
+        table = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us").read()
+        # Logs have no checksums: text that is no UTF-8 would come up in whatever touches it next.
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise FormatError(f"the content of a Parquet block does not parse: {error}") from error
+    return table
 
 
 def _avro(block: LogBlock) -> pa.Table:
