@@ -156,6 +156,16 @@ TASK_RUNNER = Option(
 TASK_THREADS = Option("lakehouse.task.threads", _natural, 0, "Threads for file tasks in this process; 0 takes one a processor.")
 
 
+STORED_PREFIX = "lakehouse.default."
+"""Before an option that a table keeps as the default of its writes. Under its own name Hudi would find it in `hoodie.properties` and
+refuse every job that sets it differently ("Config conflict")."""
+
+
+def stored_defaults(options: Mapping[str, Any]) -> dict[str, str]:
+    """Write options as table properties."""
+    return {STORED_PREFIX + key: str(value) for key, value in options.items()}
+
+
 def _registry() -> dict[str, Option[Any]]:
     return {name: option for option in globals().values() if isinstance(option, Option) for name in (option.key, *option.aliases)}
 

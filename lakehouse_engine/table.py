@@ -16,7 +16,7 @@ from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
-from lakehouse_engine.options import OPTIONS, WriteOptions, check_known
+from lakehouse_engine.options import STORED_PREFIX, WriteOptions, check_known
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.read.schema import table_schema
@@ -184,8 +184,7 @@ class HoodieTable:
 
     def _effective(self, options: Mapping[str, Any]) -> dict[str, Any]:
         check_known(options)
-        stored = {key: value for key, value in self._state.config.properties.items() if key in OPTIONS}
-        return {**stored, **self._options, **options}
+        return {**self._state.config.prefixed(STORED_PREFIX), **self._options, **options}
 
     def _runner(self, options: Mapping[str, Any]) -> TaskRunner:
         return runner_for(self._spark, {**self._options, **options})

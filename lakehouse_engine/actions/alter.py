@@ -13,7 +13,7 @@ from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetad
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.write_stats import WriteOperationType
-from lakehouse_engine.options import OPTIONS, WriteOptions, check_known
+from lakehouse_engine.options import OPTIONS, STORED_PREFIX, WriteOptions, check_known
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.record.schema import check_reserved, reconcile
 from lakehouse_engine.record.types import canonical_schema
@@ -51,7 +51,7 @@ def set_properties(storage: Storage, changes: Mapping[str, str | None], *, lock_
         raise OptionError(f"{fixed[0]!r} has no effect as a property of a table; give it with the write", table=storage.root)
     WriteOptions.read({key: value for key, value in changes.items() if value is not None})
     with TableLock(storage, lock_timeout_ms):
-        return ConfigStore(storage).update(changes)
+        return ConfigStore(storage).update({STORED_PREFIX + key: value for key, value in changes.items()})
 
 
 def rename(storage: Storage, new_name: str, *, lock_timeout_ms: int) -> TableConfig:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakehouse_engine.errors import OptionError, SchemaIncompatibleError, UnsupportedTableError
 from lakehouse_engine.format.arrow_avro import table_avro_schema
 from lakehouse_engine.model.table_config import TableConfig, TableType
-from lakehouse_engine.options import INDEX_TYPE, PAYLOAD_CLASS, WriteOptions, check_known
+from lakehouse_engine.options import INDEX_TYPE, OPTIONS, PAYLOAD_CLASS, WriteOptions, check_known, stored_defaults
 from lakehouse_engine.record.keygen import choose_key_generator
 from lakehouse_engine.record.schema import check_reserved
 from lakehouse_engine.record.types import canonical_schema
@@ -79,6 +79,7 @@ def _check(spec: TableSpec, schema: pa.Schema) -> None:
 def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> dict[str, str]:
     payload = options.payload_class or ("DefaultHoodieRecordPayload" if spec.ordering_fields else "OverwriteWithLatestAvroPayload")
     key_generator = choose_key_generator(spec.record_key, spec.partition_by)
+    given = {key: value for key, value in spec.properties.items() if key not in (PAYLOAD_CLASS.key, *PAYLOAD_CLASS.aliases)}
     properties = {
         "hoodie.table.name": spec.name,
         "hoodie.database.name": "",
@@ -98,8 +99,8 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
         "hoodie.table.timeline.timezone": "UTC",
         "hoodie.compaction.record.merger.strategy": _EVENT_TIME_MERGER,
         "hoodie.table.create.schema": table_avro_schema(spec.name, schema, allow_timestamp_ntz=True),
-        **_index(spec),
-        **{key: str(value) for key, value in spec.properties.items() if key not in (PAYLOAD_CLASS.key, *PAYLOAD_CLASS.aliases)},
+        **stored_defaults({INDEX_TYPE.key: "GLOBAL_SIMPLE", **{key: value for key, value in given.items() if key in OPTIONS}}),
+        **{key: str(value) for key, value in given.items() if key not in OPTIONS},
         "hoodie.compaction.payload.class": _PAYLOADS + payload,
     }
     for key, names in (
@@ -110,10 +111,3 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
         if names:
             properties[key] = ",".join(names)
     return properties
-
-
-def _index(spec: TableSpec) -> dict[str, str]:
-    """Keys of a partitioned table are unique in the whole table, for Hudi as well: its writers follow the property and refuse another
-    index. Elsewhere it would make no difference but that refusal.
-    """
-    return {INDEX_TYPE.key: "GLOBAL_SIMPLE"} if spec.record_key and spec.partition_by else {}

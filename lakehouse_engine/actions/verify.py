@@ -12,11 +12,11 @@ from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.errors import FormatError, LakehouseError, MissingFileError, StoredFileNotFoundError
 from lakehouse_engine.format.file_names import is_log_file_name, parse_log_file
 from lakehouse_engine.format.metadata_avro import decode_record
+from lakehouse_engine.index.simple import stored_index_type
 from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY, FileGroupId
 from lakehouse_engine.model.write_stats import HoodieWriteStat
-from lakehouse_engine.options import INDEX_TYPE
 from lakehouse_engine.read.base_file import read_base_file
 from lakehouse_engine.read.completeness import lost_files
 from lakehouse_engine.read.scan import METADATA_BOOTSTRAP_INSTANT
@@ -186,8 +186,7 @@ def _check_keys(state: TableState, slices: list[FileSlice]) -> tuple[int, list[F
 def _keys_by_scope(state: TableState, files: list[BaseFile]) -> Iterator[tuple[list[pa.Table], list[Finding]]]:
     """Key columns of the files within which a key must be unique: all of them under a global index, else those of a partition."""
     # Another writer's table does not say, and has Hudi's rule that a key is unique in its partition.
-    index = INDEX_TYPE.read({INDEX_TYPE.key: state.config.properties.get(INDEX_TYPE.key, "SIMPLE")})
-    if index == "AUTO" or index.startswith("GLOBAL"):
+    if stored_index_type(state.config).startswith("GLOBAL"):
         yield _read_keys(state, files)
         return
     for partition in dict.fromkeys(file.partition_path for file in files):

@@ -19,6 +19,8 @@ from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.index.base import Index, KeyedRows, Rows, StoredKeys, TaggedFile
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import RECORD_KEY
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.options import INDEX_TYPE, STORED_PREFIX
 from lakehouse_engine.read.base_file import iter_base_file
 from lakehouse_engine.read.footer import BaseFileFooter, read_footer
 from lakehouse_engine.record.keygen import KeyGenerator
@@ -172,3 +174,9 @@ def load_index(index_type: str) -> Index:
         return INDEXES[index_type]
     except KeyError as error:
         raise OptionError(f"hoodie.index.type={index_type!r} is not one of {', '.join(INDEXES)}") from error
+
+
+def stored_index_type(config: TableConfig) -> str:
+    """The index that the table was created with; SIMPLE where nothing says."""
+    kept = config.prefixed(STORED_PREFIX).get(INDEX_TYPE.key, "SIMPLE")
+    return INDEX_TYPE.read({INDEX_TYPE.key: kept}).replace("AUTO", "GLOBAL_SIMPLE")

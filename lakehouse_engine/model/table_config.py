@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
 
-from lakehouse_engine.compat import UTC, StrEnum
+from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.errors import PropertiesError, UnsupportedTableVersionError
 
 

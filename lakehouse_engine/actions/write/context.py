@@ -13,10 +13,10 @@ from lakehouse_engine.actions.write.tasks import FileContext
 from lakehouse_engine.errors import MissingOptionError, OptionError, SchemaIncompatibleError, UnsupportedTableError
 from lakehouse_engine.format.arrow_avro import table_avro_schema, with_meta_columns
 from lakehouse_engine.index.base import Index, StoredKeys
-from lakehouse_engine.index.simple import GeneratedKeys, MetaColumnKeys, load_index
+from lakehouse_engine.index.simple import GeneratedKeys, MetaColumnKeys, load_index, stored_index_type
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
-from lakehouse_engine.options import INDEX_TYPE, WriteOptions
+from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.read.scan import check_complete, check_readable
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.record.keygen import KeyGenerator, key_generator_of
@@ -133,7 +133,7 @@ def index_type_of(config: TableConfig, options: WriteOptions) -> str:
     """AUTO is what the table was created with; another writer's table has Hudi's rule that a key is unique in its partition."""
     if options.index_type != "AUTO":
         return options.index_type
-    return INDEX_TYPE.read({INDEX_TYPE.key: config.properties.get(INDEX_TYPE.key, "SIMPLE")}).replace("AUTO", "GLOBAL_SIMPLE")
+    return stored_index_type(config)
 
 
 def _check_table(config: TableConfig, request: WriteRequest) -> None:

@@ -84,7 +84,7 @@ def test_a_key_in_two_partitions_is_a_duplicate_only_where_keys_are_unique_in_th
     warehouse.table.bulk_insert(moved)
     assert not verify(warehouse.table.state).ok
     properties = Path(warehouse.table.path) / ".hoodie" / "hoodie.properties"
-    properties.write_text(properties.read_text().replace("hoodie.index.type=GLOBAL_SIMPLE", "hoodie.index.type=SIMPLE"))
+    properties.write_text(properties.read_text().replace("index.type=GLOBAL_SIMPLE", "index.type=SIMPLE"))
     assert verify(TableState.load(LocalStorage(warehouse.table.path))).ok
 
 
