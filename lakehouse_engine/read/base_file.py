@@ -22,7 +22,7 @@ from lakehouse_engine.errors import (
     StoredFileNotFoundError,
     UnsupportedTableError,
 )
-from lakehouse_engine.format.file_names import parse_base_file
+from lakehouse_engine.format.file_names import is_log_file_name, parse_base_file
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH
 from lakehouse_engine.read.projection import convert, match_name
@@ -170,15 +170,18 @@ def _opened(storage: Storage, path: str) -> Iterator[pa.NativeFile]:
         yield source
 
 
-def missing_file(path: str, reason: str = "a clean deleted it, or something that does not keep the timeline did") -> MissingFileError:
-    """The error for a base file of a live slice that is not there; names the instant that wrote it."""
+def missing_file(
+    path: str, reason: str = "a clean deleted it, or something that does not keep the timeline did", *, instant: str | None = None
+) -> MissingFileError:
+    """The error for a file of a live slice that is not there; names the instant that wrote it, if `instant` or its name tells."""
     folder, _, name = path.rpartition("/")
+    kind = "log" if is_log_file_name(name) else "base"
     try:
-        instant = parse_base_file(folder, name).instant_time
+        instant = instant or parse_base_file(folder, name).instant_time
     except FileNameError:
         instant = None
     wrote = f" (written by instant {instant})" if instant else ""
-    return MissingFileError(f"the base file {path!r}{wrote} is not there: {reason}", path=path, instant=instant)
+    return MissingFileError(f"the {kind} file {path!r}{wrote} is not there: {reason}", path=path, instant=instant)
 
 
 @contextmanager

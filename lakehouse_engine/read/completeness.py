@@ -40,7 +40,7 @@ class ExpectedFile:
 
 
 def lost_files(
-    state: TableState, as_of: str | None, slices: Sequence[FileSlice], *, begin: str | None = None, logs: bool = True
+    state: TableState, as_of: str | None, slices: Sequence[FileSlice], *, begin: str | None = None, logs: bool = False
 ) -> list[ExpectedFile]:
     """Base files, and with `logs` log files, that the groups live at `as_of` (None: now) must have and `slices`, the listed ones, do not.
 
@@ -152,7 +152,7 @@ def proven_since(state: TableState) -> str:
     return start.requested_time
 
 
-def earliest_readable(state: TableState, after: str, *, logs: bool = True) -> str | None:
+def earliest_readable(state: TableState, after: str, *, logs: bool) -> str | None:
     """The first completed write after the instant time `after` as of which every file is there; None where there is none."""
     since = proven_since(state)
     for instant in state.timeline.completed().writes().instants:

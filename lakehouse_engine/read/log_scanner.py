@@ -11,11 +11,12 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lakehouse_engine.errors import CorruptLogError, MissingFileError, StoredFileNotFoundError
+from lakehouse_engine.errors import CorruptLogError, StoredFileNotFoundError
 from lakehouse_engine.format.log_format import DATA_BLOCKS, BlockType, LogBlock
 from lakehouse_engine.format.log_reader import read_blocks
 from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.instant import InstantRange
+from lakehouse_engine.read.base_file import missing_file
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.timeline import Timeline
 
@@ -99,12 +100,7 @@ def _content(storage: Storage, log: LogFile, piece: LoggedSlice) -> bytes:
         return storage.read(log.path)
     except StoredFileNotFoundError as error:
         writers = [promise.instant_time for promise in piece.promises if promise.path == log.path]
-        wrote = f" (written by instant {writers[0]})" if writers else ""
-        raise MissingFileError(
-            f"the log file {log.path!r}{wrote} is not there: a clean deleted it, or something that does not keep the timeline did",
-            path=log.path,
-            instant=writers[0] if writers else None,
-        ) from error
+        raise missing_file(log.path, instant=writers[0] if writers else None) from error
 
 
 def _applied(files: Iterable[tuple[LogFile, list[LogBlock]]], scope: LogScope) -> list[ScannedBlock]:

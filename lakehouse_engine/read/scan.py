@@ -161,7 +161,7 @@ def _slices_as_of(state: TableState, as_of: str, logs: bool) -> list[FileSlice]:
     raise _cleaned(state, as_of, lost, logs=logs)
 
 
-def _cleaned(state: TableState, instant_time: str, lost: Sequence[ExpectedFile], *, logs: bool = True) -> InstantCleanedError:
+def _cleaned(state: TableState, instant_time: str, lost: Sequence[ExpectedFile], *, logs: bool) -> InstantCleanedError:
     earliest = earliest_readable(state, instant_time, logs=logs)
     detail = f"{lost[0]} is gone" if lost else "its commits are archived"
     hint = f"the earliest instant that can be read is {earliest}" if earliest else "only the current snapshot can be read"
@@ -180,14 +180,15 @@ def check_complete(state: TableState) -> None:
     """
     slices = state.view.latest_slices()
     _refuse_bootstrapped(state, slices)
-    _refuse_lost(state, lost_files(state, None, slices))
+    _refuse_lost(state, lost_files(state, None, slices, logs=True))
 
 
 def _refuse_lost(state: TableState, lost: Sequence[ExpectedFile]) -> None:
     if lost:
         clean = removed_by(state, lost[0].path)
         who = f"the clean {clean} deleted it, though" if clean else "no clean on the timeline deleted it, and"
-        raise missing_file(lost[0].path, f"{who} no later write replaced it; restore the file, or restore the table to a savepoint")
+        reason = f"{who} no later write replaced it; restore the file, or restore the table to a savepoint"
+        raise missing_file(lost[0].path, reason, instant=lost[0].instant_time)
 
 
 def _instant_time(name: str, value: str | None) -> str | None:
@@ -203,11 +204,11 @@ def _changed(state: TableState, window: InstantRange) -> list[FileSlice]:
     window too. So a row that lost against an older base file shows, and of a partial update what it brought.
     """
     slices = state.view.latest_slices() if window.end is None else state.view.slices_as_of(window.end)
-    lost = lost_files(state, window.end, slices, begin=window.begin)
+    lost = lost_files(state, window.end, slices, begin=window.begin, logs=True)
     if window.end is None:
         _refuse_lost(state, lost)
     elif lost or window.end < proven_since(state):
-        raise _cleaned(state, window.end, lost)
+        raise _cleaned(state, window.end, lost, logs=True)
     elsewhere = _logs_outside(state, window)
     pieces = (_within(piece, window, elsewhere) for piece in slices)
     return [piece for piece in pieces if piece.base_file is not None or piece.log_files]
