@@ -30,8 +30,8 @@ class Node(Protocol):
     def read(self, source: AvroSource, at: Positions) -> Read: ...
 
 
-def decode_records(schema_text: str, source: AvroSource, starts: Positions, ends: Positions) -> pa.Table:
-    """The records that begin at `starts` (ascending) and end before `ends`, in the columns of `avro_to_arrow(schema_text)`.
+def decode_records(schema_text: str, source: AvroSource, starts: Positions) -> pa.Table:
+    """The records that begin at `starts` (ascending, one for each end in `source`), in the columns of `avro_to_arrow(schema_text)`.
 
     Raises `FormatError` where the bytes do not decode, `MetadataError` and `UnsupportedTypeError` as `avro_to_arrow`.
     """
@@ -40,7 +40,7 @@ def decode_records(schema_text: str, source: AvroSource, starts: Positions, ends
     for node in record_nodes(schema_text, schema):
         column, at = node.read(source, at)
         columns.append(column)
-    if bool((at != ends).any()):
+    if bool((at != source.ends).any()):
         raise FormatError("an Avro record does not end where its length says")
     return pa.Table.from_arrays(columns, schema=schema) if columns else schema.empty_table()
 
@@ -204,8 +204,8 @@ class _Repeated:
             _, at[sized] = source.longs(at[sized])
             counts[sized] = -counts[sized]
         # An element has a byte at least, so a count that does not fit is found before anything is read by it.
-        if len(counts) and (int(counts.min()) < 0 or bool((counts > len(source.octets) - at).any())):
-            raise FormatError("an Avro array has more elements than bytes are left")
+        if len(counts) and (int(counts.min()) < 0 or bool((counts > source.left(at)).any())):
+            raise FormatError("an Avro array has more elements than bytes are left in its record")
         return counts, at
 
     def _element(self, source: AvroSource, at: Positions) -> tuple[list[pa.Array], Positions]:

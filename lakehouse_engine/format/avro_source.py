@@ -20,13 +20,22 @@ _MOST_INT32 = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class AvroSource:
-    """The bytes that records are read from. Readers raise `FormatError` where a value does not fit in."""
+    """The bytes that records are read from. Readers raise `FormatError` where a value does not fit in.
+
+    `ends` are the ends of the records in them, ascending.
+    """
 
     octets: npt.NDArray[np.uint8]
+    ends: Positions
 
     @classmethod
-    def of(cls, data: bytes | memoryview) -> AvroSource:
-        return cls(np.frombuffer(data, np.uint8))
+    def of(cls, data: bytes | memoryview, ends: Positions | None = None) -> AvroSource:
+        return cls(np.frombuffer(data, np.uint8), np.array([len(data)], np.int64) if ends is None else ends)
+
+    def left(self, at: Positions) -> Positions:
+        """Bytes from each position to the end of its record."""
+        records = np.searchsorted(self.ends, at)
+        return np.asarray(self.ends[np.minimum(records, len(self.ends) - 1)] - at)
 
     def longs(self, at: Positions) -> tuple[npt.NDArray[np.int64], Positions]:
         """Zigzag numbers of variable length (Avro `int` and `long`)."""

@@ -51,7 +51,7 @@ def _avro(block: LogBlock) -> pa.Table:
     starts, ends = record_bounds(block.content)
     if not len(starts):
         return avro_to_arrow(block.schema).empty_table()
-    return decode_records(block.schema, AvroSource.of(block.content), starts, ends)
+    return decode_records(block.schema, AvroSource.of(block.content, ends), starts)
 
 
 def record_bounds(content: memoryview) -> tuple[Positions, Positions]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from lakehouse_engine.errors import UnsupportedTableError
 from lakehouse_engine.model.keys import IS_DELETED, RECORD_KEY
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.record.keygen import KeyGenerator, key_generator_of
@@ -34,13 +35,16 @@ class MergeRules:
     delete_marker: tuple[str, str] | None = None
 
     @classmethod
-    def of(cls, config: TableConfig) -> MergeRules:
-        """Raises `UnsupportedTableError` for a payload class or key generator that is not known."""
+    def of(cls, config: TableConfig, schema: pa.Schema) -> MergeRules:
+        """`schema` has the table's user columns. An ordering field that is none of them counts as equal in all rows, as in Hudi.
+
+        Raises `UnsupportedTableError` for a payload class or key generator that is not known, and for an ordering field in a struct.
+        """
         merger = merger_of(config)
         field, marker = (config.properties.get(key, "") for key in (_DELETE_FIELD, _DELETE_MARKER))
         return cls(
             merger,
-            () if _by_commit_time(config) else config.ordering_fields,
+            () if _by_commit_time(config) else _ordering(config, schema),
             None if config.populates_meta_fields else key_generator_of(config),
             (field, marker) if field and marker and isinstance(merger, EventTime) else None,
         )
@@ -69,6 +73,14 @@ class MergeRules:
             name, text = self.delete_marker
             marked = pc.or_(marked, pc.fill_null(pc.equal(table.column(name).cast(pa.string()), text), False))
         return marked
+
+
+def _ordering(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
+    nested = [name for name in config.ordering_fields if "." in name and name not in schema.names]
+    if nested:
+        raise UnsupportedTableError(f"the ordering field {nested[0]!r} is inside a struct", table=config.name)
+    known = {name.lower(): name for name in schema.names}
+    return tuple(known[name.lower()] for name in config.ordering_fields if name.lower() in known)
 
 
 def _by_commit_time(config: TableConfig) -> bool:

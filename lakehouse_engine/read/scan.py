@@ -137,7 +137,7 @@ def _plan(
 def _with_logs(state: TableState, plan: ScanPlan, slices: Sequence[FileSlice], window: InstantRange) -> ScanPlan:
     promises = log_promises(state, window.end)
     logged = tuple(LoggedSlice(piece, tuple(promises.get(piece.group, ()))) for piece in slices)
-    reader = SliceReader(state.storage, plan.schema, MergeRules.of(state.config), LogScope.of(state.timeline, window))
+    reader = SliceReader(state.storage, plan.schema, MergeRules.of(state.config, plan.schema), LogScope.of(state.timeline, window))
     return replace(plan, logged=logged, reader=reader)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import reduce
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, col
 
+from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import COMMIT_TIME, META_COLUMNS
 from lakehouse_engine.read.scan import ScanPlan
@@ -57,7 +59,8 @@ def _changed(plan: ScanPlan) -> list[tuple[str | None, SliceChanges]]:
         return []
     reader, columns = plan.reader, [*(META_COLUMNS if plan.reader.has_meta_columns else ()), *plan.schema.names]
     bases = [piece.slice.base_file for piece in plan.logged]
-    return [(base.path if base else None, reader.changes(piece, columns)) for base, piece in zip(bases, plan.logged, strict=True)]
+    changes = LocalRunner(os.cpu_count() or 1).run(lambda piece: reader.changes(piece, columns), plan.logged, name="logs")
+    return [(base.path if base else None, changed) for base, changed in zip(bases, changes, strict=True)]
 
 
 def _without_removed(spark: SparkSession, frame: DataFrame, touched: Sequence[tuple[str | None, SliceChanges]]) -> DataFrame:

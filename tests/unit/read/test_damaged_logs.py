@@ -50,7 +50,7 @@ class Slice:
     def read(self, content: bytes) -> dict[str, int]:
         storage = MemoryStorage()
         storage.overwrite(LOG.path, content)
-        rows = SliceReader(storage, SCHEMA, MergeRules.of(CONFIG), self.scope).read(self.piece, SCHEMA.names)
+        rows = SliceReader(storage, SCHEMA, MergeRules.of(CONFIG, SCHEMA), self.scope).read(self.piece, SCHEMA.names)
         return dict(zip(rows.column("id").to_pylist(), rows.column("n").to_pylist(), strict=True))
 
 
