@@ -46,12 +46,12 @@ def read_arrow(
 
 
 def iter_arrow(plan: ScanPlan, *, columns: Sequence[str] | None = None, meta_columns: MetaColumns = False) -> Iterator[pa.Table]:
-    """As `read_arrow`, one table for each row group and for each slice with logs, read as they are asked for."""
+    """As `read_arrow`, one table for each row group, and for the rows that only the logs of a slice have, read as they are asked for."""
     wanted = plain(projected_schema(plan.schema, columns, meta_columns))
     for task in _tasks(plan, wanted):
         yield from _row_groups(task)
     for piece in _slice_tasks(plan, wanted):
-        yield read_slice(piece)
+        yield from _slice_parts(piece)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +71,16 @@ def read_task(task: ReadTask | SliceTask) -> pa.Table:
 
 def read_slice(task: SliceTask) -> pa.Table:
     """All rows of one slice that belong to the plan."""
+    return concat(list(_slice_parts(task)), plain(projected_schema(task.reader.schema, task.columns)))
+
+
+def _slice_parts(task: SliceTask) -> Iterator[pa.Table]:
     if task.commit_range is None:
-        return task.reader.read(task.piece, task.columns)
+        yield from task.reader.iter(task.piece, task.columns)
+        return
     columns = tuple(dict.fromkeys((*task.columns, COMMIT_TIME)))
-    rows = task.reader.read(task.piece, columns).filter(within(task.commit_range)).select(list(task.columns))
-    return concat([rows], rows.schema)
+    for part in task.reader.iter(task.piece, columns):
+        yield part.filter(within(task.commit_range)).select(list(task.columns))
 
 
 def read_file(task: ReadTask) -> pa.Table:

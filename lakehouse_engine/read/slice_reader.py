@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.model.files import BaseFile
-from lakehouse_engine.read.base_file import concat, projected_schema, read_base_file
+from lakehouse_engine.read.base_file import concat, iter_base_file, projected_schema
 from lakehouse_engine.read.log_records import DELETED, LogOutcome, combine_rows, fold_logs
 from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope, scan_logs
 from lakehouse_engine.read.merge_rules import MergeRules
@@ -51,22 +51,37 @@ class SliceReader:
 
         Raises as `scan_logs`, `fold_logs` and `read_base_file`.
         """
-        outcome = self._outcome(piece, columns)
-        stored = self._base(piece.slice.base_file, self._stored_names(columns))
-        changes = self._merge(stored, outcome, columns)
-        kept = np.ones(stored.num_rows, np.bool_)
-        kept[changes.removed] = False
-        return concat([stored.select(list(columns)).filter(pa.array(kept)), changes.added], self._plain(columns))
+        return concat(list(self.iter(piece, columns)), self._plain(columns))
+
+    def iter(self, piece: LoggedSlice, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """As `read`, one table for each row group of the base file, then the rows that only the logs have."""
+        names = list(columns)
+        merge = self._merge(piece, columns)
+        for stored in self._stored(piece.slice.base_file, self._stored_names(columns)):
+            removed, replaced = merge.pairs(stored)
+            kept = np.ones(stored.num_rows, np.bool_)
+            kept[removed] = False
+            yield concat([stored.select(names).filter(pa.array(kept)), replaced.select(names)], self._plain(columns))
+        yield concat([merge.inserts().select(names)], self._plain(columns))
 
     def changes(self, piece: LoggedSlice, columns: Sequence[str]) -> SliceChanges:
         """What the logs of a slice change; of its base file only what the merge needs is read. Raises as `read`."""
-        outcome = self._outcome(piece, columns)
-        names = self.rules.columns(self.schema, base=True)
-        stored = self._base(piece.slice.base_file, names if self.rules.merger.whole_rows else self._stored_names(columns))
-        return self._merge(stored, outcome, columns)
+        names = self.rules.columns(self.schema, base=True) if self.rules.merger.whole_rows else self._stored_names(columns)
+        merge = self._merge(piece, columns)
+        positions, added, before = [np.empty(0, np.int64)], [], 0
+        for stored in self._stored(piece.slice.base_file, names):
+            removed, replaced = merge.pairs(stored)
+            positions.append(removed + before)
+            added.append(replaced)
+            before += stored.num_rows
+        rows = [table.select(list(columns)) for table in (*added, merge.inserts())]
+        return SliceChanges(np.concatenate(positions), concat(rows, self._plain(columns)))
 
-    def _outcome(self, piece: LoggedSlice, columns: Sequence[str]) -> LogOutcome:
-        return fold_logs(scan_logs(self.storage, piece, self.scope), self._plain(self._names(columns, base=False)), self.rules)
+    def _merge(self, piece: LoggedSlice, columns: Sequence[str]) -> _Merge:
+        wanted = self._plain(self._names(columns, base=False))
+        outcome = fold_logs(scan_logs(self.storage, piece, self.scope), wanted, self.rules)
+        deletions = np.asarray(self.rules.deletions(outcome.data))
+        return _Merge(self.rules, outcome, deletions, np.ones(len(outcome.keys), np.bool_))
 
     def _names(self, columns: Sequence[str], *, base: bool) -> list[str]:
         return list(dict.fromkeys([*columns, *self.rules.columns(self.schema, base=base)]))
@@ -78,46 +93,56 @@ class SliceReader:
     def _plain(self, columns: Sequence[str]) -> pa.Schema:
         return plain(projected_schema(self.schema, columns))
 
-    def _base(self, base: BaseFile | None, columns: Sequence[str]) -> pa.Table:
-        wanted = self._plain(columns)
-        return wanted.empty_table() if base is None else read_base_file(self.storage, base, self.schema, columns=columns).cast(wanted)
+    def _stored(self, base: BaseFile | None, columns: Sequence[str]) -> Iterator[pa.Table]:
+        if base is not None:
+            wanted = self._plain(columns)
+            for table in iter_base_file(self.storage, base, self.schema, columns=columns):
+                yield table.cast(wanted)
 
-    def _merge(self, stored: pa.Table, outcome: LogOutcome, columns: Sequence[str]) -> SliceChanges:
-        found = pc.index_in(self.rules.record_keys(stored), value_set=outcome.keys)
+
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """The outcome of a slice's logs, met by the rows of its base file part by part.
+
+    `deletions` says which rows of the logs are deletions, `fresh` which keys no base row had so far.
+    """
+
+    rules: MergeRules
+    outcome: LogOutcome
+    deletions: npt.NDArray[np.bool_]
+    fresh: npt.NDArray[np.bool_]
+
+    def pairs(self, stored: pa.Table) -> tuple[Rows, pa.Table]:
+        """Positions of base rows that change, ascending, and the rows that take the place of some of them.
+
+        Of a key that is stored more than once every row changes, as in a compaction.
+        """
+        found = pc.index_in(self.rules.record_keys(stored), value_set=self.outcome.keys)
         matched = np.flatnonzero(np.asarray(found.is_valid()))
         codes = np.asarray(found.drop_null()).astype(np.int64)
-        rows = outcome.rows[codes]
-        deletions = np.asarray(self.rules.deletions(outcome.data))
-        removed, replaced = self._pairs(stored, outcome.data, matched, rows, deletions)
-        fresh = np.ones(len(outcome.keys), np.bool_)
-        fresh[codes] = False
-        inserted = outcome.rows[fresh & (outcome.rows >= 0)]
-        inserts = outcome.data.take(pa.array(inserted[~deletions[inserted]]))
-        names = list(columns)
-        return SliceChanges(removed, concat([replaced.select(names), inserts.select(names)], self._plain(columns)))
+        self.fresh[codes] = False
+        rows = self.outcome.rows[codes]
+        # A deletion of the logs takes a base row away whatever the ordering values.
+        gone, replaced = self._rows(stored, matched[rows != DELETED], rows[rows != DELETED])
+        return np.sort(np.concatenate([matched[rows == DELETED], gone])), replaced
 
-    def _pairs(
-        self, stored: pa.Table, data: pa.Table, matched: Rows, rows: Rows, deletions: npt.NDArray[np.bool_]
-    ) -> tuple[Rows, pa.Table]:
-        """Positions that change, and the rows that take the place of some of them.
+    def inserts(self) -> pa.Table:
+        """Rows of keys that are in no base row."""
+        rows = self.outcome.rows[self.fresh & (self.outcome.rows >= 0)]
+        return self.outcome.data.take(pa.array(rows[~self.deletions[rows]]))
 
-        `matched` are positions of base rows whose key ended as row `rows[i]` of `data`, or DELETED: a deletion takes a base row
-        away whatever the ordering values.
-        """
-        deleted = matched[rows == DELETED]
-        positions, rows = matched[rows != DELETED], rows[rows != DELETED]
-        before, after = stored.take(pa.array(positions)), data.take(pa.array(rows))
-        merger, gone = self.rules.merger, deletions[rows]
-        ordering = [[side.column(name).combine_chunks() for name in self._compared()] for side in (before, after)]
+    def _rows(self, stored: pa.Table, positions: Rows, rows: Rows) -> tuple[Rows, pa.Table]:
+        """As `pairs`, for base rows at `positions` whose keys ended as the given rows of the logs."""
+        before, after = stored.take(pa.array(positions)), self.outcome.data.take(pa.array(rows))
+        merger, gone = self.rules.merger, self.deletions[rows]
+        compared = self.rules.ordering if merger.compares_ordering else ()
+        ordering = [[side.column(name).combine_chunks() for name in compared] for side in (before, after)]
         wins, deletes = merger.wins(*ordering), merger.deletes(*ordering)
-        all_of_them = np.ones(len(positions), np.bool_)
-        kept = ~gone & (all_of_them if wins is None or not merger.whole_rows else wins)
-        removed = np.concatenate([deleted, positions[kept], positions[gone & (all_of_them if deletes is None else deletes)]])
-        if not merger.whole_rows:
-            mask = None if wins is None else wins[kept]
-            after = combine_rows(before.select(after.column_names).filter(pa.array(kept)), after.filter(pa.array(kept)), mask, merger)
-            return np.sort(removed), after
-        return np.sort(removed), after.filter(pa.array(kept))
-
-    def _compared(self) -> tuple[str, ...]:
-        return self.rules.ordering if self.rules.merger.compares_ordering else ()
+        everything = np.ones(len(positions), np.bool_)
+        kept = ~gone & (everything if wins is None or not merger.whole_rows else wins)
+        changed = np.concatenate([positions[kept], positions[gone & (everything if deletes is None else deletes)]])
+        after = after.filter(pa.array(kept))
+        if merger.whole_rows:
+            return changed, after
+        stays = before.select(after.column_names).filter(pa.array(kept))
+        return changed, combine_rows(stays, after, None if wins is None else wins[kept], merger)
