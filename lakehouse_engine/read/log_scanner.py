@@ -108,8 +108,11 @@ def _applied(files: Iterable[tuple[LogFile, list[LogBlock]]], scope: LogScope) -
     for log, blocks in files:
         for block in blocks:
             if block.is_rollback:
+                target = block.target_instant_time
                 if _takes_effect(block, scope):
-                    queue = [queued for queued in queue if queued.block.instant_time != block.target_instant_time]
+                    queue = [queued for queued in queue if queued.block.instant_time != target]
+                else:
+                    logger.warning("a rollback block in %s is ignored: its target %s is completed, or newer than it", log.path, target)
             elif (block.type in DATA_BLOCKS or block.type is BlockType.DELETE) and scope.sees(block.instant_time):
                 _enqueue(queue, ScannedBlock(block, log.path))
     return queue
@@ -132,12 +135,7 @@ def _enqueue(queue: list[ScannedBlock], found: ScannedBlock) -> None:
 def _takes_effect(block: LogBlock, scope: LogScope) -> bool:
     """Whether a rollback block has a target that it can have: a write before it that did not complete after all."""
     target, instant = block.target_instant_time, block.instant_time
-    if not block.is_rollback or target is None:
-        return False
-    if target in scope.completed or (instant is not None and target >= instant):
-        logger.warning("a rollback block of %s is ignored: its target %s is completed, or newer than it", instant, target)
-        return False
-    return True
+    return block.is_rollback and target is not None and target not in scope.completed and (instant is None or target < instant)
 
 
 def _check_promise(log: LogFile, blocks: Sequence[LogBlock], promise: LogPromise) -> None:
