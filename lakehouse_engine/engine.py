@@ -17,6 +17,11 @@ class TaskRunner(Protocol):
     tasks may run more than once (Spark retries), so a function names its files by attempt or overwrites its own.
     """
 
+    @property
+    def parallelism(self) -> int:
+        """How many tasks run at once; work is cut into multiples of it."""
+        ...
+
     def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, name: str) -> list[Result]: ...
 
 
@@ -25,6 +30,10 @@ class LocalRunner:
 
     def __init__(self, threads: int = 1) -> None:
         self._threads = max(1, threads)
+
+    @property
+    def parallelism(self) -> int:
+        return self._threads
 
     def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, name: str) -> list[Result]:
         if self._threads == 1 or len(tasks) <= 1:

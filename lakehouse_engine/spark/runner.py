@@ -28,6 +28,11 @@ class SparkRunner:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
+    @property
+    def parallelism(self) -> int:
+        """What the session says of its cluster; 2 where it does not."""
+        return max(2, int(self._spark.conf.get("spark.default.parallelism", None) or 2))
+
     def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, name: str) -> list[Result]:
         if not tasks:
             return []

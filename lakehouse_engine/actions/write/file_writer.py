@@ -105,19 +105,16 @@ def _repeats(column: pa.ChunkedArray) -> bool:
     return bool(pc.count_distinct(sample).as_py() * 2 <= len(sample)) or len(sample) < 64
 
 
-def _utf16_extreme(keys: pa.ChunkedArray, *, largest: bool) -> str | None:
-    """The least or greatest key in Java's order (UTF-16 code units), which differs from UTF-8's above U+E000 only."""
+def _utf16_bounds(keys: pa.ChunkedArray) -> tuple[str, str]:
+    """The least and greatest of some keys in Java's order (UTF-16 code units), which differs from UTF-8's above U+E000 only."""
     bounds = pc.min_max(keys)
-    value = bounds["max" if largest else "min"].as_py()
-    if value is None:
-        return None
-    high = pc.match_substring_regex(keys, "[\\x{E000}-\\x{10FFFF}]") if not _is_ascii(keys) else None
+    high = None if _is_ascii(keys) else pc.match_substring_regex(keys, "[\\x{E000}-\\x{10FFFF}]")
     if high is None or not pc.any(high).as_py():
-        return str(value)
-    rest = pc.min_max(pc.filter(keys, pc.invert(high)))["max" if largest else "min"].as_py()
-    candidates = pc.unique(pc.filter(keys, high)).to_pylist() + ([rest] if rest is not None else [])
-    chosen = (max if largest else min)(candidates, key=lambda key: key.encode("utf-16-be", "surrogatepass"))
-    return str(chosen)
+        return str(bounds["min"]), str(bounds["max"])
+    rest = pc.min_max(pc.filter(keys, pc.invert(high)))
+    candidates = [*pc.unique(pc.filter(keys, high)).to_pylist(), rest["min"].as_py(), rest["max"].as_py()]
+    ordered = sorted((key for key in candidates if key is not None), key=lambda key: key.encode("utf-16-be", "surrogatepass"))
+    return ordered[0], ordered[-1]
 
 
 def _is_ascii(keys: pa.ChunkedArray) -> bool:
@@ -226,7 +223,7 @@ class BaseFileWriter:
         bloom = self._bloom(keys)
         footer |= {BLOOM_KEY: bloom.to_base64(), BLOOM_TYPE_KEY: bloom.kind}
         if len(keys):
-            footer |= {MIN_KEY: _utf16_extreme(keys, largest=False) or "", MAX_KEY: _utf16_extreme(keys, largest=True) or ""}
+            footer[MIN_KEY], footer[MAX_KEY] = _utf16_bounds(keys)
         return footer
 
     def _bloom(self, keys: pa.ChunkedArray) -> BloomFilter:

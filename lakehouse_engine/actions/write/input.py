@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from lakehouse_engine.actions.write.bulk import ENCODED_SHARE, split_by_partition
 from lakehouse_engine.actions.write.source import MemorySource, PatchedSource, Rows, RowSource
 from lakehouse_engine.actions.write.tasks import CreateTask, FileContext, WriteStatus, create_file
-from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.engine import LocalRunner, TaskRunner
 from lakehouse_engine.errors import DuplicateKeyError
 from lakehouse_engine.format.file_names import new_file_id
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
@@ -29,7 +29,9 @@ from lakehouse_engine.record.types import canonical_table
 from lakehouse_engine.storage.base import Storage
 
 _WORTH_SPLITTING = 200_000
-"""Rows of one partition from which two files are written side by side, although one would hold them."""
+"""Rows of one partition from which a file is written by every processor, although fewer files would hold them."""
+
+_STAGING_THREADS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +139,30 @@ class ArrowInput:
         return self.table.schema
 
     def stage(self, keying: RowKeying, storage: Storage, folder: str) -> RowSource:
-        return MemorySource(keying.key(self.table))
+        return MemorySource(self._keyed(keying, _STAGING_THREADS))
 
     def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:
         tasks: list[CreateTask] = []
-        for partition, rows in split_by_partition(keying.key(self.table)):
+        for partition, rows in split_by_partition(self._keyed(keying, runner.parallelism)):
             per_file = max(1, int(context.options.max_file_size / max(1.0, rows.nbytes / rows.num_rows * ENCODED_SHARE)))
-            pieces = max(-(-rows.num_rows // per_file), 2 if rows.num_rows >= _WORTH_SPLITTING else 1)
-            cuts = [rows.num_rows * number // pieces for number in range(pieces + 1)]
-            for low, high in itertools.pairwise(cuts):
+            pieces = -(-rows.num_rows // per_file)
+            if rows.num_rows >= _WORTH_SPLITTING:
+                pieces += -pieces % runner.parallelism
+            for low, high in _cuts(rows.num_rows, pieces):
                 part = MemorySource(rows.slice(low, high - low))
                 tasks.append(CreateTask(context, len(tasks), partition, new_file_id(), part, None))
         return runner.run(create_file, tasks, name="write")
+
+    def _keyed(self, keying: RowKeying, threads: int) -> pa.Table:
+        """All rows keyed, in slices side by side; slices are numbered so that generated keys differ."""
+        pieces = threads if self.table.num_rows >= _WORTH_SPLITTING else 1
+        slices = [(number, self.table.slice(low, high - low)) for number, (low, high) in enumerate(_cuts(self.table.num_rows, pieces))]
+        return pa.concat_tables(LocalRunner(threads).run(lambda piece: keying.key(piece[1], task=piece[0]), slices, name="key"))
+
+
+def _cuts(rows: int, pieces: int) -> list[tuple[int, int]]:
+    """The bounds of `pieces` pieces of about equal length; one empty piece where there are no rows."""
+    return list(itertools.pairwise(rows * number // pieces for number in range(pieces + 1)))
 
 
 @dataclass(frozen=True, slots=True)
