@@ -134,7 +134,8 @@ class HoodieTable:
     ) -> WriteResult:
         """Update rows whose key is stored, add the others.
 
-        `merge_update_columns`: only these change in updated rows. `delete_keys`: rows of key columns to delete in the same commit.
+        `merge_update_columns`: only these change in updated rows. `delete_keys`: rows of key columns to delete in the same commit; with
+        ordering columns too, an older one deletes nothing.
         """
         return self._write(
             WriteOperationType.UPSERT,

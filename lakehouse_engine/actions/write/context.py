@@ -89,8 +89,11 @@ class WriteContext:
             given_keys=self.given_keys,
         )
 
-    def key_keying(self, instant_time: str, incoming: pa.Schema) -> DeleteKeying:
-        """How rows that only name keys get theirs. Raises `MissingOptionError` naming a key or partition column that is not there."""
+    def key_keying(self, instant_time: str, incoming: pa.Schema, *, ordering: bool = False) -> DeleteKeying:
+        """How rows that only name keys get theirs. With `ordering`, ordering columns that are there are kept.
+
+        Raises `MissingOptionError` naming a key or partition column that is not there.
+        """
         names = list(self.config.record_key_fields)
         if not self.is_global:
             names += [name for name in self.config.partition_fields if name not in names]
@@ -99,6 +102,8 @@ class WriteContext:
         missing = [name for name in names if name.lower() not in offered]
         if missing and not given:
             raise MissingOptionError(f"a delete needs the column {missing[0]!r}: keys of this table are {names}", column=missing[0])
+        if ordering and {name.lower() for name in self.ordering_fields} <= offered:
+            names += [name for name in self.ordering_fields if name not in names]
         schema = pa.schema([]) if given else pa.schema([self.schema.field(name) for name in names])
         return DeleteKeying(schema=schema, generator=self.generator, is_global=self.is_global, given_keys=given)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,17 +44,17 @@ class Moves:
         """The hits in one file that are updated there, and those to remove because the record moves. Others lost, and do nothing."""
         here = self._here(tagged)
         if here.all():
-            return tagged, _part(tagged, ~here)
-        away = _part(tagged, ~here)
+            return tagged, part_of(tagged, ~here)
+        away = part_of(tagged, ~here)
         if self.context.merger.whole_rows:
-            goes = _part(away, self._wins(away))
+            goes = part_of(away, winners(self.context, self.files, self.batch, away))
             self._rows.append(goes.rows)
-            return _part(tagged, here), goes
+            return part_of(tagged, here), goes
         merged, belongs_here = self._merge(away)
         here[np.flatnonzero(~here)[belongs_here]] = True
         self._rows.append(away.rows[~belongs_here])
         self._merged.append(merged.filter(pa.array(~belongs_here)))
-        return _part(tagged, here), _part(away, ~belongs_here)
+        return part_of(tagged, here), part_of(away, ~belongs_here)
 
     def patched_batch(self) -> Batch:
         """The batch, with merged rows and their partition paths in the place of rows that move."""
@@ -79,19 +80,6 @@ class Moves:
         codes = batch.partitions.indices.to_numpy(zero_copy_only=False)
         return np.asarray(codes[tagged.rows] == (-1 if here is None else here))
 
-    def _wins(self, away: TaggedFile) -> Mask:
-        """Of records that would move, those whose ordering value does not lose against the stored one."""
-        names = self.context.ordering_fields if self.context.merger.compares_ordering else ()
-        if not names:
-            return np.ones(len(away.rows), dtype=bool)
-        incoming = self.batch.source.columns(names).take(pa.array(self.batch.rows[away.rows]))
-        return self._compared(self._stored(away, names), incoming)
-
-    def _compared(self, stored: pa.Table, incoming: pa.Table) -> Mask:
-        names = self.context.ordering_fields if self.context.merger.compares_ordering else ()
-        wins = self.context.merger.wins([stored.column(name) for name in names], [incoming.column(name) for name in names])
-        return np.ones(stored.num_rows, dtype=bool) if wins is None else wins
-
     def _merge(self, away: TaggedFile) -> tuple[pa.Table, Mask]:
         """The merged rows with their keys and partition paths, and which of them belong where they are stored.
 
@@ -100,17 +88,36 @@ class Moves:
         rows = self.batch.rows[away.rows]
         order = np.argsort(rows, kind="stable")
         keyed = self.batch.source.take(rows[order]).take(pa.array(np.argsort(order, kind="stable")))
-        incoming, stored = keyed.drop_columns([RECORD_KEY, PARTITION_PATH]), self._stored(away, self.files.schema.names)
-        merged = self.context.merger.combine(stored, incoming.select(stored.column_names), self._compared(stored, incoming))
+        incoming, stored = keyed.drop_columns([RECORD_KEY, PARTITION_PATH]), _stored(self.files, away, self.files.schema.names)
+        merged = self.context.merger.combine(stored, incoming.select(stored.column_names), _compared(self.context, stored, incoming))
         paths = self.context.generator.partition_paths(merged).cast(pa.string())
         belongs = np.array(pc.equal(paths, away.base.partition_path))
         if IS_DELETED in incoming.column_names:
             belongs |= np.asarray(pc.fill_null(incoming.column(IS_DELETED), False), dtype=bool)
         return pa.table([keyed.column(RECORD_KEY), paths, *merged.columns], schema=keyed.schema), belongs
 
-    def _stored(self, away: TaggedFile, names: list[str] | tuple[str, ...]) -> pa.Table:
-        return read_base_file(self.files.storage, away.base.path, self.files.schema, columns=names).take(pa.array(away.positions))
+
+def winners(context: WriteContext, files: FileContext, batch: Batch, tagged: TaggedFile) -> Mask:
+    """Of found records, those whose incoming ordering value does not lose against the stored one.
+
+    All of them where ordering does not count, or the batch has keys only.
+    """
+    names = context.ordering_fields if context.merger.compares_ordering else ()
+    if not names or not set(names) <= set(batch.source.take(batch.rows[:1]).column_names):
+        return np.ones(len(tagged.rows), dtype=bool)
+    incoming = batch.source.columns(names).take(pa.array(batch.rows[tagged.rows]))
+    return _compared(context, _stored(files, tagged, names), incoming)
 
 
-def _part(tagged: TaggedFile, chosen: Mask) -> TaggedFile:
+def _compared(context: WriteContext, stored: pa.Table, incoming: pa.Table) -> Mask:
+    names = context.ordering_fields if context.merger.compares_ordering else ()
+    wins = context.merger.wins([stored.column(name) for name in names], [incoming.column(name) for name in names])
+    return np.ones(stored.num_rows, dtype=bool) if wins is None else wins
+
+
+def _stored(files: FileContext, tagged: TaggedFile, names: Sequence[str]) -> pa.Table:
+    return read_base_file(files.storage, tagged.base.path, files.schema, columns=names).take(pa.array(tagged.positions))
+
+
+def part_of(tagged: TaggedFile, chosen: Mask) -> TaggedFile:
     return TaggedFile(tagged.base, tagged.num_rows, tagged.positions[chosen], tagged.rows[chosen])

@@ -127,9 +127,10 @@ class _Write:
         keys = self.request.delete_keys
         if keys is None:
             return None
-        keying = self.context.key_keying(self.transaction.instant_time, keys.schema)
+        keying = self.context.key_keying(self.transaction.instant_time, keys.schema, ordering=True)
         source = keys.stage(keying, self.transaction.state.storage, f"{self._staging}/deletes")
-        return reduce_batch(source, (), is_global=self.context.is_global, policy="LATEST")
+        ordering = [name for name in self.context.ordering_fields if name in keying.schema.names]
+        return reduce_batch(source, ordering, is_global=self.context.is_global, policy="LATEST")
 
     def _live_file_ids(self, partition: str) -> tuple[str, ...]:
         """File groups of a partition to be replaced, those included whose base file is lost: replacing them repairs the table.

@@ -13,7 +13,7 @@ from lakehouse_engine.actions.write.assign import SizedFile, assign_inserts, ave
 from lakehouse_engine.actions.write.bulk import ENCODED_SHARE
 from lakehouse_engine.actions.write.context import WriteContext
 from lakehouse_engine.actions.write.input import Batch
-from lakehouse_engine.actions.write.moves import Moves
+from lakehouse_engine.actions.write.moves import Moves, part_of, winners
 from lakehouse_engine.actions.write.source import Rows
 from lakehouse_engine.actions.write.tasks import NO_ROWS, CreateTask, FileContext, MergeTask
 from lakehouse_engine.engine import TaskRunner
@@ -217,13 +217,15 @@ def _tag(state: TableState, context: WriteContext, batch: Batch, runner: TaskRun
 def _add_deletes(
     plan: _Plan, state: TableState, context: WriteContext, batch: Batch, deletes: Batch, runner: TaskRunner
 ) -> None:
-    """Keys to delete that are not also in the batch (a row that is there is an upsert)."""
+    """Keys to delete that are not also in the batch (a row that is there is an upsert), and not older than what is stored."""
     both = pc.is_in(deletes.identity(context.is_global), value_set=batch.identity(context.is_global))
     only = np.flatnonzero(~both.to_numpy(zero_copy_only=False)).astype(np.int64)
     chosen = pa.array(only)
     rest = Batch(deletes.source, deletes.rows[only], deletes.keys.take(chosen), deletes.partitions.take(chosen), 0)
     for tagged in _tag(state, context, rest, runner):
-        plan.change(tagged.base).deletes.append(tagged.positions)
+        gone = part_of(tagged, winners(context, plan.files, rest, tagged))
+        if len(gone.rows):
+            plan.change(gone.base).deletes.append(gone.positions)
 
 
 def _alive(batch: Batch, indices: Rows) -> Rows:

@@ -386,3 +386,22 @@ def test_staged_and_patched_sources_give_the_rows_of_the_table_they_stand_for(tm
     assert patched.take(rows).column("v").to_pylist() == [0, -3, 4, -9]
     assert patched.columns(["v"]).column(0).to_pylist() == [0, 1, 2, -3, 4, 5, 6, 7, 8, -9]
     assert patched.take(rows[:1]).to_pylist() == [{"k": "k0", "v": 0}]
+
+
+def test_a_late_deletion_beside_an_upsert_deletes_nothing(tmp_path: Path) -> None:
+    built = make(tmp_path)
+    built.bulk_insert([row(1, ts=10), row(2, ts=10), row(3, ts=10)])
+    result = built.table.upsert(built.arrow([row(4, ts=10)]), delete_keys=built.arrow([row(1, ts=5), row(2, ts=10)], ["id", "ts"]))
+    assert (result.inserts, result.deletes) == (1, 1)
+    assert set(built.table.to_arrow().column("id").to_pylist()) == {1, 3, 4}
+    assert built.table.upsert(built.arrow([]), delete_keys=built.arrow([row(1)], ["id"])).deletes == 1
+
+
+def test_a_batch_of_arrow_is_written_by_every_thread(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("v", pa.string())])
+    create_table(LocalStorage(str(tmp_path / "t")), TableSpec("t", schema))
+    table = HoodieTable.open(str(tmp_path / "t"), options={"lakehouse.task.threads": "3"})
+    rows = pa.table({"id": pa.array(range(300_000), pa.int64()), "v": pa.array(["v"] * 300_000)})
+    assert table.bulk_insert(rows).files_created == 3
+    keys = table.to_arrow(meta_columns=True).column("_hoodie_record_key")
+    assert len(pc.unique(keys)) == 300_000
