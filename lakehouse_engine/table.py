@@ -145,6 +145,14 @@ class HoodieTable:
             **arguments,
         )
 
+    def replace_rows(self, data: Any, *, replaced: Any, **arguments: Any) -> WriteResult:
+        """Delete single stored rows and add others in one commit; only files that hold a row to delete are written anew.
+
+        `replaced` has `_hoodie_commit_seqno` of the rows to delete, from a reading with meta columns. Added rows are not compared with
+        stored ones. A row that another writer changed meanwhile stays.
+        """
+        return self._write(WriteOperationType.UPSERT, data, replaced_rows=as_input(replaced), **arguments)
+
     def delete(self, keys: Any, **arguments: Any) -> WriteResult:
         """Delete rows by key; `keys` has the key columns (and the partition columns unless the index is global)."""
         return self._write(WriteOperationType.DELETE, keys, **arguments)

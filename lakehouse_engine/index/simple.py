@@ -18,7 +18,7 @@ from lakehouse_engine.errors import OptionError
 from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.index.base import Index, KeyedRows, Rows, StoredKeys, TaggedFile
 from lakehouse_engine.model.files import BaseFile
-from lakehouse_engine.model.keys import RECORD_KEY
+from lakehouse_engine.model.keys import COMMIT_SEQNO, RECORD_KEY
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.options import INDEX_TYPE, STORED_PREFIX
 from lakehouse_engine.read.base_file import iter_base_file
@@ -49,6 +49,26 @@ class MetaColumnKeys:
 
     def keys(self, table: pa.Table) -> pa.ChunkedArray:
         return table.column(RECORD_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class RowNumbers:
+    """`_hoodie_commit_seqno` in the place of keys: finds single rows, also where several have one key."""
+
+    @property
+    def meta_columns(self) -> Sequence[str]:
+        return (COMMIT_SEQNO,)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([])
+
+    @property
+    def bounded(self) -> bool:
+        return False  # footers are read for the bounds of record keys
+
+    def keys(self, table: pa.Table) -> pa.ChunkedArray:
+        return table.column(COMMIT_SEQNO)
 
 
 @dataclass(frozen=True, slots=True)

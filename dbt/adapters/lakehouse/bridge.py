@@ -203,6 +203,10 @@ class Warehouse:
     def table(self, schema: str, identifier: str) -> Any:
         return self._lakehouse.table(str(RelationName(schema, identifier)))
 
+    def stored_rows(self, schema: str, identifier: str) -> Any:
+        """The table's newest rows with their meta columns, as a DataFrame."""
+        return self.table(schema, identifier).dataframe(meta_columns=True)
+
     def commits(self, schema: str, identifier: str) -> list[str]:
         """Instants of the completed writes on the active timeline, oldest first."""
         return [instant.requested_time for instant in self.table(schema, identifier).timeline.completed().writes()]

@@ -188,14 +188,11 @@ class TableWriter:
         )
 
     def _rewrite(self, condition: str, source: str, columns: Sequence[str], options: Mapping[str, str]) -> Any:
-        """One replace commit: the stored rows that `condition` does not hold for, and the rows of `source`."""
-        stored = {name.lower() for name in self._table_types()}
-        kept = ", ".join(quoted(name) if name.lower() in stored else f"null as {quoted(name)}" for name in columns)
-        rows = self.warehouse.sql(
-            f"select {kept} from {self._name} as {TARGET} where not coalesce({condition}, false) "
-            f"union all select {', '.join(map(quoted, columns))} from {source}"
-        )
-        return self._put("insert_overwrite_table", rows, options)
+        """One commit: the stored rows that `condition` holds for go, the rows of `source` come. Other files are not touched."""
+        rows = self.warehouse.sql(f"select {', '.join(map(quoted, columns))} from {source}")
+        with self._view(self.warehouse.stored_rows(self.schema, self.identifier)) as target:
+            gone = self.warehouse.sql(f"select _hoodie_commit_seqno from {target} as {TARGET} where coalesce({condition}, false)")
+            return self._put("replace_rows", rows, options, replaced=gone)
 
     def _update_columns(self, columns: Sequence[str]) -> list[str] | None:
         if self.config.merge_update_columns:

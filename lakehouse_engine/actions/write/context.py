@@ -146,6 +146,10 @@ def _check_table(config: TableConfig, request: WriteRequest) -> None:
         raise UnsupportedTableError("merge-on-read tables cannot be written yet; create the table as copy-on-write", table=config.name)
     if request.replace_schema and request.operation is not WriteOperationType.INSERT_OVERWRITE_TABLE:
         raise OptionError(f"only insert_overwrite_table can replace the schema, not {request.operation}", table=config.name)
+    if request.replaced_rows is not None:
+        if not config.populates_meta_fields:
+            raise UnsupportedTableError("rows of a table without meta columns have no numbers to replace them by", table=config.name)
+        return
     if not config.record_key_fields and request.operation in _NEEDS_KEYS and not request.given_keys:
         raise OptionError(f"{request.operation} needs a table with record key fields; this one has generated keys", table=config.name)
 

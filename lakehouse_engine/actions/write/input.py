@@ -20,7 +20,7 @@ from lakehouse_engine.actions.write.tasks import CreateTask, FileContext, WriteS
 from lakehouse_engine.engine import LocalRunner, TaskRunner
 from lakehouse_engine.errors import DuplicateKeyError
 from lakehouse_engine.format.file_names import new_file_id
-from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.model.keys import COMMIT_SEQNO, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.record.keygen import KeyGenerator, generated_keys
 from lakehouse_engine.record.mergers import RecordMerger
 from lakehouse_engine.record.ordering import latest_per_key
@@ -86,6 +86,18 @@ class DeleteKeying:
         keys = self.generator.record_keys(shaped)
         paths = _nowhere(rows.num_rows) if self.is_global else self.generator.partition_paths(shaped)
         return _keyed(keys, paths, shaped)
+
+
+@dataclass(frozen=True, slots=True)
+class RowNumberKeying:
+    """How rows that only name stored rows, by `_hoodie_commit_seqno`, become keyed rows: the number stands for the key."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([])
+
+    def key(self, rows: pa.Table, *, task: int = 0, first_row: int = 0) -> pa.Table:
+        return _keyed(rows.column(COMMIT_SEQNO).cast(pa.string()), _nowhere(rows.num_rows), rows.select([]))
 
 
 def _keyed(keys: pa.Array, paths: pa.Array, rows: pa.Table) -> pa.Table:

@@ -19,8 +19,8 @@ from functools import cached_property
 from lakehouse_engine.actions.pending import check_not_pending, pending_groups
 from lakehouse_engine.actions.transaction import Transaction, begin
 from lakehouse_engine.actions.write.context import WriteContext, prepare
-from lakehouse_engine.actions.write.input import Batch, reduce_batch, unreduced
-from lakehouse_engine.actions.write.plan import WritePlan, plan_deletes, plan_inserts, plan_new_groups, plan_upsert
+from lakehouse_engine.actions.write.input import Batch, Input, RowNumberKeying, reduce_batch, unreduced
+from lakehouse_engine.actions.write.plan import WritePlan, plan_deletes, plan_inserts, plan_new_groups, plan_replacement, plan_upsert
 from lakehouse_engine.actions.write.request import WriteRequest
 from lakehouse_engine.actions.write.result import no_change, result_of
 from lakehouse_engine.actions.write.source import RowSource
@@ -114,6 +114,9 @@ class _Write:
         if request.operation is WriteOperationType.INSERT:
             batch = self._reduced(source) if request.options.combine_before_insert and not context.keyless else unreduced(source)
             return batch, plan_inserts(state, context, files, batch)
+        if request.replaced_rows is not None:
+            batch = unreduced(source)
+            return batch, plan_replacement(state, context, files, batch, self._replaced_batch(request.replaced_rows), self.runner)
         batch = self._reduced(source)
         return batch, plan_upsert(state, context, files, batch, self._delete_batch(), self.runner)
 
@@ -131,6 +134,9 @@ class _Write:
         source = keys.stage(keying, self.transaction.state.storage, f"{self._staging}/deletes")
         ordering = [name for name in self.context.ordering_fields if name in keying.schema.names]
         return reduce_batch(source, ordering, is_global=self.context.is_global, policy="LATEST")
+
+    def _replaced_batch(self, rows: Input) -> Batch:
+        return unreduced(rows.stage(RowNumberKeying(), self.transaction.state.storage, f"{self._staging}/replaced"))
 
     def _live_file_ids(self, partition: str) -> tuple[str, ...]:
         """File groups of a partition to be replaced, those included whose base file is lost: replacing them repairs the table.

@@ -20,6 +20,7 @@ from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import UnsupportedTableError
 from lakehouse_engine.format.file_names import new_file_id
 from lakehouse_engine.index.base import KeyedRows, TaggedFile
+from lakehouse_engine.index.simple import KeyColumnIndex, RowNumbers
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import IS_DELETED
 from lakehouse_engine.model.write_stats import HoodieWriteStat
@@ -207,6 +208,18 @@ def plan_upsert(
     plan.batch = moves.patched_batch()
     plan.insert(_alive(plan.batch, np.union1d(np.flatnonzero(~settled), moved).astype(np.int64)))
     return plan.finish(moves=len(_alive(plan.batch, moved)))
+
+
+def plan_replacement(
+    state: TableState, context: WriteContext, files: FileContext, batch: Batch, replaced: Batch, runner: TaskRunner
+) -> WritePlan:
+    """Drop the stored rows whose numbers are the keys of `replaced`; every row of the batch is new."""
+    plan = _Plan(state, context, files, batch)
+    numbers = KeyedRows(replaced.keys, replaced.rows_by_partition())
+    for tagged in KeyColumnIndex(is_global=True, use_bloom=False).tag(state.storage, state.view, numbers, RowNumbers(), runner):
+        plan.change(tagged.base).deletes.append(tagged.positions)
+    plan.insert(_alive(batch, np.arange(len(batch.rows), dtype=np.int64)))
+    return plan.finish()
 
 
 def _tag(state: TableState, context: WriteContext, batch: Batch, runner: TaskRunner) -> list[TaggedFile]:

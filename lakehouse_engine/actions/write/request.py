@@ -17,6 +17,7 @@ class WriteRequest:
     `data` is None for DELETE_PARTITION only; for DELETE it has key columns (or meta columns). `delete_keys` has keys to delete in
     the same commit in which `data` is upserted. `update_columns` restricts what an update changes. `partitions` are partition paths
     to replace. `extra_metadata` goes into the commit. `replace_schema` lets an INSERT_OVERWRITE_TABLE bring its own schema.
+    `replaced_rows` has `_hoodie_commit_seqno` of stored rows that go when `data` is added (without being compared with what is stored).
     `given_keys`: rows come from the table itself and carry their record key in `_hoodie_record_key`.
     """
 
@@ -24,6 +25,7 @@ class WriteRequest:
     data: Input | None
     options: WriteOptions
     delete_keys: Input | None = None
+    replaced_rows: Input | None = None
     update_columns: tuple[str, ...] | None = None
     partitions: tuple[str, ...] = ()
     extra_metadata: Mapping[str, str] = field(default_factory=dict)

@@ -405,3 +405,15 @@ def test_a_batch_of_arrow_is_written_by_every_thread(tmp_path: Path) -> None:
     assert table.bulk_insert(rows).files_created == 3
     keys = table.to_arrow(meta_columns=True).column("_hoodie_record_key")
     assert len(pc.unique(keys)) == 300_000
+
+
+def test_single_rows_are_replaced_also_where_several_have_one_key(tmp_path: Path) -> None:
+    built = make(tmp_path)
+    built.table.bulk_insert(built.arrow([row(1, v="keep"), row(1, v="drop"), row(2, v="drop"), row(3, "y", v="keep")]))
+    stored = built.table.to_arrow(meta_columns=True)
+    gone = stored.filter(pc.equal(stored.column("v"), "drop")).select(["_hoodie_commit_seqno"])
+    result = built.table.replace_rows(built.arrow([row(3, "y", v="second"), row(4, "z", v="new")]), replaced=gone)
+    assert (result.inserts, result.updates, result.deletes) == (2, 0, 2)
+    left = built.table.to_arrow().select(["id", "v"]).to_pylist()
+    assert sorted((one["id"], one["v"]) for one in left) == [(1, "keep"), (3, "keep"), (3, "second"), (4, "new")]
+    assert built.table.replace_rows(built.arrow([]), replaced=gone).instant is None
