@@ -132,7 +132,6 @@ SCHEMA_EVOLUTION = Option(
     _boolean,
     False,
     "Whether a batch may add columns, widen them, or leave nullable ones out (filled with null); otherwise its columns are the table's.",
-    ("hoodie.avro.schema.allow.auto.evolution.column.drop",),
 )
 PAYLOAD_CLASS = Option(
     "hoodie.datasource.write.payload.class",

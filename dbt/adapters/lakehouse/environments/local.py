@@ -76,6 +76,8 @@ def default_conf() -> dict[str, str]:
         "spark.sql.warehouse.dir": str(Path(scratch, "spark-warehouse")),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
+        # Scans name their files; a Spark job to list each of them again costs more than it saves on one machine.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH", "")])),
     }
