@@ -156,7 +156,8 @@ actions = st.sampled_from([C, D, R, COMPACTION, Action.CLEAN])
 
 
 @given(
-    st.lists(st.tuples(instant_numbers, actions, states), max_size=8),
+    # No two actions share an instant time, but for a savepoint and the commit that it pins.
+    st.lists(st.tuples(instant_numbers, actions, states), max_size=8, unique_by=lambda instant: instant[0]),
     st.lists(st.tuples(instant_numbers, st.sampled_from(["f-0", "g-0"]), st.integers(0, 3)), max_size=12, unique=True),
     st.one_of(st.none(), instant_numbers),
 )
