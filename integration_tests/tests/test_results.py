@@ -13,7 +13,7 @@ WRITES = {
     "order_status": "upsert",
     "order_events": "insert",
     "daily_revenue": "insert_overwrite",
-    "customer_years": "insert_overwrite_table",
+    "customer_years": "upsert",
     "revenue_by_nation_month": "insert_overwrite_table",
     "customers": "insert_overwrite_table",
     "nation_regions": "insert_overwrite_table",
