@@ -79,9 +79,13 @@ class StagedSource:
     def num_rows(self) -> int:
         return sum(file.num_rows for file in self.files)
 
+    def _input(self, path: str) -> pa.NativeFile:
+        local = self.storage.local_path(path)
+        return self.storage.open_input(path) if local is None else pa.memory_map(local)
+
     def _table(self) -> pa.Table:
         if self._opened is None:
-            parts = [pa.ipc.open_file(self.storage.open_input(file.path)).read_all() for file in self.files if file.num_rows]
+            parts = [pa.ipc.open_file(self._input(file.path)).read_all() for file in self.files if file.num_rows]
             self._opened = pa.concat_tables(parts) if parts else self.schema.empty_table()
         return self._opened
 
