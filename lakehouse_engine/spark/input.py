@@ -21,6 +21,7 @@ from lakehouse_engine.errors import OptionError
 from lakehouse_engine.spark.runner import dumps, outcome_of, result_of
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.spark.session import use_this_interpreter
+from lakehouse_engine.sql.lexer import quote_name
 from lakehouse_engine.storage.base import Storage
 
 Made = TypeVar("Made")
@@ -58,7 +59,7 @@ class DataFrameInput:
         """Rows of one partition in one task, one partition after the other, so that each gets few files and few are open at once."""
         if not columns:
             return self.frame
-        names = ["`" + name.replace("`", "``") + "`" for name in columns]
+        names = [quote_name(name) for name in columns]
         return self.frame.repartition(*names).sortWithinPartitions(*names)
 
 

@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import RelationNotFoundError, UnsupportedSqlError
-from lakehouse_engine.model.keys import META_COLUMNS
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.spark.scan import scan
 from lakehouse_engine.sql.bind import Bound, Pin
@@ -86,8 +85,3 @@ class Pins:
     def _pin_query(self, sql: str, columns: Sequence[str]) -> str:
         frame = self._spark.sql(sql)
         return self.keep(frame.toDF(*columns) if columns else frame)
-
-
-def without_meta(frame: DataFrame) -> DataFrame:
-    """The user columns of a table's rows."""
-    return frame.drop(*META_COLUMNS)

@@ -17,6 +17,7 @@ from lakehouse_engine.model.keys import COMMIT_TIME, META_COLUMNS
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.read.slice_reader import SliceChanges
 from lakehouse_engine.spark.schema import to_spark_schema
+from lakehouse_engine.sql.lexer import quote_name
 
 _FILE, _ROW = "__file_name", "__row_index"
 
@@ -76,7 +77,7 @@ def _without_removed(spark: SparkSession, frame: DataFrame, touched: Sequence[tu
 
 
 def _quoted(name: str) -> Column:
-    return col("`" + name.replace("`", "``") + "`")
+    return col(quote_name(name))
 
 
 def _within(window: InstantRange) -> Column:
