@@ -6,14 +6,17 @@ LakehouseError                      one thing to catch; carries context (table, 
   x FormatError                     bytes that do not parse: FileNameError, PropertiesError, MetadataError, CorruptInstantError,
                                     CorruptLogError
   x StorageError                    StoredFileNotFoundError, StoredFileExistsError, UnsafePathError, MissingFileError
-  x TimelineError                   IllegalTransitionError, InstantNotFoundError, InstantCleanedError
+  x TimelineError                   IllegalTransitionError, InstantNotFoundError, InstantCleanedError, TimelineRestoredError
   x WriteError                      RecordKeyError, DuplicateKeyError, PartitionValueError, ReservedColumnError
       + SchemaIncompatibleError     UnsupportedTypeError
       + CommitConflictError         nothing was committed; safe to retry
       + CommitOutcomeUnknownError   may have committed; nothing is cleaned up
       + ProtectedFileError          a savepointed file was about to be deleted
   x LockError                       LockTimeoutError
+  x SavepointError
   x RollbackError
+      + RestoreError
+  x CompactionError
   x SqlError                        UnsupportedSqlError, RelationNotFoundError
   x TaskError                       a task failed on an executor; names the task
 """
@@ -140,6 +143,10 @@ class InstantCleanedError(TimelineError):
     """The instant's files were cleaned or its metadata archived; names the earliest that can still be read."""
 
 
+class TimelineRestoredError(TimelineError):
+    """An incremental reader's checkpoint lies in time that a restore took back; it has to read anew, or go back to the restored instant."""
+
+
 class WriteError(LakehouseError):
     """A write was refused or failed; unless a subclass says otherwise the table is unchanged."""
 
@@ -188,8 +195,20 @@ class LockTimeoutError(LockError):
     """The lock was not free in time; names its holder."""
 
 
+class SavepointError(LakehouseError):
+    """A savepoint cannot be made, or is not there."""
+
+
 class RollbackError(LakehouseError):
     """A rollback was refused or failed."""
+
+
+class RestoreError(RollbackError):
+    """A restore was refused or failed; refused, nothing has changed."""
+
+
+class CompactionError(LakehouseError):
+    """A compaction cannot be scheduled or run."""
 
 
 class SqlError(LakehouseError):

@@ -16,17 +16,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakehouse_engine.actions.deletion import delete_files_of
-from lakehouse_engine.actions.metadata_table import drop_metadata_table
-from lakehouse_engine.actions.rollback.leftovers import remove_leftovers
+from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.rollback.markers import marked_files
-from lakehouse_engine.actions.rollback.recover import roll_back_dead_writes
 from lakehouse_engine.errors import (
     CommitOutcomeUnknownError,
     LakehouseError,
     StorageError,
     StoredFileExistsError,
     TimelineError,
-    WriteError,
 )
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.format.plans_codec import encode_plan
@@ -36,9 +33,7 @@ from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.clock import InstantClock
-from lakehouse_engine.timeline.config_store import ConfigStore
-from lakehouse_engine.timeline.lock import TableLock
-from lakehouse_engine.view.table_state import TableState, check_completed_files
+from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
@@ -135,9 +130,8 @@ def begin(storage: Storage, *, lock_timeout_ms: int) -> Iterator[Transaction]:
 
     Raises `TableNotFoundError` before anything is made where there is no table, and `LockTimeoutError` naming the holder.
     """
-    ConfigStore(storage).read()
-    with TableLock(storage, lock_timeout_ms):
-        transaction = Transaction(_recovered(storage))
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
+        transaction = Transaction(state)
         try:
             yield transaction
         except CommitOutcomeUnknownError:
@@ -145,19 +139,6 @@ def begin(storage: Storage, *, lock_timeout_ms: int) -> Iterator[Transaction]:
         except BaseException:
             _abandon_after_failure(transaction)
             raise
-
-
-def _recovered(storage: Storage) -> TableState:
-    state = TableState.load(storage)
-    pending_restore = state.timeline.pending().filter(lambda instant: instant.action is Action.RESTORE).last()
-    if pending_restore is not None:
-        raise WriteError(
-            "a restore of this table was not finished; finish it before writing", instant=pending_restore, table=state.config.name
-        )
-    check_completed_files(state)
-    state = roll_back_dead_writes(state)
-    remove_leftovers(state)
-    return drop_metadata_table(state)
 
 
 def _abandon_after_failure(transaction: Transaction) -> None:

@@ -8,7 +8,7 @@ from lakehouse_engine.options import OPTIONS, TUNING_PREFIXES, Option
 
 _HEAD = """# Options
 
-<!-- Made by `make docs` from lakehouse_engine/options.py. -->
+<!-- Made by `make docs` from lakehouse_engine/options. -->
 
 Every key that the engine acts on, with Hudi's name where Hudi has the option. Keys are given, from weakest to strongest, as properties
 of a table when it is created, as `options` of `Lakehouse` or `HoodieTable.open` (in dbt: `hoodie` of the profile), and as `options`

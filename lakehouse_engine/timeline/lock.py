@@ -65,17 +65,18 @@ os.register_at_fork(after_in_child=_forget_after_fork)
 
 
 class TableLock:
-    """Lock of the table in `storage`; `timeout_ms` is how long entering waits, in milliseconds.
+    """Lock of the table in `storage`; `timeout_ms` is how long entering waits, in milliseconds. `file`: another lock than the table's.
 
     Entering raises `LockTimeoutError`, which names the holder. In a storage that is not in the local file system only the threads of
     this process are excluded.
     """
 
-    def __init__(self, storage: Storage, timeout_ms: int = LOCK_TIMEOUT_MS.default) -> None:
+    def __init__(self, storage: Storage, timeout_ms: int = LOCK_TIMEOUT_MS.default, *, file: str = LOCK_FILE) -> None:
         self._storage = storage
         self._timeout = timeout_ms / 1000
-        self._path = storage.local_path(LOCK_FILE)
-        self._key = os.path.realpath(self._path) if self._path else storage.root
+        self._file = file
+        self._path = storage.local_path(file)
+        self._key = os.path.realpath(self._path) if self._path else f"{storage.root}/{file}"
 
     @property
     def is_held(self) -> bool:
@@ -122,7 +123,7 @@ class TableLock:
         while True:
             descriptor = self._open(path)
             try:
-                with as_storage_errors("lock", LOCK_FILE, self._storage.root):
+                with as_storage_errors("lock", self._file, self._storage.root):
                     if _try_lock(descriptor) and _is_current(descriptor, path):
                         os.ftruncate(descriptor, 0)
                         os.pwrite(descriptor, holder.encode(), 0)
@@ -140,8 +141,8 @@ class TableLock:
     def _open(self, path: str) -> int:
         if not os.path.exists(path):
             with suppress(StoredFileExistsError):
-                self._storage.create(LOCK_FILE, b"")
-        with as_storage_errors("lock", LOCK_FILE, self._storage.root):
+                self._storage.create(self._file, b"")
+        with as_storage_errors("lock", self._file, self._storage.root):
             return os.open(path, os.O_RDWR | os.O_CLOEXEC)
 
     def _timed_out(self, holder: str) -> LockTimeoutError:

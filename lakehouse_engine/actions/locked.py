@@ -1,0 +1,45 @@
+"""A table under its lock, brought to order: what every action that changes it starts from.
+
+Whoever holds the lock knows that what is pending belongs to a process that died (or to a writer that does not know the lock, see
+docs/adr/0005), because a write keeps the lock from before its instant is requested until it is completed or abandoned. Plans of table
+services are no dead writes: they wait for whoever runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lakehouse_engine.actions.metadata_table import drop_metadata_table
+from lakehouse_engine.actions.rollback.leftovers import remove_leftovers
+from lakehouse_engine.actions.rollback.recover import roll_back_dead_writes
+from lakehouse_engine.errors import WriteError
+from lakehouse_engine.model.instant import Action
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.lock import TableLock
+from lakehouse_engine.view.table_state import TableState, check_completed_files
+
+
+@contextmanager
+def locked_table(storage: Storage, *, lock_timeout_ms: int) -> Iterator[TableState]:
+    """Lock the table, take back what dead writers left, and hand out the state after that.
+
+    Raises `TableNotFoundError` before anything is made where there is no table, and `LockTimeoutError` naming the holder.
+    """
+    ConfigStore(storage).read()
+    with TableLock(storage, lock_timeout_ms):
+        yield _recovered(storage)
+
+
+def _recovered(storage: Storage) -> TableState:
+    state = TableState.load(storage)
+    pending_restore = state.timeline.pending().filter(lambda instant: instant.action is Action.RESTORE).last()
+    if pending_restore is not None:
+        raise WriteError(
+            "a restore of this table was not finished; finish it before writing", instant=pending_restore, table=state.config.name
+        )
+    check_completed_files(state)
+    state = roll_back_dead_writes(state)
+    remove_leftovers(state)
+    return drop_metadata_table(state)

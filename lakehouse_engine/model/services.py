@@ -1,0 +1,96 @@
+"""What table services answer: one frozen record each, of what was done or, on a dry run, of what would be.
+
+Instants are None where nothing was done. Paths are relative to the table; bytes are those of the files named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lakehouse_engine.model.plans import HoodieCompactionOperation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Savepoint:
+    """A completed savepoint. `instant` is the time of the commit that it keeps; `created_at` in epoch milliseconds."""
+
+    instant: str
+    name: str | None
+    comment: str
+    user: str
+    created_at: int
+    partitions: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionResult:
+    """`instant` of the plan; `operations` are the slices of the plan, counts are rows of the base files written."""
+
+    instant: str | None
+    operation: str
+    state: str
+    operations: tuple[HoodieCompactionOperation, ...] = ()
+    files_created: int = 0
+    rows_written: int = 0
+    bytes_written: int = 0
+    log_files_compacted: int = 0
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackResult:
+    """`instant` of the rollback, `rolled_back` the instant that is gone."""
+
+    instant: str | None
+    rolled_back: str
+    action: str
+    files_deleted: tuple[str, ...] = ()
+    rollback_blocks: tuple[str, ...] = ()
+    bytes_deleted: int = 0
+    rows_taken_back: int = 0
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreResult:
+    """`instant` of the restore, `restored_to` the instant that the table is at; `rolled_back` newest first.
+
+    `savepoints_deleted` are later savepoints (their instants) that `cascade` took along. Rows are those that the commits taken back
+    had written (inserts, updates and deletes).
+    """
+
+    instant: str | None
+    restored_to: str
+    savepoint: str | None
+    rolled_back: tuple[str, ...] = ()
+    savepoints_deleted: tuple[str, ...] = ()
+    files_deleted: tuple[str, ...] = ()
+    bytes_deleted: int = 0
+    rows_taken_back: int = 0
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanResult:
+    """`earliest_retained` is the oldest instant that can be read after the clean. `kept` says what was kept and why."""
+
+    instant: str | None
+    policy: str
+    earliest_retained: str | None
+    files_deleted: tuple[str, ...] = ()
+    partitions: int = 0
+    bytes_deleted: int = 0
+    kept: tuple[str, ...] = field(default=())
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveResult:
+    """Instants that left the active timeline, oldest first, and why it stopped where it did."""
+
+    archived: tuple[str, ...] = ()
+    files_written: tuple[str, ...] = ()
+    kept: tuple[str, ...] = field(default=())
+    dry_run: bool = False

@@ -1,0 +1,102 @@
+"""Every option: its key, type, default, older names and one line of meaning.
+
+An option's key is Hudi's where Hudi has one; the engine's own start with `lakehouse.`. Groups are frozen dataclasses read once
+at the edge (`WriteOptions.read(raw)`); actions get groups, never a dict.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from lakehouse_engine.errors import UnknownOptionError
+from lakehouse_engine.options import services, write
+from lakehouse_engine.options.base import Option
+from lakehouse_engine.options.services import ArchiveOptions, CleanOptions, CompactionOptions, ServiceOptions
+from lakehouse_engine.options.write import (
+    INDEX_TYPE,
+    KEY_GENERATOR_KEYS,
+    LOCK_TIMEOUT_MS,
+    PAYLOAD_CLASS,
+    TASK_RUNNER,
+    TASK_THREADS,
+    WriteOptions,
+)
+
+__all__ = [
+    "INDEX_TYPE",
+    "KEY_GENERATOR_KEYS",
+    "LOCK_TIMEOUT_MS",
+    "OPTIONS",
+    "PAYLOAD_CLASS",
+    "STORED_PREFIX",
+    "TASK_RUNNER",
+    "TASK_THREADS",
+    "TUNING_PREFIXES",
+    "ArchiveOptions",
+    "CleanOptions",
+    "CompactionOptions",
+    "Option",
+    "ServiceOptions",
+    "WriteOptions",
+    "check_known",
+    "stored_defaults",
+]
+
+STORED_PREFIX = "lakehouse.default."
+"""Before an option that a table keeps as the default of its writes. Under its own name Hudi would find it in `hoodie.properties` and
+refuse every job that sets it differently ("Config conflict")."""
+
+
+def stored_defaults(options: Mapping[str, Any]) -> dict[str, str]:
+    """Write options as table properties."""
+    return {STORED_PREFIX + key: str(value) for key, value in options.items()}
+
+
+def _registry() -> dict[str, Option[Any]]:
+    found = (value for module in (services, write) for value in vars(module).values() if isinstance(value, Option))
+    return {name: option for option in found for name in (option.key, *option.aliases)}
+
+
+OPTIONS: dict[str, Option[Any]] = _registry()
+"""Every key and older name that the engine acts on."""
+
+TUNING_PREFIXES = (
+    "hoodie.upsert.shuffle.",
+    "hoodie.insert.shuffle.",
+    "hoodie.bulkinsert.shuffle.",
+    "hoodie.delete.shuffle.",
+    "hoodie.bulkinsert.sort.mode",
+    "hoodie.bloom.index.parallelism",
+    "hoodie.simple.index.parallelism",
+    "hoodie.finalize.write.parallelism",
+    "hoodie.markers.",
+    "hoodie.embed.timeline.",
+    "hoodie.metrics.",
+    "hoodie.memory.",
+    "hoodie.copyonwrite.",
+    "hoodie.parquet.block.size",
+    "hoodie.parquet.page.size",
+    "hoodie.parquet.compression.ratio",
+    "hoodie.parquet.dictionary.enabled",
+)
+"""Keys that only tune Hudi's own machinery: accepted, without effect here, and reported once by whoever passes them."""
+
+
+def check_known(raw: Mapping[str, Any], *, also: tuple[str, ...] = ()) -> list[str]:
+    """Refuse unknown keys; return those that are Hudi's own tuning and have no effect here.
+
+    Raises `UnknownOptionError` naming the nearest known key.
+    """
+    ignored = []
+    for key in raw:
+        if key in OPTIONS or key in also or key.startswith(KEY_GENERATOR_KEYS):
+            continue
+        if key.startswith(TUNING_PREFIXES):
+            ignored.append(key)
+            continue
+        near = difflib.get_close_matches(key, [*OPTIONS, *also], n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise UnknownOptionError(f"the engine does not act on the option {key!r}{hint}")
+    return ignored

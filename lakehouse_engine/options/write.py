@@ -1,0 +1,164 @@
+"""Options of writes and of where their tasks run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lakehouse_engine.options.base import Option, boolean, natural, one_of, positive, probability
+
+MAX_FILE_SIZE = Option("hoodie.parquet.max.file.size", positive, 120 * 1024 * 1024, "Target size of a base file, in bytes.")
+SMALL_FILE_LIMIT = Option(
+    "hoodie.parquet.small.file.limit", natural, 100 * 1024 * 1024, "Base files below this many bytes take new records; 0 turns that off."
+)
+COMPRESSION = Option(
+    "hoodie.parquet.compression.codec",
+    one_of("ZSTD", "SNAPPY", "GZIP", "LZ4_RAW", "UNCOMPRESSED"),
+    "ZSTD",
+    "Codec of base files. Hudi's default (gzip) costs twelve times as much to write.",
+)
+INDEX_TYPE = Option(
+    "hoodie.index.type",
+    one_of("AUTO", "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET"),
+    "AUTO",
+    "How the file group of a key is found. AUTO: as the table was created (GLOBAL_SIMPLE by default); SIMPLE for another writer's table.",
+)
+UPDATE_PARTITION_PATH = Option(
+    "hoodie.simple.index.update.partition.path",
+    boolean,
+    True,
+    "With a global index: a record that arrives under another partition moves there (true), or is updated where it is (false).",
+    ("hoodie.bloom.index.update.partition.path", "hoodie.global.index.update.partition.path"),
+)
+BLOOM_FPP = Option("hoodie.index.bloom.fpp", probability, 1e-3, "False positive rate of the Bloom filter in base file footers.")
+BLOOM_TYPE = Option(
+    "hoodie.bloom.index.filter.type",
+    one_of("SIMPLE", "DYNAMIC_V0"),
+    "SIMPLE",
+    "Form of the Bloom filter in base file footers: sized to the file, or Hudi's growing one.",
+)
+BLOOM_ENTRIES = Option("hoodie.index.bloom.num_entries", positive, 60000, "Keys that a DYNAMIC_V0 filter is sized for.")
+BLOOM_MAX_ENTRIES = Option(
+    "hoodie.bloom.index.filter.dynamic.max.entries", positive, 100000, "Keys up to which a DYNAMIC_V0 filter grows."
+)
+ROW_GROUP_ROWS = Option("lakehouse.parquet.row.group.rows", positive, 500_000, "Rows in a Parquet row group of a base file.")
+COMBINE_BEFORE_INSERT = Option(
+    "hoodie.combine.before.insert", boolean, False, "Whether insert and bulk_insert reduce a batch to one row a key."
+)
+DUPLICATE_POLICY = Option(
+    "lakehouse.duplicate.source.keys",
+    one_of("LATEST", "ERROR"),
+    "LATEST",
+    "What an upsert does with several rows of one key in its batch: keep the latest by ordering field, or refuse.",
+)
+ALLOW_TIMESTAMP_NTZ = Option(
+    "lakehouse.allow.timestamp.ntz",
+    boolean,
+    False,
+    "Store timestamps without zone, which only Hudi 1.x can read (0.15 and hudi-rs cannot read the table any more).",
+)
+SCHEMA_EVOLUTION = Option(
+    "hoodie.datasource.write.reconcile.schema",
+    boolean,
+    False,
+    "Whether a batch may add columns, widen them, or leave nullable ones out (filled with null); otherwise its columns are the table's.",
+)
+PAYLOAD_CLASS = Option(
+    "hoodie.datasource.write.payload.class",
+    str,
+    "",
+    "How a new record meets the stored one: DefaultHoodieRecordPayload, OverwriteWithLatestAvroPayload or PartialUpdateAvroPayload.",
+    ("hoodie.compaction.payload.class",),
+)
+LOCK_TIMEOUT_MS = Option(
+    "hoodie.write.lock.wait_time_ms",
+    natural,
+    600_000,
+    "How long to wait for the table lock, which a write holds from start to end, in milliseconds.",
+)
+LOG_BLOCK_FORMAT = Option(
+    "hoodie.logfile.data.block.format", one_of("PARQUET", "AVRO"), "PARQUET", "Format of data blocks in the logs of merge-on-read tables."
+)
+WRITE_BATCH_SIZE = Option(
+    "write.batch.size", positive, 256, "Megabytes of a file group's records that are buffered before they are written as a log block."
+)
+WRITE_TASK_MAX_SIZE = Option(
+    "write.task.max.size", positive, 1024, "Megabytes that a write buffers for all file groups together; above, the largest is written."
+)
+WRITE_PRECOMBINE = Option(
+    "write.precombine", boolean, False, "Whether an insert into logs keeps one row a key of what is buffered together."
+)
+NUM_BUCKETS = Option(
+    "hoodie.bucket.index.num.buckets", positive, 256, "Buckets of a partition, for the BUCKET index; fixed for the life of a table."
+)
+BUCKET_HASH_FIELD = Option(
+    "hoodie.bucket.index.hash.field", str, "", "Key fields that choose the bucket, for the BUCKET index; all of them by default."
+)
+TASK_RUNNER = Option(
+    "lakehouse.task.runner",
+    one_of("AUTO", "SPARK", "LOCAL"),
+    "AUTO",
+    "Where file tasks run: Spark executors, or threads of this process (AUTO: threads when Spark's master is local).",
+)
+TASK_THREADS = Option("lakehouse.task.threads", natural, 0, "Threads for file tasks in this process; 0 takes one a processor.")
+
+KEY_GENERATOR_KEYS = ("hoodie.datasource.write.partitionpath.field", "hoodie.keygen.timebased.")
+"""Keys (or prefixes of them) by which a write says what Hudi 0.15 does not store of a timestamp-based or custom key generator."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What a write asks for. Read once from the table's defaults, the session's and the call's options, in that order."""
+
+    max_file_size: int = MAX_FILE_SIZE.default
+    small_file_limit: int = SMALL_FILE_LIMIT.default
+    compression: str = COMPRESSION.default
+    index_type: str = INDEX_TYPE.default
+    update_partition_path: bool = UPDATE_PARTITION_PATH.default
+    bloom_fpp: float = BLOOM_FPP.default
+    bloom_type: str = BLOOM_TYPE.default
+    bloom_entries: int = BLOOM_ENTRIES.default
+    bloom_max_entries: int = BLOOM_MAX_ENTRIES.default
+    row_group_rows: int = ROW_GROUP_ROWS.default
+    combine_before_insert: bool = COMBINE_BEFORE_INSERT.default
+    duplicate_policy: str = DUPLICATE_POLICY.default
+    allow_timestamp_ntz: bool = ALLOW_TIMESTAMP_NTZ.default
+    schema_evolution: bool = SCHEMA_EVOLUTION.default
+    payload_class: str = PAYLOAD_CLASS.default
+    lock_timeout_ms: int = LOCK_TIMEOUT_MS.default
+    log_block_format: str = LOG_BLOCK_FORMAT.default
+    batch_size_mb: int = WRITE_BATCH_SIZE.default
+    task_max_size_mb: int = WRITE_TASK_MAX_SIZE.default
+    precombine: bool = WRITE_PRECOMBINE.default
+    num_buckets: int = NUM_BUCKETS.default
+    bucket_hash_field: str = BUCKET_HASH_FIELD.default
+    key_generator: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any]) -> WriteOptions:
+        return cls(
+            max_file_size=MAX_FILE_SIZE.read(raw),
+            small_file_limit=SMALL_FILE_LIMIT.read(raw),
+            compression=COMPRESSION.read(raw),
+            index_type=INDEX_TYPE.read(raw),
+            update_partition_path=UPDATE_PARTITION_PATH.read(raw),
+            bloom_fpp=BLOOM_FPP.read(raw),
+            bloom_type=BLOOM_TYPE.read(raw),
+            bloom_entries=BLOOM_ENTRIES.read(raw),
+            bloom_max_entries=BLOOM_MAX_ENTRIES.read(raw),
+            row_group_rows=ROW_GROUP_ROWS.read(raw),
+            combine_before_insert=COMBINE_BEFORE_INSERT.read(raw),
+            duplicate_policy=DUPLICATE_POLICY.read(raw),
+            allow_timestamp_ntz=ALLOW_TIMESTAMP_NTZ.read(raw),
+            schema_evolution=SCHEMA_EVOLUTION.read(raw),
+            payload_class=PAYLOAD_CLASS.read(raw).rsplit(".", 1)[-1],
+            lock_timeout_ms=LOCK_TIMEOUT_MS.read(raw),
+            log_block_format=LOG_BLOCK_FORMAT.read(raw),
+            batch_size_mb=WRITE_BATCH_SIZE.read(raw),
+            task_max_size_mb=WRITE_TASK_MAX_SIZE.read(raw),
+            precombine=WRITE_PRECOMBINE.read(raw),
+            num_buckets=NUM_BUCKETS.read(raw),
+            bucket_hash_field=BUCKET_HASH_FIELD.read(raw),
+            key_generator={key: str(value) for key, value in raw.items() if key.startswith(KEY_GENERATOR_KEYS)},
+        )
