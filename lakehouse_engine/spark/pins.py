@@ -80,7 +80,7 @@ class Pins:
             query = Query("incremental", None, pin.changes.begin, pin.changes.end)
             return self.keep(scan(self._spark, plan_query(state, query), meta_columns=True))
         as_of = pin.as_of.value if pin.as_of is not None else None
-        return self.keep(scan(self._spark, plan_query(state, Query("snapshot", as_of))))
+        return self.keep(scan(self._spark, plan_query(state, Query("read_optimized" if pin.read_optimized else "snapshot", as_of))))
 
     def _pin_query(self, sql: str, columns: Sequence[str]) -> str:
         frame = self._spark.sql(sql)

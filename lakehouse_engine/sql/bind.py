@@ -15,7 +15,7 @@ from functools import cache
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.lexer import quote_name
 from lakehouse_engine.sql.references import Chain, Parts, Reference, ReferenceKind, Scan, Travel, folded, plain
-from lakehouse_engine.sql.relations import CHANGES_FUNCTION
+from lakehouse_engine.sql.relations import CHANGES_FUNCTION, READ_OPTIMIZED_FUNCTION
 from lakehouse_engine.sql.scan import scan
 
 
@@ -38,11 +38,12 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One thing to be read: a relation, as it is now, as it was, or what changed in it."""
+    """One thing to be read: a relation, as it is now, as it was, what changed in it, or its base files only."""
 
     parts: Parts
     as_of: AsOf | None = None
     changes: Changes | None = None
+    read_optimized: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def requalify(expression: str, name: Parts, alias: str) -> str:
 def _reads(found: Scan, knows: Knows) -> list[Reference]:
     reads = []
     for reference in found.references:
-        if reference.kind is ReferenceKind.CHANGES or (reference.kind is ReferenceKind.READ and knows(plain(reference.parts))):
+        if reference.kind is ReferenceKind.FUNCTION or (reference.kind is ReferenceKind.READ and knows(plain(reference.parts))):
             if reference.obstacle is not None:
                 name = ".".join(reference.parts)
                 raise UnsupportedSqlError(f"{reference.obstacle} on {name} is not supported; take it away", relation=name)
@@ -111,8 +112,8 @@ def _reads(found: Scan, knows: Knows) -> list[Reference]:
 
 def pin_of(reference: Reference) -> Pin:
     """What `reference` reads. Raises `UnsupportedSqlError` for a time-travel expression that is no literal, or wrong arguments."""
-    if reference.kind is ReferenceKind.CHANGES:
-        return _changes_pin(reference)
+    if reference.kind is ReferenceKind.FUNCTION:
+        return _changes_pin(reference) if folded(reference.parts) == (CHANGES_FUNCTION,) else _read_optimized_pin(reference)
     return Pin(plain(reference.parts), as_of=_as_of(reference.travel))
 
 
@@ -135,11 +136,24 @@ def _changes_pin(reference: Reference) -> Pin:
     mode = arguments[1].lower()
     if mode not in ("latest_state", "cdc"):
         raise UnsupportedSqlError(f"{CHANGES_FUNCTION}: the mode {arguments[1]!r} is neither 'latest_state' nor 'cdc'")
-    relation = scan(f"TABLE {arguments[0]}").references
-    if len(relation) != 1 or relation[0].end != len(f"TABLE {arguments[0]}"):
-        raise UnsupportedSqlError(f"{CHANGES_FUNCTION}: {arguments[0]!r} is no table name; write 'schema.table'")
     end = arguments[3] if len(arguments) == 4 else None
-    return Pin(plain(relation[0].parts), changes=Changes(mode, arguments[2], end))
+    return Pin(_named(CHANGES_FUNCTION, arguments[0]), changes=Changes(mode, arguments[2], end))
+
+
+def _read_optimized_pin(reference: Reference) -> Pin:
+    arguments = reference.arguments or ()
+    if not 1 <= len(arguments) <= 2:
+        raise UnsupportedSqlError(f"{READ_OPTIMIZED_FUNCTION} takes ('schema.table' [, as of]); got {len(arguments)} arguments")
+    as_of = AsOf("timestamp", arguments[1]) if len(arguments) == 2 else None
+    return Pin(_named(READ_OPTIMIZED_FUNCTION, arguments[0]), as_of=as_of, read_optimized=True)
+
+
+def _named(function: str, name: str) -> Parts:
+    """The relation that an argument names."""
+    relation = scan(f"TABLE {name}").references
+    if len(relation) != 1 or relation[0].end != len(f"TABLE {name}"):
+        raise UnsupportedSqlError(f"{function}: {name!r} is no table name; write 'schema.table'")
+    return plain(relation[0].parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +216,7 @@ def _chain_edit(found: Scan, chain: Chain, aliases: _Aliases, only: Reference | 
 def _prefix(chain: Chain, reference: Reference) -> int:
     """How many parts of `chain` spell `reference`'s qualified name; 0 when they do not, or name no column after it."""
     own = folded(reference.parts)
-    if len(own) < 2 or reference.kind is ReferenceKind.CHANGES:
+    if len(own) < 2 or reference.kind is ReferenceKind.FUNCTION:
         return 0
     extra = len(chain.parts) - len(plain(chain.parts))
     length = extra + len(own)
@@ -226,7 +240,7 @@ def _verify(bound: str, knows: Knows, names: list[str]) -> None:
     views = {(name.lower(),) for name in names}
     spliced = [reference for reference in references if folded(reference.parts) in views]
     left = [reference for reference in references if reference not in spliced]
-    missed = next((one for one in left if one.kind is ReferenceKind.CHANGES or knows(plain(one.parts))), None)
+    missed = next((one for one in left if one.kind is ReferenceKind.FUNCTION or knows(plain(one.parts))), None)
     if missed is not None or len(spliced) != len(names):
         name = ".".join(missed.parts) if missed is not None else names[0]
         raise UnsupportedSqlError(f"the reads of this statement could not all be bound (stopped at {name}); give the relation an alias")

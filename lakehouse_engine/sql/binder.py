@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakehouse_engine.errors import SqlError, UnsupportedSqlError
 from lakehouse_engine.sql.bind import Bound, Pin, bind
@@ -50,7 +50,7 @@ class _Binder:
         return bind(text, self.names.knows, lambda pin: self._view_for(pin, path))
 
     def _view_for(self, pin: Pin, path: tuple[Parts, ...]) -> str:
-        key = (folded(pin.parts), Pin((), pin.as_of, pin.changes))
+        key = (folded(pin.parts), replace(pin, parts=()))
         if key not in self.pinned:
             view = self.names.stored_view(pin.parts)
             self.pinned[key] = self.names.pin_table(pin) if view is None else self._stored(pin, view, path)
@@ -58,8 +58,8 @@ class _Binder:
 
     def _stored(self, pin: Pin, view: ViewText, path: tuple[Parts, ...]) -> str:
         name = ".".join(pin.parts)
-        if pin.as_of is not None or pin.changes is not None:
-            raise UnsupportedSqlError(f"{name} is a view: time travel and changes are read from the tables under it", relation=name)
+        if pin.as_of is not None or pin.changes is not None or pin.read_optimized:
+            raise UnsupportedSqlError(f"{name} is a view: times, changes and base files are read from the tables under it", relation=name)
         own = folded(pin.parts)
         if own in path:
             circle = " -> ".join(".".join(parts) for parts in (*path[path.index(own) :], own))

@@ -25,7 +25,7 @@ def folded(parts: Parts) -> Parts:
 class ReferenceKind(StrEnum):
     READ = "read"
     TARGET = "target"
-    CHANGES = "changes"
+    FUNCTION = "function"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class Travel:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A name in relation position, `start`:`end` in the text (for CHANGES the whole call).
+    """A name in relation position, `start`:`end` in the text (for FUNCTION the whole call).
 
     `alias` is None where there is none; then `alias_at` is the offset at which one would stand (after TABLESAMPLE), or None
     where the grammar allows none (`TABLE a.b`). `scope` numbers the query that the name is visible in. `obstacle` names a construct
-    around it that cannot be bound. `arguments` are the literal arguments of a CHANGES call.
+    around it that cannot be bound. `arguments` are the literal arguments of a FUNCTION call, whose name is in `parts`.
     """
 
     kind: ReferenceKind

@@ -1,4 +1,4 @@
-"""The grammar around one relation name: time travel, sample, options, watermark and alias, and the call `hudi_table_changes`."""
+"""The grammar around one relation name: time travel, sample, options, watermark and alias, and the table functions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from lakehouse_engine.sql.lexer import TokenKind, name_value, words
 from lakehouse_engine.sql.references import Travel
 
 CHANGES_FUNCTION = "hudi_table_changes"
+READ_OPTIMIZED_FUNCTION = "hudi_read_optimized"
+TABLE_FUNCTIONS = (CHANGES_FUNCTION, READ_OPTIMIZED_FUNCTION)
 
 _TRAVEL = {"VERSION": "version", "SYSTEM_VERSION": "version", "TIMESTAMP": "timestamp", "SYSTEM_TIME": "timestamp"}
 
@@ -84,8 +86,8 @@ def read_travel(cursor: Cursor) -> Travel | None:
     return Travel(kind, start, end, cursor.text[begin:end], value)
 
 
-def read_changes(cursor: Cursor) -> tuple[str, ...] | None:
-    """Read the parenthesised arguments of `hudi_table_changes`; None when they are not all literals (the group is passed anyway)."""
+def read_arguments(cursor: Cursor) -> tuple[str, ...] | None:
+    """Read the parenthesised arguments of a table function; None when they are not all literals (the group is passed anyway)."""
     start = cursor.at
     arguments: list[str] = []
     cursor.at += 1

@@ -58,7 +58,7 @@ def route(text: str, knows: Knows) -> Statement:
     if statement is not None:
         return statement
     reads = [one for one in found.references if one.kind is not ReferenceKind.TARGET]
-    known = [one for one in reads if one.kind is ReferenceKind.CHANGES or knows(plain(one.parts))]
+    known = [one for one in reads if one.kind is ReferenceKind.FUNCTION or knows(plain(one.parts))]
     if known and reader.keyword() == "CREATE" and _creates(reader) == "FUNCTION":
         name = ".".join(known[0].parts)
         raise UnsupportedSqlError(f"CREATE FUNCTION whose body reads {name} would keep one snapshot for ever; read the table in the query")

@@ -12,7 +12,7 @@ from lakehouse_engine.sql.cursor import Cursor
 from lakehouse_engine.sql.heads import read_head, read_insert_target
 from lakehouse_engine.sql.lexer import TokenKind, significant, words
 from lakehouse_engine.sql.references import Chain, Parts, Reference, ReferenceKind, Scan, folded
-from lakehouse_engine.sql.relations import CHANGES_FUNCTION, read_changes, read_tail
+from lakehouse_engine.sql.relations import TABLE_FUNCTIONS, read_arguments, read_tail
 
 _QUERY_STARTS = frozenset(("SELECT", "WITH", "FROM", "VALUES", "TABLE"))
 _SET_OPERATORS = frozenset(("UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"))
@@ -316,8 +316,8 @@ class _Scanner:
         parts, start, ends = chain
         bare = bare or frame.bare
         if cursor.keyword() == "(":
-            if folded(parts) == (CHANGES_FUNCTION,):
-                self._changes(parts, start, obstacle)
+            if ".".join(folded(parts)) in TABLE_FUNCTIONS:
+                self._function(parts, start, obstacle)
             return
         if len(parts) == 1 and any(parts[0].lower() in known.ctes for known in self.frames):
             return
@@ -339,16 +339,16 @@ class _Scanner:
             )
         )
 
-    def _changes(self, parts: Parts, start: int, obstacle: str | None) -> None:
-        arguments = read_changes(self.cursor)
+    def _function(self, parts: Parts, start: int, obstacle: str | None) -> None:
+        arguments = read_arguments(self.cursor)
         end = self.cursor.end_before()
         tail = read_tail(self.cursor)
         obstacle = obstacle or tail.obstacle or ("a time-travel clause" if tail.travel else None)
         if arguments is None:
-            obstacle = f"{CHANGES_FUNCTION} with arguments that are not literals"
+            obstacle = f"{parts[-1]} with arguments that are not literals"
         self.references.append(
             Reference(
-                ReferenceKind.CHANGES,
+                ReferenceKind.FUNCTION,
                 parts,
                 start,
                 end,

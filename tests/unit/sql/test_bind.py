@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakehouse_engine.errors import SqlError, UnsupportedSqlError
-from lakehouse_engine.sql.bind import Pin, bind
+from lakehouse_engine.sql.bind import AsOf, Pin, bind
 from lakehouse_engine.sql.binder import Names, ViewText, bind_statement
 from tests.unit.sql.corpus import BOUND, KNOWN, PAIRS, REFUSED, UNTOUCHED, expected, statement, view_name
 
@@ -102,3 +102,22 @@ def test_time_travel_on_a_view_is_refused() -> None:
     names = Names(lambda parts: True, lambda parts: ViewText("select 1"), lambda pin: "t", lambda sql, columns: "q")
     with pytest.raises(UnsupportedSqlError, match="is a view"):
         bind_statement("select * from v.one version as of '1'", names)
+
+
+def test_the_read_optimized_function_pins_base_files_now_and_at_an_instant() -> None:
+    pins: list[Pin] = []
+
+    def view_for(pin: Pin) -> str:
+        pins.append(pin)
+        return f"v{len(pins)}"
+
+    text = "select o.a, hudi_read_optimized.b from hudi_read_optimized('s.t') o join hudi_read_optimized('s.t', '2026-01-01')"
+    bound = bind(text, lambda parts: parts == ("s", "t"), view_for)
+    assert pins == [Pin(("s", "t"), read_optimized=True), Pin(("s", "t"), AsOf("timestamp", "2026-01-01"), read_optimized=True)]
+    assert "v1 o join" in bound.text.replace("`", "")
+
+
+@pytest.mark.parametrize("arguments", ["", "'s.t', '1', '2'", "'s.t where'", "concat('s', '.t')"])
+def test_the_read_optimized_function_refuses_other_arguments(arguments: str) -> None:
+    with pytest.raises(UnsupportedSqlError, match="hudi_read_optimized"):
+        bind(f"select 1 from hudi_read_optimized({arguments})", lambda parts: True, lambda pin: "v")
