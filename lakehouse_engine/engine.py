@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
+
+from lakehouse_engine.options import TASK_THREADS
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -44,3 +47,8 @@ class LocalRunner:
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
+
+
+def local_runner(options: Mapping[str, Any]) -> LocalRunner:
+    """The runner of this process, as wide as the options say or as there are processors."""
+    return LocalRunner(TASK_THREADS.read(options) or len(os.sched_getaffinity(0)))

@@ -14,9 +14,8 @@ from lakehouse_engine.actions.write.partitions import partition_paths_of
 from lakehouse_engine.actions.write.request import WriteRequest
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import MissingOptionError
-from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
-from lakehouse_engine.options import STORED_PREFIX, WriteOptions, check_known
+from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.read.schema import table_schema
@@ -24,14 +23,12 @@ from lakehouse_engine.spark.input import as_input
 from lakehouse_engine.spark.scan import scan
 from lakehouse_engine.spark.session import runner_for
 from lakehouse_engine.storage.local import LocalStorage
-from lakehouse_engine.timeline.timeline import Timeline
-from lakehouse_engine.view.history import HistoryEntry, history
-from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.table_services import TableServices
 
 Moment = str | date | datetime
 
 
-class HoodieTable:
+class HoodieTable(TableServices):
     """One table. Reads see the newest commit of any process at the time of the call; writes are one commit each.
 
     `data` of every write is a Spark DataFrame, a pyarrow Table or RecordBatchReader, or a pandas DataFrame. `options` are `hoodie.*`
@@ -39,49 +36,18 @@ class HoodieTable:
     """
 
     def __init__(self, storage: LocalStorage, *, spark: SparkSession | None = None, options: Mapping[str, Any] | None = None) -> None:
-        self._storage = storage
+        super().__init__(storage, options=options)
         self._spark = spark
-        self._options = dict(options or {})
-        check_known(self._options)
-        self._state = TableState.load(storage)
 
     @classmethod
     def open(cls, path: str, *, spark: SparkSession | None = None, options: Mapping[str, Any] | None = None) -> HoodieTable:
         """The table in directory `path`; starts no JVM. Raises `TableNotFoundError`, `UnsupportedTableVersionError`."""
         return cls(LocalStorage(path), spark=spark, options=options)
 
-    # what the table is
-
-    @property
-    def path(self) -> str:
-        return self._storage.root
-
-    @property
-    def storage(self) -> LocalStorage:
-        return self._storage
-
-    @property
-    def state(self) -> TableState:
-        """The table as it is now: timeline, configuration and files."""
-        self._state = self._state.refresh()
-        return self._state
-
-    @property
-    def config(self) -> TableConfig:
-        return self.state.config
-
-    @property
-    def timeline(self) -> Timeline:
-        return self.state.timeline
-
     @property
     def schema(self) -> pa.Schema:
         """User columns, in canonical Arrow types."""
         return table_schema(self.state)
-
-    def history(self, limit: int | None = None) -> list[HistoryEntry]:
-        """Instants of the active timeline, newest first."""
-        return history(self.state, limit)
 
     # reading
 
@@ -190,10 +156,6 @@ class HoodieTable:
             **arguments,
         )
         return execute_write(self._storage, request, self._runner(options or {}))
-
-    def _effective(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        check_known(options)
-        return {**self._state.config.prefixed(STORED_PREFIX), **self._options, **options}
 
     def _runner(self, options: Mapping[str, Any]) -> TaskRunner:
         return runner_for(self._spark, {**self._options, **options})

@@ -23,6 +23,7 @@ LAYERS = (
     ("read",),
     ("index",),
     ("actions",),
+    ("table_services",),
     ("catalog",),
     ("sql",),
     ("spark",),

@@ -10,8 +10,8 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lakehouse_engine.engine import LocalRunner, TaskRunner
-from lakehouse_engine.options import TASK_RUNNER, TASK_THREADS
+from lakehouse_engine.engine import TaskRunner, local_runner
+from lakehouse_engine.options import TASK_RUNNER
 from lakehouse_engine.spark.runner import SparkRunner
 
 
@@ -42,4 +42,4 @@ def runner_for(spark: SparkSession | None, options: Mapping[str, Any]) -> TaskRu
     choice = TASK_RUNNER.read(options)
     if spark is not None and (choice == "SPARK" or (choice == "AUTO" and not is_local(spark))):
         return SparkRunner(spark)
-    return LocalRunner(TASK_THREADS.read(options) or len(os.sched_getaffinity(0)))
+    return local_runner(options)

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+from lakehouse_engine.format.plans_codec import decode_plan
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionPlan, HoodieRestoreMetadata, HoodieRollbackMetadata
+from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
+from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
+
+_NAMED = 3
+_UNFINISHED = {
+    Action.COMPACTION: "archiving stops here",
+    Action.LOG_COMPACTION: "archiving stops here",
+    Action.CLEAN: "the next change of the table finishes it",
+    Action.ROLLBACK: "the next change of the table finishes it",
+    Action.RESTORE: "the next change of the table finishes it",
+    Action.SAVEPOINT: "it protects nothing",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One instant. Counts are rows, and None where the action is no write or not completed."""
+    """One instant. Counts are rows, and None where the action is no write or not completed.
+
+    `note` says what the instant keeps, holds up or took back, where there is something to say.
+    """
 
     instant: str
     action: str
@@ -20,28 +39,80 @@ class HistoryEntry:
     deletes: int | None = None
     files: int | None = None
     bytes_written: int | None = None
+    note: str | None = None
 
 
 def history(state: TableState, limit: int | None = None) -> list[HistoryEntry]:
-    """Instants of the active timeline, newest first, at most `limit`."""
-    entries = []
-    for instant in list(reversed(state.timeline.instants))[:limit]:
-        if not (instant.is_completed and instant.action.is_write):
-            entries.append(HistoryEntry(instant.requested_time, str(instant.action), str(instant.state)))
-            continue
-        metadata = state.commit_metadata(instant)
-        stats = list(metadata.write_stats())
-        entries.append(
-            HistoryEntry(
-                instant.requested_time,
-                str(instant.action),
-                str(instant.state),
-                operation=str(metadata.operation_type) if metadata.operation_type else None,
-                inserts=sum(stat.num_inserts for stat in stats),
-                updates=sum(stat.num_update_writes for stat in stats),
-                deletes=sum(stat.num_deletes for stat in stats),
-                files=len(stats),
-                bytes_written=sum(stat.total_write_bytes for stat in stats),
-            )
-        )
-    return entries
+    """Instants of the active timeline, newest first, at most `limit`. Raises `CorruptInstantError` for one whose file is torn."""
+    return [_entry(state, instant) for instant in list(reversed(state.timeline.instants))[:limit]]
+
+
+def _entry(state: TableState, instant: Instant) -> HistoryEntry:
+    entry = HistoryEntry(instant.requested_time, str(instant.action), str(instant.state), note=_note(state, instant))
+    if not (instant.is_completed and instant.action.is_write):
+        return entry
+    metadata = state.commit_metadata(instant)
+    stats = list(metadata.write_stats())
+    return replace(
+        entry,
+        operation=str(metadata.operation_type) if metadata.operation_type else None,
+        inserts=sum(stat.num_inserts for stat in stats),
+        updates=sum(stat.num_update_writes for stat in stats),
+        deletes=sum(stat.num_deletes for stat in stats),
+        files=len(stats),
+        bytes_written=sum(stat.total_write_bytes for stat in stats),
+    )
+
+
+def _note(state: TableState, instant: Instant) -> str | None:
+    if not instant.is_completed:
+        return _pending_note(state, instant)
+    if instant.action.is_write:
+        saved = instant.requested_time in state.timeline.savepointed
+        return "savepointed: its files are kept, and it is neither rolled back nor archived" if saved else None
+    describe = _COMPLETED.get(instant.action)
+    return describe(ActiveTimeline(state.storage, state.layout).read(instant)) if describe is not None else None
+
+
+def _pending_note(state: TableState, instant: Instant) -> str:
+    consequence = _UNFINISHED.get(instant.action, "its writer is at work, or died: then the next change of the table takes it back")
+    if instant.action not in (Action.COMPACTION, Action.LOG_COMPACTION):
+        return f"not finished; {consequence}"
+    plan = ActiveTimeline(state.storage, state.layout).read(Instant(instant.requested_time, instant.action, State.REQUESTED))
+    slices = len(decode_plan(HoodieCompactionPlan, plan).operations or ())
+    return f"{slices} file slices wait to be compacted; cleaning keeps them, and {consequence}"
+
+
+def _savepoint(content: bytes) -> str:
+    savepoint = decode_plan(HoodieSavepointMetadata, content)
+    files = sum(len(names) for names in savepoint.pinned_files().values())
+    by = f" by {savepoint.savepointed_by}" if savepoint.savepointed_by else ""
+    return f"keeps {files} files{by}" + (f": {savepoint.comments}" if savepoint.comments else "")
+
+
+def _clean(content: bytes) -> str:
+    clean = decode_plan(HoodieCleanMetadata, content)
+    since = f"; readable from {clean.earliest_commit_to_retain} on" if clean.earliest_commit_to_retain else ""
+    return f"deleted {clean.total_files_deleted} files{since}"
+
+
+def _rollback(content: bytes) -> str:
+    rollback = decode_plan(HoodieRollbackMetadata, content)
+    return f"took back {_named(rollback.commits_rollback)}; deleted {rollback.total_files_deleted} files"
+
+
+def _restore(content: bytes) -> str:
+    return f"took back {_named(decode_plan(HoodieRestoreMetadata, content).instants_to_rollback)}"
+
+
+def _named(instants: tuple[str, ...]) -> str:
+    more = f" and {len(instants) - _NAMED} more" if len(instants) > _NAMED else ""
+    return (", ".join(instants[:_NAMED]) or "nothing") + more
+
+
+_COMPLETED: dict[Action, Callable[[bytes], str]] = {
+    Action.SAVEPOINT: _savepoint,
+    Action.CLEAN: _clean,
+    Action.ROLLBACK: _rollback,
+    Action.RESTORE: _restore,
+}
