@@ -34,12 +34,16 @@ ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
     errors.TimelineError: DbtRuntimeError,
     errors.WriteError: DbtDatabaseError,
     errors.LockError: DbtRuntimeError,
+    errors.SavepointError: DbtRuntimeError,
     errors.RollbackError: DbtRuntimeError,
+    errors.CompactionError: DbtRuntimeError,
     errors.SqlError: DbtDatabaseError,
     errors.TaskError: DbtRuntimeError,
 }
 """Which of dbt's errors stands for a branch of the engine's tree: database errors are those that the user's data or SQL caused."""
 
+KEPT_OPTIONS = ("hoodie.index.type", "hoodie.bucket.index.", "hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class")
+"""Options that a table keeps from its creation on: whoever else writes or reads it has to do it by the same rules."""
 RETRIES = 3
 _FOREIGN = ("pyspark", "py4j")
 
@@ -85,6 +89,7 @@ def check_options(hoodie: Mapping[str, Any]) -> list[str]:
     try:
         ignored = options.check_known(hoodie)
         options.WriteOptions.read(hoodie)
+        options.ServiceOptions.read(hoodie)
     except errors.OptionError as error:
         raise DbtConfigError(str(error)) from error
     return ignored
@@ -130,6 +135,7 @@ class TableShape:
     partition_by: tuple[str, ...]
     ordering_fields: tuple[str, ...]
     hive_style: bool
+    table_type: str = "cow"
 
 
 class Warehouse:
@@ -213,7 +219,13 @@ class Warehouse:
 
     def shape(self, schema: str, identifier: str) -> TableShape:
         config = self.table(schema, identifier).config
-        return TableShape(config.record_key_fields, config.partition_fields, config.ordering_fields, config.hive_style_partitioning)
+        return TableShape(
+            record_key=config.record_key_fields,
+            partition_by=config.partition_fields,
+            ordering_fields=config.ordering_fields,
+            hive_style=config.hive_style_partitioning,
+            table_type=_table_type(config.table_type),
+        )
 
     def create_filled(
         self, schema: str, identifier: str, rows: Any, shape: TableShape, write_options: Mapping[str, str], metadata: Mapping[str, str]
@@ -226,7 +238,9 @@ class Warehouse:
             record_key=list(shape.record_key),
             ordering_fields=list(shape.ordering_fields),
             partition_by=list(shape.partition_by),
+            table_type=shape.table_type,
             hive_style=shape.hive_style,
+            properties={key: value for key, value in write_options.items() if key.startswith(KEPT_OPTIONS)},
         )
         try:
             return table.bulk_insert(rows, options=dict(write_options), extra_metadata=dict(metadata))

@@ -14,15 +14,14 @@ from dbt.adapters.base import AdapterConfig
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.names import did_you_mean, nearest
+from dbt.adapters.lakehouse.service_config import SERVICES, SERVICES_LATER, check_services, default_options, service_options, texts
 
 STRATEGIES = ("append", "merge", "insert_overwrite", "delete+insert", "replace_where", "microbatch")
 TABLE_TYPES = ("cow", "mor")
 INDEXES = ("auto", "simple", "global_simple", "bloom", "global_bloom", "bucket", "record_level")
-INDEXES_LATER = ("bucket", "record_level")
+INDEXES_LATER = ("record_level",)
 SCHEMA_CHANGES = ("ignore", "fail", "append_new_columns", "sync_all_columns")
 DUPLICATES = ("latest", "error")
-SERVICES = ("compaction", "clustering", "cleaning", "archiving")
-
 OWN_KEYS = (
     "table_type",
     "ordering_fields",
@@ -38,6 +37,7 @@ OWN_KEYS = (
     "index",
     "hoodie",
     *SERVICES,
+    *SERVICES_LATER,
 )
 """Configs of this adapter."""
 
@@ -86,8 +86,8 @@ ELSEWHERE = {
     "tblproperties": "Hudi's own settings go under 'hoodie'",
     "options": "Hudi's own settings go under 'hoodie'",
     "hudi_options": "Hudi's own settings go under 'hoodie'",
-    "clustered_by": "bucketing is Hudi's bucket index, which is not available yet",
-    "buckets": "bucketing is Hudi's bucket index, which is not available yet",
+    "clustered_by": "bucketing is Hudi's bucket index: index 'bucket', with 'hoodie.bucket.index.num.buckets' under 'hoodie'",
+    "buckets": "bucketing is Hudi's bucket index: index 'bucket', with 'hoodie.bucket.index.num.buckets' under 'hoodie'",
     "partitioned_by": "did you mean 'partition_by'?",
     "primary_key": "did you mean 'unique_key'?",
 }
@@ -186,7 +186,7 @@ class ModelConfig:
             on_duplicate_source_keys=_lower(config.get("on_duplicate_source_keys"), "") or None,
             index=_lower(config.get("index"), "auto"),
             event_time=config.get("event_time") or None,
-            hoodie={**(defaults or {}), **{key: _option_text(value) for key, value in (config.get("hoodie") or {}).items()}},
+            hoodie={**default_options(config), **(defaults or {}), **service_options(config), **texts(config.get("hoodie") or {})},
         )
 
     @property
@@ -256,6 +256,7 @@ def check_values(name: str, config: Mapping[str, Any]) -> None:
     _check_key_configs(name, config)
     _check_strategy(name, config)
     _check_hoodie(name, config.get("hoodie"))
+    check_services(name, config)
     _check_unavailable(name, config)
 
 
@@ -324,11 +325,9 @@ def _check_hoodie(name: str, hoodie: Any) -> None:
 
 
 def _check_unavailable(name: str, config: Mapping[str, Any]) -> None:
-    if _lower(config.get("table_type"), "cow") == "mor":
-        raise DbtConfigError(f"{name}: table_type 'mor' (merge-on-read) is not available in this version; use 'cow'")
     if _lower(config.get("index"), "auto") in INDEXES_LATER:
-        raise DbtConfigError(f"{name}: index '{config.get('index')}' is not available in this version; use 'auto', 'simple' or 'bloom'")
-    for service in SERVICES:
+        raise DbtConfigError(f"{name}: index '{config.get('index')}' is not available in this version; use 'auto', 'bloom' or 'bucket'")
+    for service in SERVICES_LATER:
         if config.get(service):
             raise DbtConfigError(f"{name}: '{service}' is not available in this version; leave it out")
     if any((config.get("grants") or {}).values()):
@@ -341,7 +340,3 @@ def _ordering_fields(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _lower(value: Any, default: str) -> str:
     return str(value).lower() if value is not None else default
-
-
-def _option_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -8,6 +8,7 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.model_config import check_config, check_strategy_name
+from dbt.adapters.lakehouse.service_config import service_options
 
 CHECKED = ("model", "seed", "snapshot")
 
@@ -35,7 +36,7 @@ def _finding(node: Any, project: str, macros: Collection[str], check_options: Op
     try:
         check_config(name, config, extra, strict=node.package_name == project)
         check_strategy_name(name, config, macros)
-        check_options(config.get("hoodie") or {})
+        check_options({**service_options(config), **(config.get("hoodie") or {})})
     except DbtConfigError as error:
         return error.msg if name in error.msg else f"{name}: {error.msg}"
     return None

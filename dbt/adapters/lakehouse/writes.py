@@ -76,12 +76,14 @@ class TableWriter:
             partition_by=tuple(resolve(self.config.partition_by, columns, "partition_by", name)),
             ordering_fields=tuple(resolve(self.config.ordering_fields, columns, "ordering_fields", name)),
             hive_style=self.config.hive_style,
+            table_type=self.config.table_type,
         )
 
     def _fits(self, frame: Any) -> bool:
         mine, wanted = self.warehouse.shape(self.schema, self.identifier), self._shape(_columns(frame))
         return (
-            _same(mine.record_key, wanted.record_key)
+            mine.table_type == wanted.table_type
+            and _same(mine.record_key, wanted.record_key)
             and _same(mine.partition_by, wanted.partition_by)
             and (_same(mine.ordering_fields, wanted.ordering_fields) and (mine.hive_style == wanted.hive_style or not wanted.partition_by))
         )
@@ -172,6 +174,7 @@ class TableWriter:
         for config, stored, asked in (
             ("unique_key (the record key)", mine.record_key, wanted.record_key),
             ("partition_by", mine.partition_by, wanted.partition_by),
+            ("table_type", (mine.table_type,), (wanted.table_type,)),
         ):
             if not _same(stored, asked):
                 raise DbtDatabaseError(

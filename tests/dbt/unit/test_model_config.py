@@ -53,13 +53,38 @@ def test_options_join_profile_model_and_dbt_configs() -> None:
     }
 
 
+def test_a_merge_on_read_model_compacts_inline_unless_the_profile_or_the_model_says_otherwise() -> None:
+    mor = config(unique_key="id", table_type="mor")
+    inline = "hoodie.compact.inline"
+    assert ModelConfig.from_config("m", mor).options[inline] == "true"
+    assert ModelConfig.from_config("m", mor, {inline: "false"}).options[inline] == "false"
+    assert ModelConfig.from_config("m", {**mor, "compaction": {"mode": "inline"}}, {inline: "false"}).options[inline] == "true"
+    planned = ModelConfig.from_config("m", {**mor, "compaction": {"mode": "async", "commits": 3}}).options
+    assert (planned[inline], planned["hoodie.compact.schedule.inline"]) == ("false", "true")
+    assert planned["hoodie.compact.inline.max.delta.commits"] == "3"
+    assert inline not in ModelConfig.from_config("m", config(unique_key="id")).options
+
+
+def test_short_names_of_services_become_hoodie_keys_which_the_profile_does_not_override() -> None:
+    cleaning, archiving = {"commits_retained": 4, "automatic": False}, {"max_commits": 9}
+    values = config(cleaning=cleaning, archiving=archiving, hoodie={"hoodie.keep.max.commits": 8})
+    found = ModelConfig.from_config("m", values, {"hoodie.clean.commits.retained": "30"}).options
+    assert found["hoodie.clean.commits.retained"] == "4"
+    assert found["hoodie.clean.automatic"] == "false"
+    assert found["hoodie.keep.max.commits"] == "8"
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
         (config(table_type="cwo"), "did you mean 'cow'"),
-        (config(table_type="mor"), "not available"),
+        (config(compaction={"mode": "inline"}), "table_type 'mor'"),
+        (config(table_type="mor", compaction={"mode": "sometimes"}), "inline, async, none"),
+        (config(table_type="mor", compaction={"commit": 3}), "did you mean 'commits'"),
+        (config(cleaning=["x"]), "cleaning is a mapping"),
+        (config(archiving={"min_commit": 3}), "did you mean 'min_commits'"),
         (config(index="blom"), "did you mean 'bloom'"),
-        (config(index="bucket"), "not available"),
+        (config(index="record_level"), "not available"),
         (config(on_schema_change="append_new_column"), "did you mean 'append_new_columns'"),
         (config(on_duplicate_source_keys="fail"), "latest, error"),
         (config(incremental_strategy="merge"), "needs a unique_key"),
