@@ -6,7 +6,8 @@ from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.instant import Action, Instant, State
-from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.plans import HoodieCompactionPlan, HoodieRequestedReplaceMetadata
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
 
@@ -41,4 +42,30 @@ def check_not_pending(base: BaseFile, pending: dict[tuple[str, str], str]) -> No
             instant=instant,
             partition=base.partition_path,
             file_id=base.file_id,
+        )
+
+
+def compacting_groups(state: TableState) -> dict[FileGroupId, str]:
+    """Instant of the pending compaction of every group that one has plans for: what is logged to such a group belongs to the slice
+    that the compaction will make.
+    """
+    groups: dict[FileGroupId, str] = {}
+    for instant in state.timeline.pending():
+        if instant.action is Action.COMPACTION:
+            requested = Instant(instant.requested_time, Action.COMPACTION, State.REQUESTED)
+            plan = decode_plan(HoodieCompactionPlan, ActiveTimeline(state.storage, state.layout).read(requested))
+            for operation in plan.operations or ():
+                groups[FileGroupId(operation.partition_path or "", operation.file_id or "")] = instant.requested_time
+    return groups
+
+
+def check_not_compacting(group: FileGroupId, compacting: dict[FileGroupId, str]) -> None:
+    """Raise `CommitConflictError` for a group that cannot be rewritten because a compaction will rewrite it."""
+    instant = compacting.get(group)
+    if instant is not None:
+        raise CommitConflictError(
+            "this change needs the file group rewritten, and a pending compaction plans to rewrite it; run the compaction first",
+            instant=instant,
+            partition=group.partition_path,
+            file_id=group.file_id,
         )
