@@ -12,6 +12,7 @@ _LENGTH = struct.Struct(">Q")
 _INTEGER = struct.Struct(">I")
 _PREFIX = len(MAGIC) + _LENGTH.size
 _TYPES = frozenset(BlockType) - {BlockType.CORRUPT}
+_MAGIC = re.compile(re.escape(MAGIC))
 _INSTANT = re.compile(r"[0-9]{14,17}")
 
 
@@ -25,23 +26,21 @@ def read_blocks(data: bytes | memoryview) -> Iterator[LogBlock]:
     A block counts when its length fits the file, its trailer repeats that length and its parts add up to it. Everything up to the
     next one that does is a corrupt stretch, yielded in its place. So, unlike in Hudi, a whole block stays one when rubbish follows it.
     """
-    whole, view, position = bytes(data) if isinstance(data, memoryview) else data, memoryview(data), 0
+    view, position = memoryview(data), 0
     while position < len(view):
         try:
             block = _block(view, position)
         except _Damage as damage:
-            position, block = _stretch(whole, view, position, str(damage))
+            position, block = _stretch(view, position, str(damage))
         else:
             position = block.end
         yield block
 
 
-def _stretch(whole: bytes, view: memoryview, start: int, damage: str) -> tuple[int, LogBlock]:
+def _stretch(view: memoryview, start: int, damage: str) -> tuple[int, LogBlock]:
     """The stretch from `start` up to the next block that is whole, and where that is."""
-    end = whole.find(MAGIC, start + 1)
-    while end != -1 and not _whole(view, end):
-        end = whole.find(MAGIC, end + 1)
-    end = len(view) if end == -1 else end
+    places = (found.start() for found in _MAGIC.finditer(view, start + 1))
+    end = next((place for place in places if _whole(view, place)), len(view))
     header = _salvage(view[start:end])
     return end, LogBlock(BlockType.CORRUPT, header, view[start:end], {}, start, end - start, damage)
 

@@ -23,6 +23,7 @@ from lakehouse_engine.read.base_file import project
 from lakehouse_engine.read.log_scanner import ScannedBlock
 from lakehouse_engine.read.merge_rules import MergeRules
 from lakehouse_engine.read.projection import match_name
+from lakehouse_engine.read.row_pool import RowPool, SpillTo, take_rows
 from lakehouse_engine.record.mergers import RecordMerger
 from lakehouse_engine.record.ordering import ranks
 
@@ -34,11 +35,12 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class LogOutcome:
-    """`keys` are distinct; `rows[i]` is the row of `data` that key i ended as, or DELETED."""
+    """`keys` are distinct; `rows[i]` is the row of `data` that key i ended as, or DELETED. `records` counts rows of the blocks."""
 
     keys: pa.Array
     rows: Rows
     data: pa.Table
+    records: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +53,25 @@ class _Events:
     always: npt.NDArray[np.bool_]
 
 
-def fold_logs(blocks: Sequence[ScannedBlock], wanted: pa.Schema, rules: MergeRules) -> LogOutcome:
-    """`wanted` has the columns to keep, those that `rules` need among them.
+def fold_logs(blocks: Sequence[ScannedBlock], wanted: pa.Schema, rules: MergeRules, spill: SpillTo | None = None) -> LogOutcome:
+    """`wanted` has the columns to keep, those that `rules` need among them. With `spill`, rows above its limit are kept in files;
+    keys and ordering values stay in memory.
 
     Raises `CorruptLogError` where a block does not decode, and as `decode_data_block` for one that is refused.
     """
-    decoded = [_decode(scanned, wanted) for scanned in blocks]
-    tables = [part for part in decoded if isinstance(part, pa.Table)]
-    data = pa.concat_tables([wanted.empty_table(), *tables])
+    pool, decoded, compared = RowPool(wanted, spill), [], {name.lower() for name in rules.columns(wanted, base=False)}
+    for scanned in blocks:
+        part = _decode(scanned, wanted)
+        if isinstance(part, pa.Table):
+            pool.add(part)
+            part = part.select([name for name in part.column_names if name.lower() in compared])
+        decoded.append(part)
     encoded = _flat([_keys(part, rules) for part in decoded]).dictionary_encode(null_encoding="encode")
     codes = np.asarray(encoded.indices).astype(np.int64)
     events = _Events(codes, _rows(decoded), _ordering(decoded, wanted, rules), _always(decoded, rules))
-    rows, data = _fold(events, len(encoded.dictionary), data, rules.merger)
-    return LogOutcome(encoded.dictionary, rows, data)
+    records = sum(part.num_rows for part in decoded if isinstance(part, pa.Table))
+    rows = _fold(events, len(encoded.dictionary), pool, rules.merger)
+    return LogOutcome(encoded.dictionary, rows, pool.table(), records)
 
 
 def _decode(scanned: ScannedBlock, wanted: pa.Schema) -> pa.Table | DeleteRecords:
@@ -127,8 +135,11 @@ def _flat(parts: Sequence[pa.Array | pa.ChunkedArray], kind: pa.DataType | None 
     return pa.concat_arrays(chunks) if chunks else pa.array([], kind or pa.string())
 
 
-def _fold(events: _Events, keys: int, data: pa.Table, merger: RecordMerger) -> tuple[Rows, pa.Table]:
-    """The last state of every key. The first events of all keys are taken together, then the second, and so on."""
+def _fold(events: _Events, keys: int, pool: RowPool, merger: RecordMerger) -> Rows:
+    """The last state of every key. The first events of all keys are taken together, then the second, and so on.
+
+    Rows that are made of two come behind those in `pool`.
+    """
     state, held_ranks = np.full(keys, NO_ROW, np.int64), np.zeros(keys, np.int64)
     for at in _turns(events.codes):
         codes, rows, offered = events.codes[at], events.rows[at], events.ranks[at]
@@ -137,13 +148,12 @@ def _fold(events: _Events, keys: int, data: pa.Table, merger: RecordMerger) -> t
         deletes = rows == DELETED
         if not merger.whole_rows and bool((held & ~deletes).any()):
             pairs = held & ~deletes
-            data = _combined(data, state[codes[pairs]], rows[pairs], ~older[pairs], merger)
-            rows[pairs] = np.arange(data.num_rows - int(pairs.sum()), data.num_rows)
+            rows[pairs] = _combined(pool, state[codes[pairs]], rows[pairs], ~older[pairs], merger)
             offered = np.where(pairs & older, held_ranks[codes], offered)
             older &= ~pairs
         changed = codes[~older]
         state[changed], held_ranks[changed] = rows[~older], offered[~older]
-    return state, data
+    return state
 
 
 def _turns(codes: Rows) -> list[Rows]:
@@ -159,10 +169,11 @@ def _turns(codes: Rows) -> list[Rows]:
     return list(np.split(by_turn, np.cumsum(np.bincount(turn))[:-1])) if len(codes) else []
 
 
-def _combined(data: pa.Table, older: Rows, newer: Rows, wins: npt.NDArray[np.bool_], merger: RecordMerger) -> pa.Table:
-    """`data` with the results of pairs of its rows behind it."""
-    rows = combine_rows(data.take(pa.array(older)), data.take(pa.array(newer)), wins, merger)
-    return pa.concat_tables([data, rows])
+def _combined(pool: RowPool, older: Rows, newer: Rows, wins: npt.NDArray[np.bool_], merger: RecordMerger) -> Rows:
+    """Numbers of the results of pairs of rows of the pool, which are added to it."""
+    data = pool.table()
+    pool.add(combine_rows(take_rows(data, older), take_rows(data, newer), wins, merger))
+    return np.arange(data.num_rows, data.num_rows + len(older))
 
 
 def combine_rows(stored: pa.Table, offered: pa.Table, wins: npt.NDArray[np.bool_] | None, merger: RecordMerger) -> pa.Table:

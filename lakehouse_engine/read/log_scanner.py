@@ -17,6 +17,7 @@ from lakehouse_engine.format.log_reader import read_blocks
 from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.read.base_file import missing_file
+from lakehouse_engine.read.mapped import mapped
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.timeline import Timeline
 
@@ -78,7 +79,18 @@ class ScannedBlock:
     path: str
 
 
-def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope) -> list[ScannedBlock]:
+@dataclass(frozen=True, slots=True)
+class ScannedLogs:
+    """The blocks of a slice that count, in order, and how many of each kind its log files have (`total` counts all but damaged ones)."""
+
+    blocks: tuple[ScannedBlock, ...]
+    files: int
+    total: int
+    rollbacks: int
+    corrupt: int
+
+
+def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope) -> ScannedLogs:
     """Data and delete blocks of a slice to apply, in order.
 
     Left out are blocks of instants that `scope` does not see, those that a rollback block takes back, and those that a log compaction
@@ -92,12 +104,16 @@ def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope) -> list[Sca
         for promise in promises:
             _check_promise(log, blocks, promise)
         _check_rest(log, blocks, promises, scope, taken_back)
-    return _applied(files, scope)
+    kinds = [block.type for _, blocks in files for block in blocks]
+    corrupt = kinds.count(BlockType.CORRUPT)
+    applied = tuple(_applied(files, scope))
+    return ScannedLogs(applied, len(files), len(kinds) - corrupt, kinds.count(BlockType.COMMAND), corrupt)
 
 
-def _content(storage: Storage, log: LogFile, piece: LoggedSlice) -> bytes:
+def _content(storage: Storage, log: LogFile, piece: LoggedSlice) -> bytes | memoryview:
+    """The log file; mapped where the storage can, so that what has been decoded need not stay in memory."""
     try:
-        return storage.read(log.path)
+        return mapped(storage, log.path)
     except StoredFileNotFoundError as error:
         writers = [promise.instant_time for promise in piece.promises if promise.path == log.path]
         raise missing_file(log.path, instant=writers[0] if writers else None) from error

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.read.base_file import concat, iter_base_file, projected_schema
 from lakehouse_engine.read.log_records import DELETED, LogOutcome, combine_rows, fold_logs
-from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope, scan_logs
+from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope, ScannedLogs, scan_logs
 from lakehouse_engine.read.merge_rules import MergeRules
+from lakehouse_engine.read.row_pool import SpillTo, take_rows
 from lakehouse_engine.storage.base import Storage
 
 Rows = npt.NDArray[np.int64]
@@ -56,7 +57,7 @@ class SliceReader:
     def iter(self, piece: LoggedSlice, columns: Sequence[str]) -> Iterator[pa.Table]:
         """As `read`, one table for each row group of the base file, then the rows that only the logs have."""
         names = list(columns)
-        merge = self._merge(piece, columns)
+        merge = self.merge(piece, columns)
         for stored in self._stored(piece.slice.base_file, self._stored_names(columns)):
             removed, replaced = merge.pairs(stored)
             kept = np.ones(stored.num_rows, np.bool_)
@@ -67,7 +68,7 @@ class SliceReader:
     def changes(self, piece: LoggedSlice, columns: Sequence[str]) -> SliceChanges:
         """What the logs of a slice change; of its base file only what the merge needs is read. Raises as `read`."""
         names = self.rules.columns(self.schema, base=True) if self.rules.merger.whole_rows else self._stored_names(columns)
-        merge = self._merge(piece, columns)
+        merge = self.merge(piece, columns)
         positions, added, before = [np.empty(0, np.int64)], [], 0
         for stored in self._stored(piece.slice.base_file, names):
             removed, replaced = merge.pairs(stored)
@@ -77,11 +78,13 @@ class SliceReader:
         rows = [table.select(list(columns)) for table in (*added, merge.inserts())]
         return SliceChanges(np.concatenate(positions), concat(rows, self._plain(columns)))
 
-    def _merge(self, piece: LoggedSlice, columns: Sequence[str]) -> _Merge:
+    def merge(self, piece: LoggedSlice, columns: Sequence[str], spill: SpillTo | None = None) -> SliceMerge:
+        """The outcome of the slice's logs in the given columns and those that the merge needs. Raises as `scan_logs` and `fold_logs`."""
         wanted = self._plain(self._names(columns, base=False))
-        outcome = fold_logs(scan_logs(self.storage, piece, self.scope), wanted, self.rules)
+        scanned = scan_logs(self.storage, piece, self.scope)
+        outcome = fold_logs(scanned.blocks, wanted, self.rules, spill)
         deletions = np.asarray(self.rules.deletions(outcome.data))
-        return _Merge(self.rules, outcome, deletions, np.ones(len(outcome.keys), np.bool_))
+        return SliceMerge(self.rules, outcome, deletions, np.ones(len(outcome.keys), np.bool_), scanned)
 
     def _names(self, columns: Sequence[str], *, base: bool) -> list[str]:
         return list(dict.fromkeys([*columns, *self.rules.columns(self.schema, base=base)]))
@@ -101,16 +104,17 @@ class SliceReader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Merge:
+class SliceMerge:
     """The outcome of a slice's logs, met by the rows of its base file part by part.
 
-    `deletions` says which rows of the logs are deletions, `fresh` which keys no base row had so far.
+    `deletions` says which rows of the logs are deletions, `fresh` which keys no base row had so far. `scanned` has the blocks.
     """
 
     rules: MergeRules
     outcome: LogOutcome
     deletions: npt.NDArray[np.bool_]
     fresh: npt.NDArray[np.bool_]
+    scanned: ScannedLogs
 
     def pairs(self, stored: pa.Table) -> tuple[Rows, pa.Table]:
         """Positions of base rows that change, ascending, and the rows that take the place of some of them.
@@ -129,11 +133,11 @@ class _Merge:
     def inserts(self) -> pa.Table:
         """Rows of keys that are in no base row."""
         rows = self.outcome.rows[self.fresh & (self.outcome.rows >= 0)]
-        return self.outcome.data.take(pa.array(rows[~self.deletions[rows]]))
+        return take_rows(self.outcome.data, rows[~self.deletions[rows]])
 
     def _rows(self, stored: pa.Table, positions: Rows, rows: Rows) -> tuple[Rows, pa.Table]:
         """As `pairs`, for base rows at `positions` whose keys ended as the given rows of the logs."""
-        before, after = stored.take(pa.array(positions)), self.outcome.data.take(pa.array(rows))
+        before, after = take_rows(stored, positions), take_rows(self.outcome.data, rows)
         merger, gone = self.rules.merger, self.deletions[rows]
         compared = self.rules.ordering if merger.compares_ordering else ()
         ordering = [[side.column(name).combine_chunks() for name in compared] for side in (before, after)]

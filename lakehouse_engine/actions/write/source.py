@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakehouse_engine.read.row_pool import take_rows
 from lakehouse_engine.storage.base import Storage
 
 Rows = npt.NDArray[np.int64]
@@ -123,27 +124,3 @@ class PatchedSource:
             return given
         indices = np.where(hit, len(numbers) + at, np.arange(len(numbers)))
         return pa.concat_tables([given, table.select(given.column_names).cast(given.schema)]).take(pa.array(indices))
-
-
-def take_rows(table: pa.Table, rows: Rows) -> pa.Table:
-    """`table.take(rows)`, chunk by chunk: Arrow's own take joins all chunks of a column first, which for a few rows of a large
-    table copies the table. Rows come back grouped by chunk only when `rows` ascends, as all callers' do.
-    """
-    if table.num_rows == 0 or len(rows) == 0:
-        return table.slice(0, 0)
-    batches = table.to_batches()
-    if len(batches) == 1:
-        return pa.Table.from_batches([batches[0].take(pa.array(rows))], table.schema)
-    if len(rows) > 1 and not bool((np.diff(rows) >= 0).all()):
-        order = np.argsort(rows, kind="stable")
-        back = np.empty(len(rows), dtype=np.int64)
-        back[order] = np.arange(len(rows))
-        return take_rows(table, rows[order]).combine_chunks().take(pa.array(back))
-    ends = np.cumsum([batch.num_rows for batch in batches])
-    cuts = np.searchsorted(rows, ends, side="left")
-    parts, low = [], 0
-    for batch, end, cut in zip(batches, ends, cuts, strict=True):
-        if cut > low:
-            parts.append(batch.take(pa.array(rows[low:cut] - (end - batch.num_rows))))
-        low = cut
-    return pa.Table.from_batches(parts, table.schema)
