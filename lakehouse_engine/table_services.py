@@ -49,6 +49,11 @@ class TableServices:
     def timeline(self) -> Timeline:
         return self.state.timeline
 
+    @property
+    def services(self) -> TableServices:
+        """The same table, as what is done to it besides reading and writing rows."""
+        return self
+
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """Instants of the active timeline, newest first, with what each keeps or holds up."""
         return history(self.state, limit)

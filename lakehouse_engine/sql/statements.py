@@ -292,10 +292,11 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`arguments` are (name, value) pairs; the name is None for a positional one."""
+    """`arguments` are (name, value) pairs; the name is None for a positional one. `limit`: at most so many rows of the answer."""
 
     procedure: str
     arguments: tuple[tuple[str | None, Value], ...] = ()
+    limit: int | None = None
 
 
 Statement = (

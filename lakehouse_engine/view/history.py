@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -42,9 +43,14 @@ class HistoryEntry:
     note: str | None = None
 
 
-def history(state: TableState, limit: int | None = None) -> list[HistoryEntry]:
-    """Instants of the active timeline, newest first, at most `limit`. Raises `CorruptInstantError` for one whose file is torn."""
-    return [_entry(state, instant) for instant in list(reversed(state.timeline.instants))[:limit]]
+def history(state: TableState, limit: int | None = None, *, begin: str | None = None, end: str | None = None) -> list[HistoryEntry]:
+    """Instants of the active timeline from `begin` to `end` (both inclusive), newest first, at most `limit`.
+
+    Raises `CorruptInstantError` for one whose file is torn.
+    """
+    instants = (one for one in reversed(state.timeline.instants) if (begin or "") <= one.requested_time)
+    found = (one for one in instants if end is None or one.requested_time <= end)
+    return [_entry(state, instant) for instant in islice(found, limit)]
 
 
 def _entry(state: TableState, instant: Instant) -> HistoryEntry:
@@ -116,3 +122,9 @@ _COMPLETED: dict[Action, Callable[[bytes], str]] = {
     Action.ROLLBACK: _rollback,
     Action.RESTORE: _restore,
 }
+
+
+def state_times(state: TableState) -> dict[Instant, int]:
+    """When each state of each instant was reached, by the age of its file, in epoch milliseconds."""
+    entries = ((state.layout.parse_file_name(entry.name), entry) for entry in state.storage.list(state.layout.timeline_folder))
+    return {instant: entry.modified_ms for instant, entry in entries if instant is not None and not entry.is_directory}

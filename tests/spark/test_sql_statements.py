@@ -222,6 +222,7 @@ def test_show_and_describe(orders: Lakehouse) -> None:
 def test_call_shows_commits(orders: Lakehouse) -> None:
     commits = orders.sql("call show_commits(table => 'shop.orders', limit => 5)").collect()
     assert [commit["operation"] for commit in commits] == ["BULK_INSERT"]
+    assert [commit["commit_time"] for commit in commits] == [orders.table("shop.orders").history()[0].instant]
     with pytest.raises(UnsupportedSqlError, match="no procedure"):
         orders.sql("call run_magic(table => 'shop.orders')")
 

@@ -1,4 +1,4 @@
-"""SHOW, DESCRIBE and CALL: what the warehouse says about itself, as DataFrames."""
+"""SHOW and DESCRIBE: what the warehouse says about itself, as DataFrames."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from pyspark.sql import DataFrame
 
 from lakehouse_engine.catalog.catalog import RelationKind
 from lakehouse_engine.catalog.names import RelationName
-from lakehouse_engine.errors import MissingOptionError, UnsupportedSqlError
+from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.spark.execute.context import Execution
 from lakehouse_engine.spark.schema import to_spark_type
 from lakehouse_engine.sql.references import Parts
 from lakehouse_engine.sql.statements import (
-    Call,
     Describe,
     DescribeSchema,
     Refresh,
@@ -23,10 +22,7 @@ from lakehouse_engine.sql.statements import (
     ShowProperties,
     ShowSchemas,
     ShowTables,
-    Value,
 )
-
-_COMMITS = ("instant", "action", "state", "operation", "inserts", "updates", "deletes", "files", "bytes_written")
 
 
 def show_schemas(run: Execution, statement: ShowSchemas) -> DataFrame:
@@ -107,26 +103,3 @@ def show_create_table(run: Execution, statement: ShowCreateTable) -> DataFrame:
 
 def refresh(run: Execution, statement: Refresh) -> None:
     """Nothing to do: every statement sees the newest commit."""
-
-
-def call(run: Execution, statement: Call) -> DataFrame:
-    """`show_commits(table, limit)` and `show_timeline(table, limit)`, with Hudi's argument names."""
-    if statement.procedure.lower() not in ("show_commits", "show_timeline"):
-        raise UnsupportedSqlError(f"there is no procedure {statement.procedure}; there are show_commits and show_timeline")
-    arguments = _arguments(statement, ("table", "limit"))
-    if not arguments.get("table"):
-        raise MissingOptionError(f"CALL {statement.procedure} needs table => 'schema.table'")
-    entries = run.table(tuple(str(arguments["table"]).split("."))).history(int(str(arguments.get("limit") or 10)))
-    if statement.procedure.lower() == "show_commits":
-        entries = [entry for entry in entries if entry.operation is not None]
-    return run.rows(_COMMITS, [[getattr(entry, name) for name in _COMMITS] for entry in entries])
-
-
-def _arguments(statement: Call, names: tuple[str, ...]) -> dict[str, Value]:
-    given: dict[str, Value] = {}
-    for position, (name, value) in enumerate(statement.arguments):
-        key = name.lower() if name is not None else (names[position] if position < len(names) else f"argument {position + 1}")
-        if key not in names:
-            raise UnsupportedSqlError(f"{statement.procedure} takes {', '.join(names)}, not {key}")
-        given[key] = value
-    return given

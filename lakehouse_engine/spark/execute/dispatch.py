@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lakehouse_engine.spark.execute import answers, changes, definitions
+from lakehouse_engine.spark.execute import answers, changes, definitions, procedures
 from lakehouse_engine.spark.execute.context import Execution
 from lakehouse_engine.spark.execute.merge import merge
 from lakehouse_engine.sql import statements as s
@@ -44,7 +44,7 @@ HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
     s.Describe: answers.describe,
     s.DescribeSchema: answers.describe_schema,
     s.Refresh: answers.refresh,
-    s.Call: answers.call,
+    s.Call: procedures.call,
 }
 
 

@@ -206,6 +206,7 @@ PARSED: dict[str, Statement] = {
         "run_clean", ((None, "a.b"), ("retain_commits", -3), ("x", True), ("y", None), ("z", 1.5))
     ),
     "call archive_commits()": Call("archive_commits"),
+    "call show_commits('a.b')\n limit 500": Call("show_commits", ((None, "a.b"),), 500),
 }
 
 QUERIES = [

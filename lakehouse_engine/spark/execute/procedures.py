@@ -1,0 +1,15 @@
+"""CALL: a procedure of the engine, its answer as a DataFrame."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from lakehouse_engine.spark.execute.context import Execution
+from lakehouse_engine.sql.procedures.registry import prepare
+from lakehouse_engine.sql.statements import Call
+
+
+def call(run: Execution, statement: Call) -> DataFrame:
+    """Carry a procedure out at once; the DataFrame holds its answer. The statement is checked before the table is looked for."""
+    prepared = prepare(statement)
+    return run.spark.createDataFrame(prepared.answer(run.table(prepared.table).services))

@@ -1,0 +1,170 @@
+"""Procedures that show what is on a table's timeline. Rows are newest first; times of states are instants in UTC."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import islice
+
+from lakehouse_engine.compat import UTC
+from lakehouse_engine.errors import UnsupportedTableError
+from lakehouse_engine.format.plans_codec import decode_plan
+from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time
+from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionPlan
+from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.sql.procedures.arguments import TABLE, Argument, Kind
+from lakehouse_engine.sql.procedures.procedure import FILTER, LONG, PATH, TEXT, Rows, Values, procedure
+from lakehouse_engine.table_services import TableServices
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.history import history, state_times
+from lakehouse_engine.view.table_state import TableState
+
+_NO_COMMIT = (None, "", "null")
+
+
+def _show_commits(table: TableServices, values: Values) -> Rows:
+    state = table.state
+    times = state_times(state)
+    for instant in islice(reversed(state.timeline.completed().writes().instants), values["limit"]):
+        metadata = state.commit_metadata(instant)
+        stats = list(metadata.write_stats())
+        updated = sum(stat.prev_commit not in _NO_COMMIT for stat in stats)
+        yield (
+            instant.requested_time,
+            _time(times.get(instant)),
+            str(instant.action),
+            sum(stat.total_write_bytes for stat in stats),
+            len(stats) - updated,
+            updated,
+            len(metadata.partition_to_write_stats),
+            sum(stat.num_writes for stat in stats),
+            sum(stat.num_update_writes for stat in stats),
+            sum(stat.total_write_errors for stat in stats),
+            str(metadata.operation_type) if metadata.operation_type else None,
+            sum(stat.num_inserts for stat in stats),
+            sum(stat.num_deletes for stat in stats),
+        )
+
+
+def _show_timeline(table: TableServices, values: Values) -> Rows:
+    state_now = table.state
+    times = state_times(state_now)
+    for entry in history(state_now, values["limit"], begin=values["startTime"], end=values["endTime"]):
+        reached = {state: _reached(times, entry.instant, Action(entry.action), state) for state in State}
+        rolled_back = entry.note if entry.action in (Action.ROLLBACK, Action.RESTORE) else None
+        yield (entry.instant, entry.action, entry.state.upper(), *reached.values(), "ACTIVE", rolled_back, entry.note)
+
+
+def _reached(times: dict[Instant, int], time: str, action: Action, state: State) -> str | None:
+    """A completed compaction is a commit, which was requested as a compaction."""
+    family = (one for one in Action if one.completes_as is action.completes_as)
+    return next((_time(times[instant]) for one in family if (instant := Instant(time, one, state)) in times), None)
+
+
+def _show_compaction(table: TableServices, values: Values) -> Rows:
+    state = table.state
+    if state.config.table_type is not TableType.MERGE_ON_READ:
+        raise UnsupportedTableError(f"{state.config.name} is no merge-on-read table: it has no compactions", table=state.config.name)
+    found = (instant for instant in reversed(state.timeline.instants) if instant.action.completes_as is Action.COMMIT)
+    plans = ((instant, _compaction_plan(state, instant)) for instant in found)
+    for instant, plan in islice(((instant, plan) for instant, plan in plans if plan is not None), values["limit"]):
+        yield instant.requested_time, len(plan.operations or ()), instant.state.upper()
+
+
+def _compaction_plan(state: TableState, instant: Instant) -> HoodieCompactionPlan | None:
+    """The plan of a compaction in any state; None for a commit that is none."""
+    requested = Instant(instant.requested_time, Action.COMPACTION, State.REQUESTED)
+    if state.storage.head(f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}") is None:
+        return None
+    return decode_plan(HoodieCompactionPlan, ActiveTimeline(state.storage, state.layout).read(requested))
+
+
+def _show_cleans(table: TableServices, values: Values) -> Rows:
+    state = table.state
+    times = state_times(state)
+    timeline = ActiveTimeline(state.storage, state.layout)
+    cleans = (one for one in reversed(state.timeline.completed().instants) if one.action is Action.CLEAN)
+    for instant in islice(cleans, values["limit"]):
+        clean = decode_plan(HoodieCleanMetadata, timeline.read(instant))
+        yield (
+            instant.requested_time,
+            _time(times.get(instant)),
+            str(instant.action),
+            clean.start_clean_time,
+            clean.time_taken_in_millis,
+            clean.total_files_deleted,
+            clean.earliest_commit_to_retain,
+            clean.last_completed_commit_timestamp,
+            clean.version,
+        )
+
+
+def _show_table_properties(table: TableServices, values: Values) -> Rows:
+    return islice(sorted(table.config.properties.items()), values["limit"])
+
+
+def _time(epoch_ms: int | None) -> str | None:
+    return None if epoch_ms is None else format_instant_time(datetime.fromtimestamp(epoch_ms / 1000, UTC))
+
+
+def _limit(default: int) -> Argument:
+    return Argument("limit", Kind.COUNT, default)
+
+
+SHOWS = (
+    procedure(
+        "show_commits",
+        (TABLE, _limit(10)),
+        {
+            "commit_time": TEXT,
+            "state_transition_time": TEXT,
+            "action": TEXT,
+            "total_bytes_written": LONG,
+            "total_files_added": LONG,
+            "total_files_updated": LONG,
+            "total_partitions_written": LONG,
+            "total_records_written": LONG,
+            "total_update_records_written": LONG,
+            "total_errors": LONG,
+            "operation": TEXT,
+            "inserts": LONG,
+            "deletes": LONG,
+        },
+        _show_commits,
+    ),
+    procedure(
+        "show_timeline",
+        (TABLE, _limit(20), Argument("startTime", Kind.INSTANT), Argument("endTime", Kind.INSTANT)),
+        {
+            "instant_time": TEXT,
+            "action": TEXT,
+            "state": TEXT,
+            "requested_time": TEXT,
+            "inflight_time": TEXT,
+            "completed_time": TEXT,
+            "timeline_type": TEXT,
+            "rollback_info": TEXT,
+            "note": TEXT,
+        },
+        _show_timeline,
+        refused=(PATH, FILTER),
+    ),
+    procedure("show_compaction", (TABLE, _limit(20)), {"timestamp": TEXT, "operation_size": LONG, "state": TEXT}, _show_compaction),
+    procedure(
+        "show_cleans",
+        (TABLE, _limit(10)),
+        {
+            "clean_time": TEXT,
+            "state_transition_time": TEXT,
+            "action": TEXT,
+            "start_clean_time": TEXT,
+            "time_taken_in_millis": LONG,
+            "total_files_deleted": LONG,
+            "earliest_commit_to_retain": TEXT,
+            "last_completed_commit_timestamp": TEXT,
+            "version": LONG,
+        },
+        _show_cleans,
+        refused=(PATH, FILTER),
+    ),
+    procedure("show_table_properties", (TABLE, _limit(10_000)), {"key": TEXT, "value": TEXT}, _show_table_properties),
+)
