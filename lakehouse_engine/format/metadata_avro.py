@@ -24,7 +24,7 @@ def encode_record(schema_name: str, record: Mapping[str, Any]) -> bytes:
         fastavro.schemaless_writer(body, _schema(schema_name), dict(record), strict_allow_default=True)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise MetadataError(f"a record does not fit {schema_name}: {error}") from error
-    return _container(_schema_text(schema_name), body.getvalue())
+    return _container(schema_text(schema_name), body.getvalue())
 
 
 def decode_record(schema_name: str, data: bytes) -> dict[str, Any]:
@@ -82,10 +82,11 @@ def _long(value: int) -> bytes:
 
 @cache
 def _schema(schema_name: str) -> Any:
-    return fastavro.parse_schema(json.loads(_schema_text(schema_name)))
+    return fastavro.parse_schema(json.loads(schema_text(schema_name)))
 
 
 @cache
-def _schema_text(schema_name: str) -> bytes:
+def schema_text(schema_name: str) -> bytes:
+    """The schema in `schemas/` as Hudi writes it, without white space."""
     stored = resources.files(__package__).joinpath("schemas").joinpath(f"{schema_name}.avsc").read_text(encoding="utf-8")
     return json.dumps(json.loads(stored), separators=(",", ":")).encode("utf-8")

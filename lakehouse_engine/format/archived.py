@@ -1,0 +1,137 @@
+"""Files of the archived timeline (hudi-format 8; Hudi `HoodieArchivedMetaEntry`, `HoodieTimelineArchiver`).
+
+`.commits_.archive.<N>_1-0-1` is a log file of Avro blocks whose header holds nothing but the schema; a record is one state of one
+instant.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from typing import Any
+
+import fastavro
+
+from lakehouse_engine.errors import CorruptLogError, MetadataError
+from lakehouse_engine.format.data_block import record_bounds
+from lakehouse_engine.format.log_format import CONTENT_VERSION, BlockType, HeaderKey, LogBlock
+from lakehouse_engine.format.log_reader import read_blocks
+from lakehouse_engine.format.log_writer import render_block
+from lakehouse_engine.format.metadata_avro import schema_text
+from lakehouse_engine.model.archived import ArchivedEntry
+from lakehouse_engine.model.instant import Action, Instant, State
+
+MERGE_PLAN = "mergeArchivePlan"
+_ENTRY = "HoodieArchivedMetaEntry"
+_FILE = re.compile(r"\.commits_\.archive\.([0-9]+)(?:_[0-9]+-[0-9]+-[0-9]+)?")
+_OF_INSTANT = ("commitTime", "actionType", "actionState")
+_STATES = {state.name: state for state in State}
+
+
+def archive_file_name(number: int) -> str:
+    """The name of the archive file with that number, counted from 1."""
+    return f".commits_.archive.{number}_1-0-1"
+
+
+def archive_file_number(name: str) -> int | None:
+    """The number of an archive file; None for any other name."""
+    match = _FILE.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def render_archive(instants: Iterable[Sequence[ArchivedEntry]], batch: int) -> bytes:
+    """The content of one archive file: the entries of each instant, in order.
+
+    A block is closed after the instant with which it reaches `batch` records. Raises `MetadataError` where a record does not fit.
+    """
+    blocks: list[bytes] = []
+    records: list[bytes] = []
+    for entries in instants:
+        records += [_encode(entry) for entry in entries]
+        if len(records) >= batch:
+            blocks.append(_block(records))
+            records = []
+    return b"".join([*blocks, _block(records)] if records else blocks)
+
+
+def read_archive(data: bytes) -> list[ArchivedEntry]:
+    """Every entry of an archive file, in stored order.
+
+    Raises `CorruptLogError` for a file that is damaged, `MetadataError` for a record that is no archived instant.
+    """
+    return [_entry(record) for block in _blocks(data) for record in _records(block, None)]
+
+
+def read_archived_instants(data: bytes) -> list[Instant]:
+    """The instants of an archive file without what they did, in stored order; raises as `read_archive`."""
+    return [_instant(record) for block in _blocks(data) for record in _records(block, _brief())]
+
+
+def _encode(entry: ArchivedEntry) -> bytes:
+    body = io.BytesIO()
+    try:
+        fastavro.schemaless_writer(body, _ours(), entry.record)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        raise MetadataError(f"{entry.instant} does not fit {_ENTRY}: {error}", instant=entry.instant) from error
+    return body.getvalue()
+
+
+def _block(records: Sequence[bytes]) -> bytes:
+    content = struct.pack(">ii", CONTENT_VERSION, len(records)) + b"".join(struct.pack(">i", len(record)) + record for record in records)
+    return render_block(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: schema_text(_ENTRY).decode("utf-8")}, content)
+
+
+def _blocks(data: bytes) -> Iterator[LogBlock]:
+    for block in read_blocks(data):
+        if block.type is BlockType.CORRUPT:
+            raise CorruptLogError(f"an archive file is damaged from byte {block.offset} on: {block.damage}")
+        if block.type is BlockType.AVRO_DATA:
+            yield block
+
+
+def _records(block: LogBlock, wanted: Any) -> Iterator[dict[str, Any]]:
+    try:
+        written = _parsed(block.schema or "")
+        for start, end in zip(*record_bounds(block.content), strict=True):
+            record = fastavro.schemaless_reader(io.BytesIO(block.content[start:end]), written, wanted)
+            if not isinstance(record, dict):
+                raise MetadataError(f"an archive file holds {type(record).__name__} where a record was expected")
+            yield record
+    except MetadataError:
+        raise
+    except Exception as error:  # as for plans: a damaged number ends in any of a dozen exceptions of fastavro
+        raise CorruptLogError(f"a block of an archive file does not decode: {error!r}") from error
+
+
+def _entry(record: dict[str, Any]) -> ArchivedEntry:
+    return ArchivedEntry(_instant(record), record.get("stateTransitionTime"), record)
+
+
+def _instant(record: dict[str, Any]) -> Instant:
+    time, action, state = (record.get(name) for name in _OF_INSTANT)
+    try:
+        # Archives of old releases have no state: they held completed instants only.
+        return Instant(str(time), Action(str(action)), _STATES[str(state)] if state else State.COMPLETED)
+    except (ValueError, KeyError) as error:
+        raise MetadataError(f"an archive file has {action!r} of {time!r} in state {state!r}, which is no instant") from error
+
+
+@cache
+def _ours() -> Any:
+    return fastavro.parse_schema(json.loads(schema_text(_ENTRY)))
+
+
+@cache
+def _brief() -> Any:
+    """The schema of records without all that is costly to decode."""
+    schema = json.loads(schema_text(_ENTRY))
+    return fastavro.parse_schema({**schema, "fields": [field for field in schema["fields"] if field["name"] in _OF_INSTANT]})
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> Any:
+    return fastavro.parse_schema(json.loads(text))

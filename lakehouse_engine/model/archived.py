@@ -1,0 +1,21 @@
+"""What the archived timeline holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from lakehouse_engine.model.instant import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedEntry:
+    """One state of an archived instant, as its state file said.
+
+    `transition_time` is when it came into that state (`yyyyMMddHHmmssSSS` in the table's zone; None in old archives). `record` has the
+    members of Hudi's `HoodieArchivedMetaEntry` under their Avro names.
+    """
+
+    instant: Instant
+    transition_time: str | None = None
+    record: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)

@@ -1,0 +1,103 @@
+"""The archived timeline: instants that left the active one (hudi-format 8). Read only when somebody asks for history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from lakehouse_engine.errors import FormatError, LakehouseError, StoredFileNotFoundError
+from lakehouse_engine.format.archived import MERGE_PLAN, archive_file_number, read_archive, read_archived_instants
+from lakehouse_engine.format.layout import Layout
+from lakehouse_engine.format.metadata_avro import decode_record
+from lakehouse_engine.model.archived import ArchivedEntry
+from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.storage.base import Storage, StoredFile
+
+_Read = TypeVar("_Read")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedTimeline:
+    """Reads the archive of one table. `folder` is the table's `hoodie.archivelog.folder`, below the active timeline."""
+
+    storage: Storage
+    layout: Layout
+    folder: str = "archived"
+
+    @property
+    def path(self) -> str:
+        """The folder, relative to the table."""
+        return f"{self.layout.timeline_folder}/{self.folder}"
+
+    def files(self) -> list[StoredFile]:
+        """Archive files, oldest first."""
+        numbered = [(number, entry) for entry in self._listed() if (number := archive_file_number(entry.name)) is not None]
+        return [entry for _, entry in sorted(numbered, key=lambda pair: pair[0])]
+
+    def next_number(self) -> int:
+        """The number of the next archive file, above those of all there are and of one that a merge is about to write."""
+        names = [entry.name for entry in self.files()] + [self._merge_target() or ""]
+        return 1 + max((number for name in names if (number := archive_file_number(name)) is not None), default=0)
+
+    def entries(self) -> Iterator[ArchivedEntry]:
+        """Every state of every archived instant, newest archive file first and in stored order within; each once.
+
+        Raises `CorruptLogError` for a damaged file, `MetadataError` for a record that is no archived instant.
+        """
+        seen: set[Instant] = set()
+        for entry in self._read_all(read_archive):
+            if entry.instant not in seen:
+                seen.add(entry.instant)
+                yield entry
+
+    def instants(self) -> list[Instant]:
+        """Archived instants in order of time, each at the highest state that the archive has; raises as `entries`."""
+        return _highest(self._read_all(read_archived_instants))
+
+    def newest_file(self) -> list[Instant]:
+        """What the last archive file has, in order of time: what a crash may have left on the active timeline too."""
+        files = self.files()
+        return _highest(self._read(files[-1], read_archived_instants)) if files else []
+
+    def _read_all(self, read: Callable[[bytes], list[_Read]]) -> Iterator[_Read]:
+        torn = self._merge_target()
+        for file in reversed(self.files()):
+            try:
+                yield from self._read(file, read)
+            except FormatError:
+                # A merge of archive files that is not finished: what it merges is still there.
+                if file.name != torn:
+                    raise
+
+    def _read(self, file: StoredFile, read: Callable[[bytes], list[_Read]]) -> list[_Read]:
+        try:
+            return read(self.storage.read(file.path))
+        except StoredFileNotFoundError:
+            return []  # merged into a newer file meanwhile
+        except LakehouseError as error:
+            raise type(error)(error.message, **{**error.context, "path": file.path, "table": self.storage.root}) from error
+
+    def _merge_target(self) -> str | None:
+        """The file that an unfinished merge writes (Hudi `HoodieMergeArchiveFilePlan`)."""
+        try:
+            plan = self.storage.read(f"{self.path}/{MERGE_PLAN}")
+        except StoredFileNotFoundError:
+            return None
+        try:
+            name = decode_record("HoodieMergeArchiveFilePlan", plan)["mergedArchiveFileName"]
+        except FormatError:
+            return None  # a plan that is not whole has not begun
+        return str(name).rpartition("/")[2] if name else None
+
+    def _listed(self) -> list[StoredFile]:
+        return [entry for entry in self.storage.list(self.path) if not entry.is_directory]
+
+
+def _highest(instants: Iterable[Instant]) -> list[Instant]:
+    highest: dict[tuple[str, str], Instant] = {}
+    for instant in instants:
+        key = (instant.requested_time, str(instant.action.completes_as))
+        if key not in highest or instant.state.rank > highest[key].state.rank:
+            highest[key] = instant
+    return [highest[key] for key in sorted(highest)]
