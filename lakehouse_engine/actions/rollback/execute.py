@@ -1,63 +1,141 @@
 """Carry a rollback out: the same steps whether it is new or resumed after a crash, each of which may have happened already.
 
  1. delete the data files that the plan names
- 2. delete the rolled-back instant's inflight and requested files, so that it is gone from the timeline
- 3. complete the rollback instant with what was deleted
- 4. delete the rolled-back instant's markers
+ 2. write rollback blocks to the slices whose log files stay
+ 3. delete the rolled-back instant's inflight and requested files, so that it is gone from the timeline
+ 4. complete the rollback instant with what was done
+ 5. delete the rolled-back instant's markers
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping
 
 from lakehouse_engine.actions.deletion import delete_files_of
+from lakehouse_engine.actions.rollback.blocks import write_rollback_blocks
 from lakehouse_engine.errors import RollbackError
-from lakehouse_engine.format.file_names import marker_folder
+from lakehouse_engine.format.file_names import marker_folder, parse_log_file
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
-from lakehouse_engine.model.plans import HoodieRollbackMetadata, HoodieRollbackPartitionMetadata, HoodieRollbackPlan
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.plans import (
+    HoodieRollbackMetadata,
+    HoodieRollbackPartitionMetadata,
+    HoodieRollbackPlan,
+    HoodieRollbackRequest,
+)
+from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
 
+Slice = tuple[FileGroupId, str]
+"""A file group and a base instant."""
 
-def execute_rollback(state: TableState, rollback: Instant, plan: HoodieRollbackPlan) -> None:
-    """Carry out `plan` under the pending instant `rollback`. The table lock is held."""
+
+def execute_rollback(state: TableState, rollback: Instant, plan: HoodieRollbackPlan) -> HoodieRollbackMetadata:
+    """Carry out `plan` under the pending instant `rollback`. The table lock is held, and the instant is not published (any more)."""
     target = plan.instant_to_rollback
     if target is None:
         raise RollbackError("the rollback plan names no instant", instant=rollback, table=state.config.name)
     began = time.monotonic()
     timeline = ActiveTimeline(state.storage, state.layout)
     deleted = _delete(state, plan, target.commit_time)
+    blocks = _write_blocks(state, plan, rollback.requested_time, target.commit_time)
     timeline.delete_pending(Instant(target.commit_time, Action(target.action), State.INFLIGHT))
     inflight = rollback if rollback.state is State.INFLIGHT else timeline.to_inflight(rollback)
     metadata = HoodieRollbackMetadata(
         start_rollback_time=rollback.requested_time,
         time_taken_in_millis=int((time.monotonic() - began) * 1000),
-        total_files_deleted=sum(len(part.success_delete_files) for part in deleted.values()),
+        total_files_deleted=len(deleted),
         commits_rollback=(target.commit_time,),
-        partition_metadata=deleted,
+        partition_metadata=_by_partition(state.storage, plan, deleted, blocks),
         instants_rollback=(target,),
     )
     timeline.complete(inflight, encode_plan(metadata))
     state.storage.delete_tree(marker_folder(target.commit_time))
+    return metadata
 
 
-def _delete(state: TableState, plan: HoodieRollbackPlan, instant_time: str) -> dict[str, HoodieRollbackPartitionMetadata]:
-    """Delete the plan's files; the metadata by partition. Paths in a plan are absolute, and hold where the table was when it was
-    made: partition and name are what counts, so that a copied table does not delete the original's files.
+def files_to_delete(plan: HoodieRollbackPlan) -> list[str]:
+    """Paths relative to the table. Those in a plan are absolute, and hold where the table was when it was made: partition and name are
+    what counts, so that a copied table does not delete the original's files.
     """
-    by_partition: dict[str, list[str]] = {}
+    return [path for request in plan.rollback_requests or () for path in _deletions(request)]
+
+
+def slices_to_block(plan: HoodieRollbackPlan) -> list[Slice]:
+    """The slices that get a rollback block, each once."""
+    slices = [piece for request in plan.rollback_requests or () for piece in _blocked(request)]
+    return list(dict.fromkeys(slices))
+
+
+def _deletions(request: HoodieRollbackRequest) -> list[str]:
+    return [join_path(request.partition_path, path.rpartition("/")[2]) for path in request.files_to_be_deleted]
+
+
+def _blocked(request: HoodieRollbackRequest) -> list[Slice]:
+    """By file id and base instant: what the map of log files has for keys differs by Hudi's strategies (hudi-format 2.4)."""
+    if not request.log_blocks_to_be_deleted:
+        return []
+    if request.file_id and request.latest_base_instant:
+        return [(FileGroupId(request.partition_path, request.file_id), request.latest_base_instant)]
+    logs = [parse_log_file(request.partition_path, path.rpartition("/")[2]) for path in request.log_blocks_to_be_deleted]
+    return [(FileGroupId(log.partition_path, log.file_id), log.base_instant) for log in logs]
+
+
+def _delete(state: TableState, plan: HoodieRollbackPlan, instant_time: str) -> list[str]:
+    paths = files_to_delete(plan)
+    delete_files_of(state.storage, instant_time, paths)
+    return paths
+
+
+def _write_blocks(state: TableState, plan: HoodieRollbackPlan, rollback_time: str, target: str) -> dict[str, int]:
+    """Path and size of every file with rollback blocks."""
+    written = (write_rollback_blocks(state.storage, group, base, rollback_time, [target]) for group, base in slices_to_block(plan))
+    return dict(written)
+
+
+def _by_partition(
+    storage: Storage, plan: HoodieRollbackPlan, deleted: Iterable[str], blocks: Mapping[str, int]
+) -> dict[str, HoodieRollbackPartitionMetadata]:
+    logged: dict[str, dict[str, int]] = {}
     for request in plan.rollback_requests or ():
-        names = [path.rsplit("/", 1)[-1] for path in request.files_to_be_deleted]
-        by_partition.setdefault(request.partition_path, []).extend(join_path(request.partition_path, name) for name in names)
-    delete_files_of(state.storage, instant_time, [path for paths in by_partition.values() for path in paths])
+        logged.setdefault(request.partition_path, {}).update(request.log_blocks_to_be_deleted or {})
     return {
-        partition: HoodieRollbackPartitionMetadata(
-            partition_path=partition,
-            success_delete_files=tuple(state.storage.uri(path) for path in paths),
-            rollback_log_files={},
-            log_files_from_failed_commit={},
+        partition: partition_metadata(
+            storage,
+            partition,
+            [path for path in deleted if path.rpartition("/")[0] == partition],
+            {path: size for path, size in blocks.items() if path.rpartition("/")[0] == partition},
+            found,
         )
-        for partition, paths in by_partition.items()
+        for partition, found in logged.items()
     }
+
+
+def partition_metadata(
+    storage: Storage, partition: str, deleted: Iterable[str], blocks: Mapping[str, int], logged: Mapping[str, int]
+) -> HoodieRollbackPartitionMetadata:
+    """As Hudi writes it: deleted files by absolute path, rollback block files as Hadoop prints their URIs."""
+    return HoodieRollbackPartitionMetadata(
+        partition_path=partition,
+        success_delete_files=tuple(f"{storage.root}/{path}" for path in deleted),
+        rollback_log_files={hadoop_path(storage, path): size for path, size in blocks.items()},
+        log_files_from_failed_commit=dict(logged),
+    )
+
+
+def hadoop_path(storage: Storage, path: str) -> str:
+    """The URI of a file as Java's `Path` prints it: `file:/t/p` where others write `file:///t/p`."""
+    return storage.uri(path).replace("file:///", "file:/", 1)
+
+
+def relative_paths(metadata: HoodieRollbackMetadata) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Paths, relative to the table, of the files that were deleted and of those with rollback blocks."""
+    parts = sorted(metadata.partition_metadata.items())
+    deleted = [join_path(part, path.rpartition("/")[2]) for part, entry in parts for path in entry.success_delete_files]
+    blocks = [join_path(part, path.rpartition("/")[2]) for part, entry in parts for path in entry.rollback_log_files or {}]
+    return tuple(deleted), tuple(blocks)
+

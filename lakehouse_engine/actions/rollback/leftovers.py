@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 
 from lakehouse_engine.actions.deletion import delete_files_of
+from lakehouse_engine.actions.log_owners import log_owners
 from lakehouse_engine.actions.rollback.markers import marked_files
-from lakehouse_engine.format.file_names import TEMP_FOLDER, is_base_file_name
+from lakehouse_engine.format.file_names import TEMP_FOLDER, is_base_file_name, is_log_file_name, parse_log_file
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -35,10 +36,21 @@ def remove_leftovers(state: TableState) -> None:
 
 
 def _strays(state: TableState, time: str) -> list[str]:
-    """Marked base files of an instant that no commit holds. Of an archived one nothing is known, so nothing is a stray."""
+    """Marked files of an instant that no commit holds. Of an archived one nothing is known, so nothing is a stray."""
     completed = [instant for instant in state.timeline.completed().writes() if instant.requested_time == time]
     if not completed and state.timeline.is_committed(time):
         return []
     kept = {stat.path for instant in completed for stat in state.commit_metadata(instant).write_stats()}
-    marked = (path for path in marked_files(state.storage, time) if is_base_file_name(path.rpartition("/")[2]))
-    return [path for path in marked if path not in kept]
+    marked = [path for path in marked_files(state.storage, time) if path not in kept]
+    return [path for path in marked if _is_stray(state, path, time)]
+
+
+def _is_stray(state: TableState, path: str, time: str) -> bool:
+    """A log file that others wrote to as well stays: what is not committed in it does not count."""
+    name = path.rpartition("/")[2]
+    if is_base_file_name(name):
+        return True
+    if not is_log_file_name(name):
+        return False
+    file = parse_log_file(path.rpartition("/")[0], name)
+    return state.storage.head(path) is not None and log_owners(state.storage, file).only(time)

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from lakehouse_engine.errors import FileNameError
-from lakehouse_engine.format.file_names import marker_folder, parse_marker_path
+from lakehouse_engine.format.file_names import MarkerType, marker_folder, parse_marker_path
 from lakehouse_engine.storage.base import Storage
 
 _LISTS = "MARKERS"
 """Files `MARKERS0` .. `MARKERSn` hold one marker a line where Hudi's timeline server wrote them."""
 
+Marker = tuple[str, MarkerType]
+"""Path of a data file relative to the table, and what was about to be done to it."""
+
 
 def marked_files(storage: Storage, instant_time: str) -> list[str]:
     """Paths (relative to the table) of the data files that have a marker; empty when there are none or the folder is gone."""
+    return sorted({path for path, _ in markers_of(storage, instant_time)})
+
+
+def markers_of(storage: Storage, instant_time: str) -> list[Marker]:
+    """The markers of an instant, sorted by path, each once."""
     folder = marker_folder(instant_time)
-    found: set[str] = set()
+    found: set[Marker] = set()
     for entry in storage.walk(folder):
         relative = entry.path[len(folder) + 1 :]
         if entry.name.startswith(_LISTS) and "/" not in relative:
@@ -29,12 +37,12 @@ def has_markers(storage: Storage, instant_time: str) -> bool:
     return bool(storage.walk(marker_folder(instant_time)))
 
 
-def _listed(text: str, folder: str, instant_time: str) -> list[str]:
-    return [path for line in text.splitlines() if line.strip() for path in _marked(f"{folder}/{line.strip()}", instant_time)]
+def _listed(text: str, folder: str, instant_time: str) -> list[Marker]:
+    return [marker for line in text.splitlines() if line.strip() for marker in _marked(f"{folder}/{line.strip()}", instant_time)]
 
 
-def _marked(path: str, instant_time: str) -> list[str]:
+def _marked(path: str, instant_time: str) -> list[Marker]:
     try:
-        return [parse_marker_path(instant_time, path)[0]]
+        return [parse_marker_path(instant_time, path)]
     except FileNameError:
         return []  # staged rows of a batch live beside the markers and name no data file

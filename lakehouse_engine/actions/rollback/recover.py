@@ -75,6 +75,10 @@ def _roll_back(state: TableState, instant: Instant) -> None:
     timeline = ActiveTimeline(state.storage, state.layout)
     requested = Instant(InstantClock(state.config.timeline_timezone).next(state.timeline), Action.ROLLBACK, State.REQUESTED)
     timeline.create_requested(requested, encode_plan(plan))
+    if timeline.load().completed().writes().contains(instant.requested_time):
+        # A writer that does not know the lock committed while this was planned: its files are part of the table.
+        timeline.delete_pending(requested)
+        return
     execute_rollback(state, timeline.to_inflight(requested), plan)
 
 
