@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from array import array
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -79,11 +80,24 @@ def record_bounds(content: memoryview) -> tuple[Positions, Positions]:
     return starts, np.append(starts[1:] - 4, np.int64(size))[: len(starts)]
 
 
-def render_parquet_block(table: pa.Table, *, compression: str = "zstd") -> bytes:
-    """The content of a Parquet data block."""
+def render_parquet_block(table: pa.Table, *, compression: str = "zstd", dictionary: Sequence[str] | bool = True) -> memoryview:
+    """The content of a Parquet data block; `dictionary` names the leaves to try a dictionary for.
+
+    Decimals are bytes and lists have an `element`, as in base files: Hudi does not read other forms. Nothing reads statistics of logs.
+    """
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression=compression)
-    return bytes(sink.getvalue())
+    pq.write_table(
+        table,
+        sink,
+        row_group_size=max(1, table.num_rows),
+        compression=compression,
+        use_dictionary=dictionary,
+        write_statistics=False,
+        store_schema=False,
+        store_decimal_as_integer=False,
+        use_compliant_nested_type=True,
+    )
+    return memoryview(sink.getvalue())
 
 
 def render_avro_block(schema_text: str, table: pa.Table) -> bytes:

@@ -10,17 +10,18 @@ from lakehouse_engine.format.log_format import FORMAT_VERSION, MAGIC, ROLLBACK_C
 
 def render_block(kind: BlockType, header: Mapping[int, str], content: bytes | memoryview, footer: Mapping[int, str] | None = None) -> bytes:
     """One block. `header` maps key numbers to text and is written in its own order."""
-    body = b"".join(
-        (
-            struct.pack(">II", FORMAT_VERSION, kind),
-            _texts(header),
-            struct.pack(">Q", len(content)),
-            content,
-            _texts(footer or {}),
-        )
-    )
-    length = len(body) + 8
-    return b"".join((MAGIC, struct.pack(">Q", length), body, struct.pack(">Q", length + len(MAGIC))))
+    head, tail = frame_block(kind, header, len(content), footer)
+    return b"".join((head, content, tail))
+
+
+def frame_block(
+    kind: BlockType, header: Mapping[int, str], content_length: int, footer: Mapping[int, str] | None = None
+) -> tuple[bytes, bytes]:
+    """What stands before and behind a content of so many bytes, for writing a block without copying its content."""
+    inner = b"".join((struct.pack(">II", FORMAT_VERSION, kind), _texts(header), struct.pack(">Q", content_length)))
+    end = _texts(footer or {})
+    length = len(inner) + content_length + len(end) + 8
+    return MAGIC + struct.pack(">Q", length) + inner, end + struct.pack(">Q", length + len(MAGIC))
 
 
 def render_rollback(instant_time: str, target_instant_time: str) -> bytes:

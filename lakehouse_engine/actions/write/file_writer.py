@@ -49,11 +49,14 @@ def constant(value: str | None, length: int) -> pa.DictionaryArray:
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """What the meta columns of a new file version say. `task` numbers the file within its commit (it makes seqnos unique)."""
+    """What the meta columns of a new file version say. `task` numbers the file within its commit (it makes seqnos unique).
+
+    Records of logs have the file group's id for a `file_name`, or nothing in a table without meta columns.
+    """
 
     instant_time: str
     partition_path: str
-    file_name: str
+    file_name: str | None
     task: int
     populate: bool = True
 
@@ -94,6 +97,17 @@ def _leaves(name: str, kind: pa.DataType) -> Iterator[str]:
         yield from _leaves(f"{name}.list.element", kind.value_type)
     else:
         yield name
+
+
+def dictionary_leaves(rows: pa.Table, unique: frozenset[str]) -> list[str]:
+    """The Parquet leaves of columns that repeat themselves, as `rows` show them; columns in `unique` are known not to."""
+    repeating = [field for field in rows.schema if field.name not in unique and _repeats(rows.column(field.name))]
+    return [leaf for field in repeating for leaf in _leaves(field.name, _plain(field.type))]
+
+
+def parquet_codec(compression: str) -> str:
+    """Arrow's name of a codec of `hoodie.parquet.compression.codec`."""
+    return "NONE" if compression == "UNCOMPRESSED" else compression.lower().removesuffix("_raw")
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:
@@ -182,13 +196,12 @@ class BaseFileWriter:
                 self._writer.write_table(table.unify_dictionaries(), row_group_size=table.num_rows)
 
     def _open(self, first: pa.Table) -> None:
-        repeating = [field.name for field in self._schema if field.name not in self._unique and _repeats(first.column(field.name))]
-        dictionary = [leaf for name in repeating for leaf in _leaves(name, _plain(self._schema.field(name).type))]
+        dictionary = dictionary_leaves(first, self._unique)
         self._sink = self._storage.open_output(self._path)
         self._writer = pq.ParquetWriter(
             self._sink,
             self._schema,
-            compression="NONE" if self._options.compression == "UNCOMPRESSED" else self._options.compression.lower().removesuffix("_raw"),
+            compression=parquet_codec(self._options.compression),
             use_dictionary=dictionary or False,
             store_schema=False,
             store_decimal_as_integer=False,

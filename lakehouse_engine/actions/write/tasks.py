@@ -22,7 +22,7 @@ from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.format.file_names import PARTITION_METAFILE, MarkerType, marker_path, write_token
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
 from lakehouse_engine.index.simple import stored_filter
-from lakehouse_engine.model.files import BaseFile, join_path
+from lakehouse_engine.model.files import BaseFile, LogFile, join_path
 from lakehouse_engine.model.keys import IS_DELETED, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.options import WriteOptions
@@ -91,7 +91,7 @@ class WriteStatus:
     stat: HoodieWriteStat | None
 
 
-def announce(context: FileContext, file: BaseFile, kind: MarkerType) -> None:
+def announce(context: FileContext, file: BaseFile | LogFile, kind: MarkerType) -> None:
     """Marker first, then the partition's metafile (without which Hudi does not see the partition).
 
     Raises `PartitionValueError` for a partition inside of another one, and `UnsafePathError` for one behind a link.
