@@ -132,8 +132,12 @@ class SliceMerge:
 
     def inserts(self) -> pa.Table:
         """Rows of keys that are in no base row."""
+        return take_rows(self.outcome.data, self.insert_numbers())
+
+    def insert_numbers(self) -> Rows:
+        """Their numbers in the rows of the logs, once `pairs` has seen every base row."""
         rows = self.outcome.rows[self.fresh & (self.outcome.rows >= 0)]
-        return take_rows(self.outcome.data, rows[~self.deletions[rows]])
+        return rows[~self.deletions[rows]]
 
     def _rows(self, stored: pa.Table, positions: Rows, rows: Rows) -> tuple[Rows, pa.Table]:
         """As `pairs`, for base rows at `positions` whose keys ended as the given rows of the logs."""

@@ -66,7 +66,7 @@ class Storage(Protocol):
         ...
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """Create or replace, atomically and durably. For `hoodie.properties`, heartbeats and stored views only."""
+        """Create or replace, atomically and durably. For `hoodie.properties`, heartbeats, stored views and plans made anew only."""
         ...
 
     def delete(self, path: str) -> bool:

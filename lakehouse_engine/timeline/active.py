@@ -44,6 +44,15 @@ class ActiveTimeline:
         self.storage.create(self._path(instant), content)
         return instant
 
+    def replace_plan(self, instant: Instant, content: bytes) -> None:
+        """Put another plan under a requested instant that nobody carries out at the moment. Raises `IllegalTransitionError` otherwise."""
+        _expect(instant, State.REQUESTED, "planned anew")
+        self._expect_file(instant)
+        if self.storage.head(self._path(instant.at(State.INFLIGHT))) is not None:
+            raise IllegalTransitionError(f"{instant} is being carried out, and keeps its plan", instant=instant, table=self.storage.root)
+        self._expect_no_completed(instant)
+        self.storage.overwrite(self._path(instant), content)
+
     def to_inflight(self, instant: Instant, content: bytes = b"") -> Instant:
         """Move a requested instant on; a savepoint, which has no requested file, starts here.
 
