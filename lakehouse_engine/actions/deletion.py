@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from lakehouse_engine.actions.log_owners import log_owners
+from lakehouse_engine.actions.versions import needed_files
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import FileNameError, ProtectedFileError, StoredFileNotFoundError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file, parse_log_file
@@ -54,6 +55,20 @@ def delete_files_after(storage: Storage, instant_time: str, paths: Iterable[str]
 def delete_unpinned(storage: Storage, paths: Iterable[str]) -> list[str]:
     """Delete data files of any instant, for a clean; refuses what savepoints pin and what is no data file as `delete_files_of`."""
     return _delete(storage, paths, lambda file: None)
+
+
+def delete_cleaned(state: TableState, paths: Iterable[str]) -> list[str]:
+    """As `delete_unpinned`, and refuses what no clean may take: files of the newest slice of a group, of a group that a pending table
+    service is about to read, and of instants that are not committed. The partitions are listed anew.
+    """
+    wanted = sorted(set(paths))
+    needed = needed_files(state, (parent_of(path) for path in wanted))
+
+    def check(file: BaseFile | LogFile) -> None:
+        if file.path in needed:
+            raise ProtectedFileError(f"{file.path!r} is not deleted: {needed[file.path]}", path=file.path, table=state.config.name)
+
+    return _delete(state.storage, wanted, check)
 
 
 def _delete(storage: Storage, paths: Iterable[str], check: Callable[[BaseFile | LogFile], None]) -> list[str]:

@@ -63,19 +63,17 @@ class ArchivedTimeline:
     def _read_all(self, read: Callable[[bytes], list[_Read]]) -> Iterator[_Read]:
         torn = self._merge_target()
         for file in reversed(self.files()):
-            try:
-                yield from self._read(file, read)
-            except FormatError:
-                # A merge of archive files that is not finished: what it merges is still there.
-                if file.name != torn:
-                    raise
+            yield from self._read(file, read, torn)
 
-    def _read(self, file: StoredFile, read: Callable[[bytes], list[_Read]]) -> list[_Read]:
+    def _read(self, file: StoredFile, read: Callable[[bytes], list[_Read]], torn: str | None = None) -> list[_Read]:
         try:
             return read(self.storage.read(file.path))
         except StoredFileNotFoundError:
             return []  # merged into a newer file meanwhile
         except LakehouseError as error:
+            # Of a merge of archive files that is not finished, what it merges is still there.
+            if isinstance(error, FormatError) and file.name == torn:
+                return []
             raise type(error)(error.message, **{**error.context, "path": file.path, "table": self.storage.root}) from error
 
     def _merge_target(self) -> str | None:

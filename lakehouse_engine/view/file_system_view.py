@@ -54,6 +54,11 @@ class FileSystemView:
         """Groups that are gone as of `instant` (None: now) because a completed replace commit of the active timeline names them."""
         return {group for group in self._replaced if is_replaced(group, self._replaced, instant)}
 
+    @property
+    def replaced_at(self) -> Mapping[FileGroupId, str]:
+        """Every group that a completed replace commit of the active timeline names, with the time of the first that does."""
+        return self._replaced
+
     def _slices(self, instant: str | None, partition: str | None) -> list[FileSlice]:
         found: list[FileSlice] = []
         for path in self._partitions if partition is None else [partition]:

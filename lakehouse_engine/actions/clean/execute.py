@@ -1,0 +1,108 @@
+"""Carry a clean out: the same steps whether it is new or resumed after a crash, each of which may have happened already.
+
+ 1. delete the files that the plan names and that nothing needs by now
+ 2. delete the partitions that the plan says are empty then, if they are
+ 3. complete the clean instant with what was deleted
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lakehouse_engine.actions.clean.plan import savepoints_seen
+from lakehouse_engine.actions.clean.scope import SAVEPOINTED
+from lakehouse_engine.actions.deletion import delete_cleaned
+from lakehouse_engine.actions.versions import needed_files
+from lakehouse_engine.format.file_names import PARTITION_METAFILE
+from lakehouse_engine.format.plans_codec import decode_plan, encode_plan
+from lakehouse_engine.model.files import join_path
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata, HoodieCleanPartitionMetadata
+from lakehouse_engine.storage.paths import parent_of
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.protected import protected_files
+from lakehouse_engine.view.table_state import TableState
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedClean:
+    """`deleted`: paths that the plan named and that are gone. `kept`: what was needed after all, and why."""
+
+    instant: Instant
+    deleted: tuple[str, ...]
+    kept: tuple[str, ...] = ()
+
+
+def execute_clean(state: TableState, clean: Instant, plan: HoodieCleanerPlan) -> ExecutedClean:
+    """Carry out the plan that was made of `state` under the lock that is still held."""
+    return _execute(state, clean, plan, {})
+
+
+def resume_clean(state: TableState, clean: Instant) -> ExecutedClean:
+    """Go on with the pending clean of a process that died; what a savepoint or a restore made needed since its plan stays.
+
+    Raises `CorruptInstantError` where the plan is torn: such a clean has not begun.
+    """
+    requested = Instant(clean.requested_time, Action.CLEAN, State.REQUESTED)
+    plan = decode_plan(HoodieCleanerPlan, ActiveTimeline(state.storage, state.layout).read(requested))
+    paths = {path for paths in _planned(plan).values() for path in paths}
+    needed = needed_files(state, {parent_of(path) for path in paths})
+    pinned = {path: f"it is pinned by the savepoint of {time}" for path, time in protected_files(state).items()}
+    return _execute(state, clean, plan, {path: reason for path, reason in (needed | pinned).items() if path in paths})
+
+
+def _execute(state: TableState, clean: Instant, plan: HoodieCleanerPlan, held: Mapping[str, str]) -> ExecutedClean:
+    began = time.monotonic()
+    timeline = ActiveTimeline(state.storage, state.layout)
+    inflight = clean if clean.state is State.INFLIGHT else timeline.to_inflight(clean, encode_plan(plan))
+    files = {partition: [path for path in paths if path not in held] for partition, paths in _planned(plan).items()}
+    delete_cleaned(state, [path for paths in files.values() for path in paths])
+    emptied = [partition for partition in plan.partitions_to_be_deleted or () if _delete_partition(state, partition)]
+    metadata = HoodieCleanMetadata(
+        start_clean_time=clean.requested_time,
+        time_taken_in_millis=int((time.monotonic() - began) * 1000),
+        total_files_deleted=sum(len(paths) for paths in files.values()),
+        earliest_commit_to_retain=plan.earliest_instant_to_retain.timestamp if plan.earliest_instant_to_retain else "",
+        last_completed_commit_timestamp=plan.last_completed_commit_timestamp,
+        partition_metadata={
+            partition: _partition_metadata(partition, plan.policy, paths, partition in emptied) for partition, paths in files.items()
+        },
+        bootstrap_partition_metadata={},
+        extra_metadata={key: text for key, text in (plan.extra_metadata or {}).items() if key != SAVEPOINTED} | savepoints_seen(state),
+    )
+    timeline.complete(inflight, encode_plan(metadata))
+    kept = tuple(f"{path} is kept: {reason}" for path, reason in sorted(held.items()))
+    return ExecutedClean(inflight.at(State.COMPLETED), tuple(path for paths in files.values() for path in paths), kept)
+
+
+def _planned(plan: HoodieCleanerPlan) -> dict[str, list[str]]:
+    """Paths relative to the table, by partition. Those in a plan are absolute and hold where the table was when it was made:
+    partition and name are what counts, so that a copied table does not delete the original's files.
+    """
+    infos = plan.file_paths_to_be_deleted_per_partition or {}
+    named: dict[str, list[str]] = {partition: [info.file_path or "" for info in infos[partition]] for partition in infos}
+    for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
+        named.setdefault(partition, []).extend(names)
+    return {partition: [join_path(partition, path.rpartition("/")[2]) for path in paths] for partition, paths in named.items()}
+
+
+def _delete_partition(state: TableState, partition: str) -> bool:
+    """Remove a partition's directory if nothing but its metafile is left; whether it is gone."""
+    left = state.storage.list(partition) if partition else []
+    if not partition or any(entry.is_directory or not entry.name.startswith(PARTITION_METAFILE) for entry in left):
+        return False
+    state.storage.delete_tree(partition)
+    return True
+
+
+def _partition_metadata(partition: str, policy: str, paths: Sequence[str], is_deleted: bool) -> HoodieCleanPartitionMetadata:
+    names = tuple(path.rpartition("/")[2] for path in paths)
+    return HoodieCleanPartitionMetadata(
+        partition_path=partition,
+        policy=policy,
+        delete_path_patterns=names,
+        success_delete_files=names,
+        is_partition_deleted=is_deleted,
+    )

@@ -1,0 +1,118 @@
+"""Which versions of a file group a clean keeps, by policy (hudi-format 10.4; Hudi `CleanPlanner`). Pure.
+
+Beyond what a policy keeps, no clean takes the newest slice of a group, what a savepoint pins or a pending table service reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from lakehouse_engine.model.instant import Instant, format_instant_time, parse_instant_time
+from lakehouse_engine.options import CleanOptions
+from lakehouse_engine.timeline.timeline import Timeline
+
+KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
+KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
+KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+
+
+class CleanPolicy(Protocol):
+    """What of one group stays. Instant times of its slices come newest first."""
+
+    def keeps(self, slices: Sequence[str]) -> frozenset[str]:
+        """The slices that stay."""
+        ...
+
+    def drops_replaced(self, replaced_at: str) -> bool:
+        """Whether nothing of a group that was replaced at that time stays."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeepSince:
+    """Everything that a query as of `earliest` or later reads: slices from then on, and the newest one before."""
+
+    earliest: str
+
+    def keeps(self, slices: Sequence[str]) -> frozenset[str]:
+        before = [time for time in slices if time < self.earliest]
+        return frozenset([*slices[: len(slices) - len(before)], *before[:1]])
+
+    def drops_replaced(self, replaced_at: str) -> bool:
+        return replaced_at < self.earliest
+
+
+@dataclass(frozen=True, slots=True)
+class KeepVersions:
+    """The newest slices of each group, `retained` of them."""
+
+    retained: int
+
+    def keeps(self, slices: Sequence[str]) -> frozenset[str]:
+        return frozenset(slices[: self.retained])
+
+    def drops_replaced(self, replaced_at: str) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """A policy made for one moment. `earliest` is the oldest instant that stays readable (None: the policy knows none), `policy` None
+    where nothing may be deleted, and `held_by` the pending write that holds `earliest` back.
+    """
+
+    policy: CleanPolicy | None
+    earliest: Instant | None = None
+    held_by: Instant | None = None
+
+
+def retention(timeline: Timeline, options: CleanOptions, now: str) -> Retention:
+    """What `options` keep of a table with that timeline at the instant time `now` (in the table's zone)."""
+    return _POLICIES[options.policy](timeline, options, now)
+
+
+def _by_commits(timeline: Timeline, options: CleanOptions, now: str) -> Retention:
+    completed = _completed(timeline)
+    if len(completed) <= options.commits_retained:
+        return Retention(None)
+    return _since(timeline, completed, completed[-options.commits_retained])
+
+
+def _by_hours(timeline: Timeline, options: CleanOptions, now: str) -> Retention:
+    completed = _completed(timeline)
+    if not completed:
+        return Retention(None)
+    cutoff = format_instant_time(parse_instant_time(now) - timedelta(hours=options.hours_retained))
+    recent = [instant for instant in completed if instant.requested_time >= cutoff]
+    return _since(timeline, completed, recent[0] if recent else completed[-1])
+
+
+def _by_versions(timeline: Timeline, options: CleanOptions, now: str) -> Retention:
+    return Retention(KeepVersions(options.versions_retained)) if _completed(timeline) else Retention(None)
+
+
+_POLICIES: dict[str, Callable[[Timeline, CleanOptions, str], Retention]] = {
+    KEEP_LATEST_COMMITS: _by_commits,
+    KEEP_LATEST_BY_HOURS: _by_hours,
+    KEEP_LATEST_FILE_VERSIONS: _by_versions,
+}
+
+
+def _completed(timeline: Timeline) -> list[Instant]:
+    """Completed writes from the timeline's start on: savepointed commits that archiving passed by are no measure."""
+    start = timeline.start.requested_time if timeline.start else ""
+    return [instant for instant in timeline.completed().writes() if instant.requested_time >= start]
+
+
+def _since(timeline: Timeline, completed: Sequence[Instant], earliest: Instant) -> Retention:
+    """Never past the oldest pending write, which may still read what was there when it began."""
+    pending = timeline.pending().writes().first()
+    if pending is None or earliest.requested_time <= pending.requested_time:
+        return Retention(KeepSince(earliest.requested_time), earliest)
+    before = [instant for instant in completed if instant.requested_time < pending.requested_time]
+    if not before:
+        return Retention(None, None, pending)
+    return Retention(KeepSince(before[-1].requested_time), before[-1], pending)
