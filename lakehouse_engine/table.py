@@ -9,13 +9,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from lakehouse_engine.actions.services import after_commit
 from lakehouse_engine.actions.write.operation import execute_write
 from lakehouse_engine.actions.write.partitions import partition_paths_of
 from lakehouse_engine.actions.write.request import WriteRequest
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
-from lakehouse_engine.options import WriteOptions
+from lakehouse_engine.options import ServiceOptions, WriteOptions
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.read.schema import table_schema
@@ -148,14 +149,20 @@ class HoodieTable(TableServices):
         extra_metadata: Mapping[str, str] | None = None,
         **arguments: Any,
     ) -> WriteResult:
+        effective = self._effective(options or {})
+        services = ServiceOptions.read(effective)
         request = WriteRequest(
             operation=operation,
             data=None if data is None else as_input(data),
-            options=WriteOptions.read(self._effective(options or {})),
+            options=WriteOptions.read(effective),
             extra_metadata=dict(extra_metadata or {}),
             **arguments,
         )
-        return execute_write(self._storage, request, self._runner(options or {}))
+        runner = self._runner(options or {})
+        result = execute_write(self._storage, request, runner)
+        if result.instant is not None:
+            after_commit(self._storage, services, request.options, runner)
+        return result
 
     def _runner(self, options: Mapping[str, Any]) -> TaskRunner:
         return runner_for(self._spark, {**self._options, **options})
