@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from lakehouse_engine.errors import OptionError, SchemaIncompatibleError, UnsupportedTableError
 from lakehouse_engine.format.arrow_avro import table_avro_schema
+from lakehouse_engine.index.registry import INDEXES, stored_index_type
 from lakehouse_engine.model.table_config import TableConfig, TableType
-from lakehouse_engine.options import INDEX_TYPE, OPTIONS, PAYLOAD_CLASS, WriteOptions, check_known, stored_defaults
+from lakehouse_engine.options import INDEX_TYPE, NUM_BUCKETS, OPTIONS, PAYLOAD_CLASS, WriteOptions, check_known, stored_defaults
 from lakehouse_engine.record.keygen import choose_key_generator
 from lakehouse_engine.record.schema import check_reserved
 from lakehouse_engine.record.types import canonical_schema
@@ -53,7 +55,9 @@ def create_table(storage: Storage, spec: TableSpec) -> TableConfig:
     schema = canonical_schema(spec.schema, allow_timestamp_ntz=options.allow_timestamp_ntz)
     check_reserved(schema)
     _check(spec, schema)
-    return ConfigStore(storage).create(TableConfig(_properties(spec, schema, options)))
+    config = TableConfig(_properties(spec, schema, options))
+    INDEXES[stored_index_type(config)](config, options)
+    return ConfigStore(storage).create(config)
 
 
 def _check(spec: TableSpec, schema: pa.Schema) -> None:
@@ -74,6 +78,13 @@ def _check(spec: TableSpec, schema: pa.Schema) -> None:
         kind = schema.field(name).type
         if pa.types.is_nested(kind) or pa.types.is_binary(kind):
             raise SchemaIncompatibleError(f"the column {name!r} of type {kind} cannot be a key", table=spec.name, column=name)
+
+
+def _index(options: WriteOptions) -> dict[str, Any]:
+    """The index of the table's life, in full: a default may change, its buckets may not."""
+    if options.index_type != "BUCKET":
+        return {INDEX_TYPE.key: "GLOBAL_SIMPLE"}
+    return {NUM_BUCKETS.key: options.num_buckets}
 
 
 def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> dict[str, str]:
@@ -99,7 +110,7 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
         "hoodie.table.timeline.timezone": "UTC",
         "hoodie.compaction.record.merger.strategy": _EVENT_TIME_MERGER,
         "hoodie.table.create.schema": table_avro_schema(spec.name, schema, allow_timestamp_ntz=True),
-        **stored_defaults({INDEX_TYPE.key: "GLOBAL_SIMPLE", **{key: value for key, value in given.items() if key in OPTIONS}}),
+        **stored_defaults({**_index(options), **{key: value for key, value in given.items() if key in OPTIONS}}),
         **{key: str(value) for key, value in given.items() if key not in OPTIONS},
         "hoodie.compaction.payload.class": _PAYLOADS + payload,
     }

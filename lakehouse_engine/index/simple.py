@@ -6,7 +6,7 @@ too. What is left has its key column read, and only that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,13 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.errors import OptionError
 from lakehouse_engine.format.bloom import BloomFilter
-from lakehouse_engine.index.base import Index, KeyedRows, Rows, StoredKeys, TaggedFile
+from lakehouse_engine.index.base import KeyedRows, Rows, StoredKeys, TaggedFile
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_SEQNO, RECORD_KEY
-from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.options import INDEX_TYPE, STORED_PREFIX
 from lakehouse_engine.read.base_file import iter_base_file
 from lakehouse_engine.read.footer import BaseFileFooter, read_footer
 from lakehouse_engine.record.keygen import KeyGenerator
@@ -178,25 +175,3 @@ class KeyColumnIndex:
             keys = batch.keys if whole or not bases else batch.keys.take(pa.array(rows))
             tasks += [TagTask(storage, base, stored, keys, None if whole else rows, self.use_bloom) for base in bases]
         return tasks
-
-
-INDEXES: Mapping[str, Index] = {
-    "SIMPLE": KeyColumnIndex(is_global=False, use_bloom=False),
-    "GLOBAL_SIMPLE": KeyColumnIndex(is_global=True, use_bloom=False),
-    "BLOOM": KeyColumnIndex(is_global=False, use_bloom=True),
-    "GLOBAL_BLOOM": KeyColumnIndex(is_global=True, use_bloom=True),
-}
-
-
-def load_index(index_type: str) -> Index:
-    """The index for a value of `hoodie.index.type`. Raises `OptionError` for one that does not exist."""
-    try:
-        return INDEXES[index_type]
-    except KeyError as error:
-        raise OptionError(f"hoodie.index.type={index_type!r} is not one of {', '.join(INDEXES)}") from error
-
-
-def stored_index_type(config: TableConfig) -> str:
-    """The index that the table was created with; SIMPLE where nothing says."""
-    kept = config.prefixed(STORED_PREFIX).get(INDEX_TYPE.key, "SIMPLE")
-    return INDEX_TYPE.read({INDEX_TYPE.key: kept}).replace("AUTO", "GLOBAL_SIMPLE")

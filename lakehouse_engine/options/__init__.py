@@ -15,9 +15,11 @@ from lakehouse_engine.options import services, write
 from lakehouse_engine.options.base import Option
 from lakehouse_engine.options.services import ArchiveOptions, CleanOptions, CompactionOptions, ServiceOptions
 from lakehouse_engine.options.write import (
+    BUCKET_HASH_FIELD,
     INDEX_TYPE,
     KEY_GENERATOR_KEYS,
     LOCK_TIMEOUT_MS,
+    NUM_BUCKETS,
     PAYLOAD_CLASS,
     TASK_RUNNER,
     TASK_THREADS,
@@ -25,9 +27,11 @@ from lakehouse_engine.options.write import (
 )
 
 __all__ = [
+    "BUCKET_HASH_FIELD",
     "INDEX_TYPE",
     "KEY_GENERATOR_KEYS",
     "LOCK_TIMEOUT_MS",
+    "NUM_BUCKETS",
     "OPTIONS",
     "PAYLOAD_CLASS",
     "STORED_PREFIX",

@@ -13,7 +13,8 @@ from lakehouse_engine.actions.write.tasks import FileContext
 from lakehouse_engine.errors import MissingOptionError, OptionError, SchemaIncompatibleError, UnsupportedTableError
 from lakehouse_engine.format.arrow_avro import table_avro_schema, with_meta_columns
 from lakehouse_engine.index.base import Index, StoredKeys
-from lakehouse_engine.index.simple import GeneratedKeys, MetaColumnKeys, load_index, stored_index_type
+from lakehouse_engine.index.registry import load_index
+from lakehouse_engine.index.simple import GeneratedKeys, MetaColumnKeys
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
@@ -125,20 +126,13 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
         schema=schema,
         table_avro_schema=table_avro_schema(config.name, schema, allow_timestamp_ntz=ntz),
         generator=key_generator_of(config, request.options.key_generator, prefix_single=prefixes_single_key(state, schema)),
-        index=load_index(index_type_of(config, request.options)),
+        index=load_index(state, request.options),
         merger=merger_of(config, request.options.payload_class, update_columns=request.update_columns),
         options=request.options,
         allow_timestamp_ntz=ntz,
         given_keys=request.given_keys,
         update_columns=request.update_columns,
     )
-
-
-def index_type_of(config: TableConfig, options: WriteOptions) -> str:
-    """AUTO is what the table was created with; another writer's table has Hudi's rule that a key is unique in its partition."""
-    if options.index_type != "AUTO":
-        return options.index_type
-    return stored_index_type(config)
 
 
 def _check_table(config: TableConfig, request: WriteRequest) -> None:

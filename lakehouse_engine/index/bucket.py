@@ -1,0 +1,169 @@
+"""BUCKET index: the hash of a key says which file group of its partition has it (Hudi's `SIMPLE` bucket engine, `BucketIdentifier`).
+
+A partition has one file group a bucket, whose file id begins with the number of the bucket, so nothing has to be looked up to find
+the group of a key. The number of buckets is in the hash: it is fixed for the life of a table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.errors import OptionError, RecordKeyError, UnsupportedTableError
+from lakehouse_engine.format.file_names import new_file_id
+from lakehouse_engine.index.base import KeyedRows, Rows, StoredKeys, TaggedFile
+from lakehouse_engine.index.simple import TagTask, tag_file
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.options import BUCKET_HASH_FIELD, NUM_BUCKETS, WriteOptions
+from lakehouse_engine.record.java_hash import java_string_hash
+from lakehouse_engine.record.record_key import EMPTY_PART, NULL_PART
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.file_system_view import FileSystemView
+
+Buckets = npt.NDArray[np.int64]
+
+_DIGITS = 8
+_FILE_ID = re.compile(rf"([0-9]{{{_DIGITS}}})-.+")
+
+
+@dataclass(frozen=True, slots=True)
+class BucketLayout:
+    """How the keys of a table are spread: `key_fields` make the record key, `hash_fields` are those of them that choose the bucket."""
+
+    num_buckets: int
+    key_fields: tuple[str, ...]
+    hash_fields: tuple[str, ...]
+
+    @classmethod
+    def of(cls, config: TableConfig, options: WriteOptions) -> BucketLayout:
+        """The layout that a write asks for.
+
+        Raises `OptionError` for a table without key fields, and for hash fields that are no key fields.
+        """
+        keys, table = config.record_key_fields, config.name
+        if not keys:
+            raise OptionError("hoodie.index.type=BUCKET needs a table with record key fields; this one has generated keys", table=table)
+        named = options.bucket_hash_field.split(",") if options.bucket_hash_field else keys
+        for name in named:
+            if name not in keys:
+                raise OptionError(f"{BUCKET_HASH_FIELD.key}: {name!r} is not one of the record key fields {list(keys)}", table=table)
+        # Hudi takes the values in the order in which the key has them.
+        return cls(options.num_buckets, keys, tuple(name for name in keys if name in named))
+
+    def buckets(self, keys: pa.Array) -> Buckets:
+        """The bucket of every record key. Raises `RecordKeyError` for keys that Hudi's versions hash differently."""
+        return np.asarray((self._hashes(keys) & 0x7FFFFFFF).astype(np.int64) % self.num_buckets)
+
+    def rows_by_bucket(self, keys: pa.Array, rows: Rows | None = None) -> dict[int, Rows]:
+        """The `rows` (indices into `keys`; None for all) of every bucket that has some, in their order."""
+        numbers = np.arange(len(keys), dtype=np.int64) if rows is None else rows
+        buckets = self.buckets(keys if rows is None else keys.take(pa.array(rows)))
+        order = np.argsort(buckets, kind="stable")
+        cuts = np.flatnonzero(np.diff(buckets[order])) + 1
+        return {int(buckets[part[0]]): numbers[part] for part in np.split(order, cuts) if len(part)}
+
+    def _hashes(self, keys: pa.Array) -> npt.NDArray[np.uint32]:
+        """`List.hashCode` of the values that are hashed, as 32 bits."""
+        if len(self.key_fields) == 1:
+            _refuse(pc.match_substring(keys, ":"), keys, "':' in the key, which Hudi takes for the end of a field's name")
+            return _chained([java_string_hash(keys)])
+        return _chained([java_string_hash(part) for part in self._parts(keys)])
+
+    def _parts(self, keys: pa.Array) -> Iterator[pa.Array]:
+        """The values of the hash fields in keys of the form `field:value,field:value`; null and empty ones as "" (both hash to 0)."""
+        count = len(self.key_fields)
+        _refuse(pc.not_equal(pc.count_substring(keys, ","), count - 1), keys, "',' in a value, which Hudi takes for the end of a field")
+        pieces = pc.list_flatten(pc.split_pattern(keys, ","))
+        for index, field in enumerate(self.key_fields):
+            if field in self.hash_fields:
+                mine = pieces.take(pa.array(np.arange(index, len(pieces), count)))
+                text = pc.utf8_slice_codeunits(mine, len(field) + 1)
+                yield pc.if_else(pc.is_in(text, value_set=pa.array([NULL_PART, EMPTY_PART])), "", text)
+
+
+def _chained(hashes: list[npt.NDArray[np.uint32]]) -> npt.NDArray[np.uint32]:
+    total = np.ones(len(hashes[0]), np.uint32)
+    for one in hashes:
+        total = total * np.uint32(31) + one
+    return total
+
+
+def _refuse(bad: pa.Array, keys: pa.Array, what: str) -> None:
+    """Hudi 0.15 and 1.2 put such keys into different buckets, so that each would write a second record beside the other's."""
+    if pc.any(bad).as_py():
+        example = keys.filter(bad)[0].as_py()
+        raise RecordKeyError(
+            f"the BUCKET index cannot place the record key {example!r}: it has {what}; replace it, or use another index",
+            rows=pc.sum(bad).as_py(),
+        )
+
+
+def bucket_file_id(bucket: int) -> str:
+    """The file id of a new group: a random UUID whose first eight characters are the bucket's number, then `-0`."""
+    return f"{bucket:0{_DIGITS}d}{new_file_id()[_DIGITS:]}"
+
+
+def bucket_of(file_id: str) -> int | None:
+    """The bucket of a file group, None for a file id that names none."""
+    match = _FILE_ID.fullmatch(file_id)
+    return None if match is None else int(match[1])
+
+
+def slices_by_bucket(layout: BucketLayout, view: FileSystemView, partition: str) -> Mapping[int, FileSlice]:
+    """The slice of every bucket that a partition has.
+
+    Raises `OptionError` for a file group that no bucket of this layout has, and `UnsupportedTableError` for two of one bucket.
+    """
+    found: dict[int, FileSlice] = {}
+    for piece in view.latest_slices(partition):
+        bucket = bucket_of(piece.file_id)
+        if bucket is None or bucket >= layout.num_buckets:
+            raise OptionError(
+                f"the file group {piece.file_id} is not of one of {layout.num_buckets} buckets: the table was not written with this"
+                f" index, or with another {NUM_BUCKETS.key}",
+                partition=partition,
+            )
+        if bucket in found:
+            raise UnsupportedTableError(
+                f"bucket {bucket} has two file groups, {found[bucket].file_id} and {piece.file_id}; the BUCKET index has one for each",
+                partition=partition,
+            )
+        found[bucket] = piece
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class BucketIndex:
+    """Looks for a key in the base file of its bucket only. A key is unique in its partition."""
+
+    layout: BucketLayout
+
+    @property
+    def is_global(self) -> bool:
+        return False
+
+    def tag(
+        self, storage: Storage, view: FileSystemView, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner
+    ) -> list[TaggedFile]:
+        """As `Index.tag`. Raises as `BucketLayout.buckets` and `slices_by_bucket`."""
+        tasks = [
+            TagTask(storage, piece.base_file, stored, batch.keys.take(pa.array(rows)), rows, False)
+            for partition, chosen in batch.rows_by_partition.items()
+            for piece, rows in self._pieces(view, partition, batch.keys, chosen)
+            if piece.base_file is not None
+        ]
+        return [found for found in runner.run(tag_file, tasks, name="tag") if len(found.positions)]
+
+    def _pieces(self, view: FileSystemView, partition: str, keys: pa.Array, rows: Rows) -> Iterator[tuple[FileSlice, Rows]]:
+        slices = slices_by_bucket(self.layout, view, partition)
+        for bucket, chosen in self.layout.rows_by_bucket(keys, rows).items():
+            if bucket in slices:
+                yield slices[bucket], chosen

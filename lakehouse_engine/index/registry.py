@@ -1,0 +1,112 @@
+"""The indexes that there are, which of them a table has, and whether a write may use the one it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from lakehouse_engine.errors import OptionError
+from lakehouse_engine.index.base import Index
+from lakehouse_engine.index.bucket import BucketIndex, BucketLayout, bucket_of
+from lakehouse_engine.index.simple import KeyColumnIndex
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.options import BUCKET_HASH_FIELD, INDEX_TYPE, NUM_BUCKETS, STORED_PREFIX, WriteOptions
+from lakehouse_engine.read.footer import read_footer
+from lakehouse_engine.view.table_state import TableState
+
+INDEXES: Mapping[str, Callable[[TableConfig, WriteOptions], Index]] = {
+    "SIMPLE": lambda config, options: KeyColumnIndex(is_global=False, use_bloom=False),
+    "GLOBAL_SIMPLE": lambda config, options: KeyColumnIndex(is_global=True, use_bloom=False),
+    "BLOOM": lambda config, options: KeyColumnIndex(is_global=False, use_bloom=True),
+    "GLOBAL_BLOOM": lambda config, options: KeyColumnIndex(is_global=True, use_bloom=True),
+    "BUCKET": lambda config, options: BucketIndex(BucketLayout.of(config, options)),
+}
+
+_MOST_BUCKETS = 100_000
+"""A random UUID begins with a number below this once in forty thousand times."""
+_CHECKED_FILES = 16
+
+
+def load_index(state: TableState, options: WriteOptions) -> Index:
+    """The index of a write. AUTO is what the table was created with; another writer's table has Hudi's rule that a key is unique in its
+    partition.
+
+    Raises `OptionError` for a type that does not exist, and where the write's buckets are not the table's.
+    """
+    config = state.config
+    stored = stored_index_type(config)
+    chosen = stored if options.index_type == "AUTO" else options.index_type
+    if chosen not in INDEXES:
+        raise OptionError(f"{INDEX_TYPE.key}={chosen!r} is not one of {', '.join(INDEXES)}", table=config.name)
+    index = INDEXES[chosen](config, options)
+    if _is_ours(config):
+        _check_stored(config, chosen, stored, options)
+    elif isinstance(index, BucketIndex):
+        _check_keys(state, index.layout)
+    elif options.index_type == "AUTO":
+        _check_unbucketed(state)
+    return index
+
+
+def stored_index_type(config: TableConfig) -> str:
+    """The index that the table was created with; SIMPLE where nothing says."""
+    kept = config.prefixed(STORED_PREFIX).get(INDEX_TYPE.key, "SIMPLE")
+    return INDEX_TYPE.read({INDEX_TYPE.key: kept}).replace("AUTO", "GLOBAL_SIMPLE")
+
+
+def _is_ours(config: TableConfig) -> bool:
+    """Whether the table says which index it has; other writers' tables do not."""
+    return INDEX_TYPE.key in config.prefixed(STORED_PREFIX)
+
+
+def _check_stored(config: TableConfig, chosen: str, stored: str, options: WriteOptions) -> None:
+    """Buckets are for the life of a table: no other index may put a key into another group, and no other layout either."""
+    if chosen != stored and "BUCKET" in (chosen, stored):
+        raise OptionError(f"{INDEX_TYPE.key}={chosen} cannot be used on a table created with {stored}", table=config.name)
+    if chosen != "BUCKET":
+        return
+    kept = config.prefixed(STORED_PREFIX)
+    layouts = (BucketLayout.of(config, options), BucketLayout.of(config, WriteOptions.read(kept)))
+    if layouts[0] != layouts[1]:
+        asked, created = (f"{layout.num_buckets} buckets by {','.join(layout.hash_fields)}" for layout in layouts)
+        raise OptionError(
+            f"{NUM_BUCKETS.key} and {BUCKET_HASH_FIELD.key} ask for {asked}, and the table was created with {created};"
+            " they are fixed for the life of a table",
+            table=config.name,
+        )
+
+
+def _check_keys(state: TableState, layout: BucketLayout) -> None:
+    """Of another writer's table: that stored keys are in the buckets that this layout gives them. Only footers are read."""
+    for piece in _some_slices(state)[:_CHECKED_FILES]:
+        footer = None if piece.base_file is None else read_footer(state.storage, piece.base_file.path)
+        keys = [] if footer is None else [key for key in (footer.min_key, footer.max_key) if key is not None]
+        wrong = [key for key in keys if layout.buckets(pa.array([key], pa.string()))[0] != bucket_of(piece.file_id)]
+        if wrong:
+            raise OptionError(
+                f"the record key {wrong[0]!r} is stored in the file group {piece.file_id}, where {layout.num_buckets} buckets by"
+                f" {','.join(layout.hash_fields)} do not put it; set {NUM_BUCKETS.key} and {BUCKET_HASH_FIELD.key} as its writer did",
+                table=state.config.name,
+            )
+
+
+def _check_unbucketed(state: TableState) -> None:
+    """Hudi does not store that a table has buckets, but its file ids show it: another index would put new keys into any of them."""
+    pieces = _some_slices(state)
+    numbers = [bucket_of(piece.file_id) for piece in pieces]
+    if pieces and all(number is not None and number < _MOST_BUCKETS for number in numbers):
+        raise OptionError(
+            f"the file groups of this table ({pieces[0].file_id}, ...) look like those of Hudi's bucket index; set"
+            f" {INDEX_TYPE.key}=BUCKET and {NUM_BUCKETS.key} as its writer did, or {INDEX_TYPE.key}=SIMPLE if it has none",
+            table=state.config.name,
+        )
+
+
+def _some_slices(state: TableState) -> list[FileSlice]:
+    """The slices of the first partition that has some."""
+    for partition in state.view.partitions():
+        if pieces := state.view.latest_slices(partition):
+            return pieces
+    return []
