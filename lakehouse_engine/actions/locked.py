@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakehouse_engine.actions.metadata_table import drop_metadata_table
+from lakehouse_engine.actions.restore.execute import resume_restore
 from lakehouse_engine.actions.rollback.leftovers import remove_leftovers
 from lakehouse_engine.actions.rollback.recover import roll_back_dead_writes
-from lakehouse_engine.errors import WriteError
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
@@ -22,24 +22,23 @@ from lakehouse_engine.view.table_state import TableState, check_completed_files
 
 
 @contextmanager
-def locked_table(storage: Storage, *, lock_timeout_ms: int) -> Iterator[TableState]:
-    """Lock the table, take back what dead writers left, and hand out the state after that.
+def locked_table(storage: Storage, *, lock_timeout_ms: int, corrupt_writes: bool = False) -> Iterator[TableState]:
+    """Lock the table, finish a restore that was cut off, take back what dead writers left, and hand out the state after that.
 
-    Raises `TableNotFoundError` before anything is made where there is no table, and `LockTimeoutError` naming the holder.
+    `corrupt_writes`: let a torn completed write pass, for an action that may take it back. Raises `TableNotFoundError` before anything is
+    made where there is no table, and `LockTimeoutError` naming the holder.
     """
     ConfigStore(storage).read()
     with TableLock(storage, lock_timeout_ms):
-        yield _recovered(storage)
+        yield _recovered(storage, corrupt_writes)
 
 
-def _recovered(storage: Storage) -> TableState:
+def _recovered(storage: Storage, corrupt_writes: bool) -> TableState:
     state = TableState.load(storage)
-    pending_restore = state.timeline.pending().filter(lambda instant: instant.action is Action.RESTORE).last()
-    if pending_restore is not None:
-        raise WriteError(
-            "a restore of this table was not finished; finish it before writing", instant=pending_restore, table=state.config.name
-        )
-    check_completed_files(state)
+    for restore in state.timeline.pending().filter(lambda instant: instant.action is Action.RESTORE):
+        state = resume_restore(state, restore)
+    if not corrupt_writes:
+        check_completed_files(state)
     state = roll_back_dead_writes(state)
     remove_leftovers(state)
     return drop_metadata_table(state)

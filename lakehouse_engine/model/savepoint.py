@@ -1,8 +1,16 @@
-"""What a savepoint pins."""
+"""What a savepoint pins, and the name that people give it."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+
+from lakehouse_engine.errors import SavepointError
+
+LATEST = "latest"
+"""Stands for the newest savepoint where one is asked for by name."""
+
+_NAMED = re.compile(r"\[([^\[\]\n]+)\](?: (.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,3 +34,31 @@ class HoodieSavepointMetadata:
     def pinned_files(self) -> dict[str, frozenset[str]]:
         """File names that must stay, by partition path."""
         return {partition: frozenset(entry.savepoint_data_file) for partition, entry in self.partition_metadata.items()}
+
+    @property
+    def name(self) -> str | None:
+        return split_comments(self.comments)[0]
+
+    @property
+    def comment(self) -> str:
+        """The comment without the name."""
+        return split_comments(self.comments)[1]
+
+
+def check_name(name: str) -> None:
+    """Raise `SavepointError` for a name that could be taken for an instant, for "latest", or for a part of the comment."""
+    if not name.strip() or name != name.strip() or any(character in name for character in "[]\n"):
+        raise SavepointError(f"{name!r} is no name for a savepoint: give one line without brackets or spaces around it")
+    if name.isdigit() or name.lower() == LATEST:
+        raise SavepointError(f"{name!r} is no name for a savepoint: it means an instant or the newest one; add a letter")
+
+
+def join_comments(name: str | None, comment: str) -> str:
+    """What Hudi keeps and shows as comments: `[name] comment`, as it has no names of its own."""
+    return comment if name is None else f"[{name}] {comment}".rstrip(" ")
+
+
+def split_comments(comments: str) -> tuple[str | None, str]:
+    """Name and comment; no name in savepoints of other writers."""
+    match = _NAMED.fullmatch(comments)
+    return (match[1], match[2] or "") if match else (None, comments)

@@ -150,6 +150,18 @@ def _refuse_bootstrapped(state: TableState, slices: Sequence[FileSlice]) -> None
         )
 
 
+def complete_slices(state: TableState, as_of: str) -> list[FileSlice]:
+    """The slices that make the table as of an instant time, logs and all, with every file of them there.
+
+    Raises `MissingFileError` where a file of the newest snapshot is lost, `InstantCleanedError` where one of an older one is gone.
+    """
+    last = state.timeline.completed().writes().last()
+    if last is not None and as_of >= last.requested_time:
+        check_complete(state)
+        return state.view.latest_slices()
+    return _slices_as_of(state, as_of, logs=True)
+
+
 def _slices_as_of(state: TableState, as_of: str, logs: bool) -> list[FileSlice]:
     slices = state.view.slices_as_of(as_of)
     lost = lost_files(state, as_of, slices, logs=logs)

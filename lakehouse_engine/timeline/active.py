@@ -6,6 +6,7 @@ completed file is the commit. An error of that creation is read back before anyt
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import (
@@ -95,6 +96,17 @@ class ActiveTimeline:
         if removed:
             self.storage.sync(self.layout.timeline_folder)
         return removed
+
+    def delete_all(self, instants: Iterable[Instant]) -> None:
+        """As `delete`, for the files of many instants in the given order; durable when all are done."""
+        removed = [self.storage.delete(self._path(instant)) for instant in instants]
+        if any(removed):
+            self.storage.sync(self.layout.timeline_folder)
+
+    def delete_savepoint(self, instant_time: str) -> None:
+        """Remove the savepoint of that instant. The completed file goes last: until then it is one, after it there is none."""
+        self.delete(Instant(instant_time, Action.SAVEPOINT, State.INFLIGHT))
+        self.delete(Instant(instant_time, Action.SAVEPOINT, State.COMPLETED))
 
     def delete_pending(self, instant: Instant) -> None:
         """Remove the inflight and then the requested file of an instant that is not (or no longer) completed.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.instant import Action, Instant, State
 
 _ACTION_ORDER = {action: number for number, action in enumerate(Action)}
 
@@ -22,6 +22,8 @@ class Timeline:
     """
 
     instants: tuple[Instant, ...] = ()
+    restored_to: str | None = None
+    """Set while a restore to that instant is not finished: later writes are left out, whether or not their files are gone yet."""
 
     @classmethod
     def of_states(cls, states: Iterable[Instant]) -> Timeline:
@@ -33,6 +35,11 @@ class Timeline:
             if known is None or instant.state.rank > known.state.rank:
                 highest[key] = instant
         return cls(tuple(sorted(highest.values(), key=_order)))
+
+    def as_restored(self, target: str) -> Timeline:
+        """The timeline as it will be when a restore to `target` is done."""
+        kept = tuple(instant for instant in self.instants if not (instant.action.is_write and instant.requested_time > target))
+        return Timeline(kept, target)
 
     def __iter__(self) -> Iterator[Instant]:
         return iter(self.instants)
@@ -94,7 +101,7 @@ class Timeline:
         """Whether files of that instant are part of the table: it is a completed write, or older than the timeline's start."""
         if instant_time in self._completed_writes:
             return True
-        return self._start is not None and instant_time < self._start.requested_time
+        return self._start is not None and instant_time < self._start.requested_time and instant_time not in self._pending_writes
 
     @cached_property
     def _by_time(self) -> dict[str, list[Instant]]:
@@ -108,11 +115,18 @@ class Timeline:
         return frozenset(instant.requested_time for instant in self.instants if instant.is_completed and instant.action.is_write)
 
     @cached_property
+    def _pending_writes(self) -> frozenset[str]:
+        return frozenset(instant.requested_time for instant in self.instants if not instant.is_completed and instant.action.is_write)
+
+    @cached_property
     def _savepointed(self) -> frozenset[str]:
         return frozenset(instant.requested_time for instant in self.instants if instant.is_completed and instant.action is Action.SAVEPOINT)
 
     @cached_property
     def _start(self) -> Instant | None:
+        if self.restored_to is not None:
+            # Everything up to the target is part of the table, on the timeline or archived: it begins right behind it.
+            return Instant(f"{self.restored_to}0", Action.RESTORE, State.REQUESTED)
         writes = [instant for instant in self.instants if instant.action.is_write]
         return next((instant for instant in writes if instant.requested_time not in self._savepointed), writes[0] if writes else None)
 

@@ -19,11 +19,15 @@ def savepoint_metadata(state: TableState) -> dict[str, HoodieSavepointMetadata]:
     }
 
 
-def protected_files(state: TableState) -> dict[str, str]:
-    """Path (relative to the table) of every pinned base and log file, with the instant of a savepoint that pins it."""
+def protected_files(state: TableState, *, up_to: str | None = None) -> dict[str, str]:
+    """Path (relative to the table) of every pinned base and log file, with the instant of a savepoint that pins it.
+
+    Of the savepoints of instants not after `up_to`, or of all.
+    """
     return {
         join_path(partition, name): time
         for time, metadata in savepoint_metadata(state).items()
+        if up_to is None or time <= up_to
         for partition, names in metadata.pinned_files().items()
         for name in names
     }

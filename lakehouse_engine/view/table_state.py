@@ -16,6 +16,7 @@ from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.file_system_view import FileSystemView
 from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.restores import pending_restore
 from lakehouse_engine.view.slicing import replaced_groups
 
 
@@ -44,7 +45,10 @@ class _Commits:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """Configuration, timeline and file-system view of one moment; later commits do not show in it. Made by `load`."""
+    """Configuration, timeline and file-system view of one moment; later commits do not show in it. Made by `load`.
+
+    A restore counts from the moment on at which its plan is on the timeline: writes that it takes back do not show.
+    """
 
     storage: Storage
     config: TableConfig
@@ -81,6 +85,9 @@ class TableState:
         layout = _supported_layout(config, storage)
         active = ActiveTimeline(storage, layout)
         timeline = active.load()
+        restore = pending_restore(active, timeline)
+        if restore is not None:
+            timeline = timeline.as_restored(restore.target)
         commits = _Commits(active, {instant: known[instant] for instant in timeline if instant in known})
         view = FileSystemView(StorageLister(storage), timeline, lambda: _replaced(timeline, commits))
         return cls(storage, config, layout, timeline, view, commits)

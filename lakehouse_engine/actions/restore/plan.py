@@ -1,0 +1,186 @@
+"""What a restore would do, with every check made before anything is changed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from lakehouse_engine.actions.restore.execute import RESTORED_KEY
+from lakehouse_engine.actions.restore.files import PartitionChanges, find_changes
+from lakehouse_engine.actions.rollback.request import rows_written
+from lakehouse_engine.actions.savepoint import find_savepoint
+from lakehouse_engine.errors import (
+    CorruptInstantError,
+    InstantCleanedError,
+    InstantNotFoundError,
+    MissingFileError,
+    OptionError,
+    RestoreError,
+)
+from lakehouse_engine.model.files import join_path
+from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRestorePlan
+from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
+from lakehouse_engine.model.services import RestoreResult
+from lakehouse_engine.read.completeness import proven_since
+from lakehouse_engine.read.scan import complete_slices
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.view.protected import protected_files, savepoint_metadata
+from lakehouse_engine.view.restores import restores
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """A restore that passed its checks. `instants` are those to take back, newest first, archived ones included."""
+
+    target: str
+    savepoint: str | None
+    instants: tuple[Instant, ...]
+    later_savepoints: tuple[str, ...]
+    changes: tuple[PartitionChanges, ...]
+    rows: int
+
+    @property
+    def is_needed(self) -> bool:
+        return bool(self.instants or self.later_savepoints or any(change.removals or change.blockings for change in self.changes))
+
+    def plan(self) -> HoodieRestorePlan:
+        infos = tuple(HoodieInstantInfo(commit_time=instant.requested_time, action=str(instant.action)) for instant in self.instants)
+        return HoodieRestorePlan(instants_to_rollback=infos, savepoint_to_restore_timestamp=self.target)
+
+    def result(self, instant_time: str | None, *, dry_run: bool) -> RestoreResult:
+        removals = [removal for change in self.changes for removal in change.removals]
+        return RestoreResult(
+            instant=instant_time,
+            restored_to=self.target,
+            savepoint=self.savepoint,
+            rolled_back=tuple(instant.requested_time for instant in self.instants),
+            savepoints_deleted=self.later_savepoints,
+            files_deleted=tuple(removal.path for removal in removals),
+            bytes_deleted=sum(removal.size for removal in removals),
+            rows_taken_back=self.rows,
+            dry_run=dry_run,
+        )
+
+
+def plan_restore(state: TableState, savepoint: str | None, to: str | None, *, cascade: bool) -> Restoration:
+    """Check a restore to a savepoint (by name or instant, or "latest"), or to a completed write `to`; raises as `restore`."""
+    target, name = _target(state, savepoint, to)
+    known = savepoint_metadata(state)
+    later = tuple(time for time in sorted(known, reverse=True) if time > target)
+    if later and not cascade:
+        raise _blocked(state, target, {time: known[time] for time in later})
+    pinned = protected_files(state, up_to=target)
+    changes = tuple(find_changes(state.storage, target, pinned))
+    if target in known:
+        _check_pinned(state, known[target], changes)
+    else:
+        complete_slices(state, target)
+    instants = tuple(_later_writes(state, target))
+    return Restoration(target, name, instants, later, changes, sum(_rows(state, instant) for instant in instants))
+
+
+def _target(state: TableState, savepoint: str | None, to: str | None) -> tuple[str, str | None]:
+    """The instant to go back to, and the name of the savepoint on it (its instant where it has none)."""
+    if (savepoint is None) == (to is None):
+        raise OptionError("a restore goes to a savepoint or to an instant: give one of savepoint= and to=", table=state.config.name)
+    if savepoint is not None:
+        found = find_savepoint(state, savepoint)
+        _check_commit_is_there(state, found.instant)
+        return found.instant, found.name or found.instant
+    assert to is not None
+    if to not in state.timeline.savepointed:
+        _check_reachable(state, to)
+        return to, None
+    _check_commit_is_there(state, to)
+    return to, savepoint_metadata(state)[to].name or to
+
+
+def _check_commit_is_there(state: TableState, instant_time: str) -> None:
+    if not state.timeline.completed().writes().contains(instant_time):
+        raise RestoreError(
+            "the savepoint's own commit is not on the timeline: another program archived or removed it",
+            instant=instant_time,
+            table=state.config.name,
+        )
+
+
+def _check_reachable(state: TableState, to: str) -> None:
+    if state.timeline.completed().writes().contains(to) and to >= proven_since(state):
+        return
+    first = proven_since(state)
+    if to < first or (not first and state.timeline.is_committed(to)):
+        raise InstantCleanedError(
+            f"the table cannot be restored to {to}: it is archived, and no savepoint keeps its files",
+            table=state.config.name,
+            instant=to,
+            earliest=first,
+        )
+    raise InstantNotFoundError(f"{to} is no completed write on the timeline of the table", table=state.config.name, instant=to)
+
+
+def _blocked(state: TableState, target: str, later: dict[str, HoodieSavepointMetadata]) -> RestoreError:
+    named = ", ".join(f"{metadata.name} ({time})" if metadata.name else time for time, metadata in later.items())
+    return RestoreError(
+        f"later savepoints would be lost: {named}; delete them first, or restore with cascade to have them deleted",
+        instant=target,
+        table=state.config.name,
+    )
+
+
+def _check_pinned(state: TableState, metadata: HoodieSavepointMetadata, changes: Iterable[PartitionChanges]) -> None:
+    there = {path for change in changes for path in change.kept}
+    for partition, names in metadata.pinned_files().items():
+        for name in sorted(names):
+            path = join_path(partition, name)
+            if path not in there:
+                raise MissingFileError(
+                    f"the data file {path!r} is gone, which the savepoint should have kept; restore the file from a backup first",
+                    path=path,
+                    table=state.config.name,
+                )
+
+
+def _later_writes(state: TableState, target: str) -> Iterator[Instant]:
+    """Writes after the target, newest first: those on the active timeline in any state, and archived ones that count."""
+    found = {instant.requested_time: instant for instant in state.timeline.writes().after(target)}
+    start = state.timeline.start
+    if start is not None and start.requested_time > target:
+        gone = _taken_back(state)
+        for instant in ArchivedTimeline(state.storage, state.layout, state.config.archive_folder).instants():
+            if instant.action.is_write and instant.requested_time > target and instant.requested_time not in gone:
+                found.setdefault(instant.requested_time, instant)
+    if len(found) == 1 and all(_only_marks(state, instant, target) for instant in found.values()):
+        return
+    yield from (found[time] for time in sorted(found, reverse=True))
+
+
+def _taken_back(state: TableState) -> frozenset[str]:
+    """What earlier restores took back stays in the archive."""
+    records = restores(ActiveTimeline(state.storage, state.layout), state.timeline)
+    return frozenset(time for record in records for time in record.rolled_back)
+
+
+def _only_marks(state: TableState, instant: Instant, target: str) -> bool:
+    """Whether it is the empty write with which an earlier restore to the same instant ended."""
+    if not instant.is_completed or not state.timeline.contains(instant.requested_time):
+        return False
+    return state.commit_metadata(instant).extra_metadata.get(RESTORED_KEY) == target
+
+
+def _rows(state: TableState, instant: Instant) -> int:
+    if instant not in state.timeline.instants:
+        return 0
+    try:
+        return rows_written(state, instant)
+    except CorruptInstantError as error:
+        # It is to be taken back, so what it was about matters to nobody any more.
+        logger.warning("%s of %s does not parse, and is taken back as it is: %s", instant, state.config.name, error)
+        return 0
+
+

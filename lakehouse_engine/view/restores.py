@@ -1,0 +1,53 @@
+"""Restores on a timeline: which instant each goes back to, and what it takes back.
+
+They stay on the active timeline: archiving leaves them, as in Hudi, so that incremental readers can be told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakehouse_engine.errors import CorruptInstantError, InstantNotFoundError
+from lakehouse_engine.format.plans_codec import decode_plan
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.plans import HoodieRestorePlan
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreRecord:
+    """A restore, completed or not, from its plan; `rolled_back` are instant times, newest first."""
+
+    instant: Instant
+    target: str
+    rolled_back: tuple[str, ...]
+
+    def took_back(self, instant_time: str) -> bool:
+        """Whether somebody who had read up to that instant has read something that this restore took back."""
+        if not self.target < instant_time < self.instant.requested_time:
+            return False
+        return not self.rolled_back or min(self.rolled_back) <= instant_time
+
+
+def restores(active: ActiveTimeline, timeline: Timeline) -> list[RestoreRecord]:
+    """The restores of a timeline with a plan that says where to (Hudi's do since 0.13), oldest first."""
+    found = (_record(active, instant) for instant in timeline if instant.action is Action.RESTORE)
+    return [record for record in found if record is not None]
+
+
+def pending_restore(active: ActiveTimeline, timeline: Timeline) -> RestoreRecord | None:
+    """The restore that is not finished, None where there is none or its plan is not whole (then it has not begun)."""
+    pending = [instant for instant in timeline if instant.action is Action.RESTORE and not instant.is_completed]
+    return _record(active, pending[0]) if pending else None
+
+
+def _record(active: ActiveTimeline, instant: Instant) -> RestoreRecord | None:
+    try:
+        data = active.read(Instant(instant.requested_time, Action.RESTORE, State.REQUESTED))
+        plan = decode_plan(HoodieRestorePlan, data)
+    except (InstantNotFoundError, CorruptInstantError):
+        return None
+    if plan.savepoint_to_restore_timestamp is None:
+        return None
+    return RestoreRecord(instant, plan.savepoint_to_restore_timestamp, tuple(info.commit_time for info in plan.instants_to_rollback))
