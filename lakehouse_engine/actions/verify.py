@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakehouse_engine.actions.retained import retained_files, stored_files
 from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.errors import FormatError, LakehouseError, MissingFileError, StoredFileNotFoundError
-from lakehouse_engine.format.file_names import is_log_file_name, parse_log_file
 from lakehouse_engine.format.metadata_avro import decode_record
-from lakehouse_engine.index.simple import stored_index_type
-from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
+from lakehouse_engine.index.registry import stored_index_type
+from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY, FileGroupId
-from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.read.base_file import read_base_file
 from lakehouse_engine.read.completeness import lost_files
-from lakehouse_engine.read.scan import METADATA_BOOTSTRAP_INSTANT
+from lakehouse_engine.read.log_scanner import LoggedSlice
+from lakehouse_engine.read.scan import METADATA_BOOTSTRAP_INSTANT, plan_snapshot
+from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
 
@@ -53,7 +54,8 @@ class Finding:
 class VerifyReport:
     """What was looked at, and what is wrong with it. `instant` is the newest completed write, None where there is none.
 
-    `skipped` says what could not be checked, and why. Rows are those of base files.
+    `files`, `bytes` and `rows` are those of the table as it is; `retained_files` counts also those that earlier commits and savepoints
+    need. `skipped` says what could not be checked, and why.
     """
 
     table: str
@@ -62,6 +64,7 @@ class VerifyReport:
     files: int
     bytes: int
     rows: int
+    retained_files: int
     findings: tuple[Finding, ...]
     skipped: tuple[str, ...] = ()
 
@@ -79,15 +82,17 @@ def verify(state: TableState) -> VerifyReport:
     corrupt = list(_corrupt_instants(state))
     if corrupt:
         # Without its commits the table cannot be told from its leftovers, and further findings would be guesses.
-        return _report(state, [], corrupt, 0, ("files and keys: the timeline does not parse",))
+        return _report(state, [], corrupt, 0, ("files and keys: the timeline does not parse",), 0)
     slices = state.view.latest_slices()
-    findings = [*_missing(state, slices), *_wrong_sizes(state, slices)]
+    retained, findings = _retained(state)
+    known = {finding.path for finding in findings}
+    findings += [finding for finding in _missing(state, slices) if finding.path not in known]
     rows, found, skipped = _check_keys(state, slices)
-    return _report(state, slices, [*findings, *found], rows, skipped)
+    return _report(state, slices, [*findings, *found], rows, skipped, retained)
 
 
 def _report(
-    state: TableState, slices: list[FileSlice], findings: list[Finding], rows: int, skipped: tuple[str, ...]
+    state: TableState, slices: list[FileSlice], findings: list[Finding], rows: int, skipped: tuple[str, ...], retained: int
 ) -> VerifyReport:
     last = state.timeline.completed().writes().last()
     return VerifyReport(
@@ -97,6 +102,7 @@ def _report(
         files=sum((piece.base_file is not None) + len(piece.log_files) for piece in slices),
         bytes=sum(piece.size for piece in slices),
         rows=rows,
+        retained_files=retained,
         findings=tuple(findings),
         skipped=skipped,
     )
@@ -126,55 +132,36 @@ def _decode(state: TableState, instant: Instant) -> None:
 
 
 def _missing(state: TableState, slices: list[FileSlice]) -> Iterator[Finding]:
-    for file in lost_files(state, None, slices):
+    """Files of the table as it is that follow from what commits say, also from commits before the active timeline."""
+    for file in lost_files(state, None, slices, logs=True):
         yield Finding(FindingKind.MISSING_FILE, file.path, f"written by {file.instant_time or 'an earlier commit'} and not there")
-    listed = {log.path for piece in slices for log in piece.log_files}
-    live = {(piece.group, piece.base_instant) for piece in slices}
-    for log in _recorded_logs(state):
-        if (FileGroupId(log.partition_path, log.file_id), log.base_instant) in live and log.path not in listed:
-            yield Finding(FindingKind.MISSING_FILE, log.path, "a log of a live file slice, and not there")
 
 
-def _recorded_logs(state: TableState) -> Iterator[LogFile]:
-    for stat in _write_stats(state):
-        partition, _, name = (stat.path or "").rpartition("/")
-        if is_log_file_name(name) and not (log := parse_log_file(partition, name)).is_cdc:
-            yield log
-
-
-def _write_stats(state: TableState) -> Iterator[HoodieWriteStat]:
-    for instant in state.timeline.completed().writes():
-        yield from state.commit_metadata(instant).write_stats()
-
-
-def _wrong_sizes(state: TableState, slices: list[FileSlice]) -> Iterator[Finding]:
-    recorded = _recorded_sizes(state)
-    for base in _base_files(slices):
-        size = recorded.get(base.path, base.size)
-        if size != base.size:
-            yield Finding(FindingKind.WRONG_SIZE, base.path, f"has {base.size} bytes; its commit recorded {size}")
-
-
-def _recorded_sizes(state: TableState) -> dict[str, int]:
-    """Sizes by path, where a commit of the active timeline recorded one (Hudi leaves 0 where it did not look)."""
-    return {stat.path: stat.file_size_in_bytes for stat in _write_stats(state) if stat.path and stat.file_size_in_bytes > 0}
-
-
-def _base_files(slices: Iterable[FileSlice]) -> list[BaseFile]:
-    return [piece.base_file for piece in slices if piece.base_file is not None]
+def _retained(state: TableState) -> tuple[int, list[Finding]]:
+    """How many files must be there, and which of them are not, or not as they were written."""
+    retained = retained_files(state)
+    stored = stored_files(state, set(retained))
+    findings = []
+    for path, file in retained.items():
+        entry = stored.get(path)
+        if entry is None:
+            findings.append(Finding(FindingKind.MISSING_FILE, path, f"{file.needed_by} and not there"))
+        # Hudi may leave the blocks of failed writes at the end of a log file.
+        elif file.size > 0 and (entry.size < file.size if file.is_log else entry.size != file.size):
+            findings.append(Finding(FindingKind.WRONG_SIZE, path, f"has {entry.size} bytes; its commit recorded {file.size}"))
+    return len(retained), findings
 
 
 def _check_keys(state: TableState, slices: list[FileSlice]) -> tuple[int, list[Finding], tuple[str, ...]]:
     """Rows read, files that cannot be read and keys that are there twice, and what was not checked."""
     if not state.config.populates_meta_fields:
         return 0, [], ("keys: the table has no meta columns (hoodie.populate.meta.fields=false)",)
-    files = _base_files(slices)
-    bootstrapped = [file for file in files if file.instant_time == METADATA_BOOTSTRAP_INSTANT]
+    bootstrapped = [one for one in slices if one.base_file is not None and one.base_file.instant_time == METADATA_BOOTSTRAP_INSTANT]
     skipped = ["keys of bootstrapped files, whose rows are outside of the table"] if bootstrapped else []
-    if any(piece.log_files for piece in slices):
-        skipped.append("keys in log files")
+    merged, reason = _logged_slices(state, slices)
+    skipped += [reason] if reason else []
     rows, findings = 0, []
-    for tables, broken in _keys_by_scope(state, [file for file in files if file not in bootstrapped]):
+    for tables, broken in _keys_by_scope(state, [piece for piece in slices if piece not in bootstrapped], merged):
         findings += broken
         if tables:
             together = pa.concat_tables(tables)
@@ -183,19 +170,51 @@ def _check_keys(state: TableState, slices: list[FileSlice]) -> tuple[int, list[F
     return rows, findings, tuple(skipped)
 
 
-def _keys_by_scope(state: TableState, files: list[BaseFile]) -> Iterator[tuple[list[pa.Table], list[Finding]]]:
-    """Key columns of the files within which a key must be unique: all of them under a global index, else those of a partition."""
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """How slices with logs are read."""
+
+    reader: SliceReader
+    pieces: dict[FileGroupId, LoggedSlice]
+
+
+def _logged_slices(state: TableState, slices: list[FileSlice]) -> tuple[_Merged | None, str | None]:
+    """How the keys of slices with logs are read; or, where they cannot be, why."""
+    if not any(piece.log_files for piece in slices):
+        return None, None
+    try:
+        plan = plan_snapshot(state)
+    except LakehouseError as error:
+        return None, f"keys in log files: {error.message}"
+    return (None, None) if plan.reader is None else (_Merged(plan.reader, {one.slice.group: one for one in plan.logged}), None)
+
+
+def _keys_by_scope(
+    state: TableState, slices: list[FileSlice], merged: _Merged | None
+) -> Iterator[tuple[list[pa.Table], list[Finding]]]:
+    """Key columns of the slices within which a key must be unique: all of them under a global index, else those of a partition."""
     # Another writer's table does not say, and has Hudi's rule that a key is unique in its partition.
     if stored_index_type(state.config).startswith("GLOBAL"):
-        yield _read_keys(state, files)
+        yield _read_keys(state, slices, merged)
         return
-    for partition in dict.fromkeys(file.partition_path for file in files):
-        yield _read_keys(state, [file for file in files if file.partition_path == partition])
+    for partition in dict.fromkeys(piece.partition_path for piece in slices):
+        yield _read_keys(state, [piece for piece in slices if piece.partition_path == partition], merged)
 
 
-def _read_keys(state: TableState, files: list[BaseFile]) -> tuple[list[pa.Table], list[Finding]]:
-    read = [_read_file_keys(state, file) for file in files]
+def _read_keys(state: TableState, slices: list[FileSlice], merged: _Merged | None) -> tuple[list[pa.Table], list[Finding]]:
+    read = [found for piece in slices if (found := _read_slice_keys(state, piece, merged)) is not None]
     return [keys for keys in read if isinstance(keys, pa.Table)], [finding for finding in read if isinstance(finding, Finding)]
+
+
+def _read_slice_keys(state: TableState, piece: FileSlice, merged: _Merged | None) -> pa.Table | Finding | None:
+    logged = merged.pieces.get(piece.group) if merged is not None else None
+    if merged is None or logged is None:
+        return None if piece.base_file is None else _read_file_keys(state, piece.base_file)
+    try:
+        keys = merged.reader.read(logged, [RECORD_KEY])
+    except LakehouseError as error:
+        return Finding(FindingKind.UNREADABLE_FILE, error.context.get("path", piece.partition_path), error.message)
+    return _with_partition(keys, piece.partition_path)
 
 
 def _read_file_keys(state: TableState, file: BaseFile) -> pa.Table | Finding:
@@ -206,7 +225,11 @@ def _read_file_keys(state: TableState, file: BaseFile) -> pa.Table | Finding:
         return Finding(FindingKind.MISSING_FILE, file.path, "was there a moment ago, and is gone")
     except LakehouseError as error:
         return Finding(FindingKind.UNREADABLE_FILE, file.path, error.message)
-    partition = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), keys.num_rows), [file.partition_path])
+    return _with_partition(keys, file.partition_path)
+
+
+def _with_partition(keys: pa.Table, path: str) -> pa.Table:
+    partition = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), keys.num_rows), [path])
     return keys.append_column(PARTITION_PATH, partition)
 
 

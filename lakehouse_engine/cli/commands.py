@@ -1,10 +1,8 @@
-"""The commands: each reads one state of a table and prints it."""
+"""Commands that look: each reads one state of a table and prints it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
-from functools import wraps
 from typing import Any
 
 import click
@@ -13,8 +11,9 @@ from lakehouse_engine.actions.verify import VerifyReport
 from lakehouse_engine.actions.verify import verify as verify_table
 from lakehouse_engine.cli.describe import describe_columns, describe_slice, describe_table
 from lakehouse_engine.cli.errors import FAILED
-from lakehouse_engine.cli.output import human_bytes, print_facts, print_json, print_rows
+from lakehouse_engine.cli.output import human_bytes, print_json, print_rows
 from lakehouse_engine.cli.rows import FORMATS, TABLE_LIMIT, limited, write_rows
+from lakehouse_engine.cli.shared import show_facts, show_rows, with_settings
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.errors import SchemaIncompatibleError
 from lakehouse_engine.read.arrow_scan import iter_arrow
@@ -22,80 +21,52 @@ from lakehouse_engine.read.base_file import projected_schema
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.view.history import HistoryEntry, history
 
-Command = Callable[..., Any]
-
-
-def _settings(command: Command) -> Command:
-    """Hand the command its `Settings`; --warehouse and --json may stand after its name, too."""
-
-    @click.option("--warehouse", metavar="DIR", help="The warehouse.")
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
-    @wraps(command)
-    def with_settings(warehouse: str | None, as_json: bool, **arguments: Any) -> Any:
-        settings: Settings = click.get_current_context().obj
-        merged = Settings(warehouse or settings.warehouse, settings.as_json or as_json)
-        return command(merged, **arguments)
-
-    return with_settings
-
-
-def _print(settings: Settings, rows: Sequence[dict[str, Any]], names: Sequence[str]) -> None:
-    """Rows as JSON objects, or the named members of each as a table."""
-    if settings.as_json:
-        print_json(rows)
-    else:
-        print_rows(names, [[row[name] for name in names] for row in rows])
-
 
 @click.command()
 @click.option("--schema", "schema_name", metavar="NAME", help="Only this schema's.")
-@_settings
+@with_settings
 def tables(settings: Settings, schema_name: str | None) -> None:
     """List the tables and stored views of the warehouse."""
     catalog = settings.catalog()
     names = [(name, "table") for name in catalog.tables(schema_name)] + [(name, "view") for name in catalog.views(schema_name)]
     rows = [{"name": str(name), "schema": name.schema, "relation": name.name, "kind": kind} for name, kind in sorted(names)]
-    _print(settings, rows, ("name", "kind"))
+    show_rows(settings, rows, ("name", "kind"))
 
 
 @click.command()
 @click.argument("table")
-@_settings
+@with_settings
 def info(settings: Settings, table: str) -> None:
     """Say what a table is: type, keys, newest commit, size."""
-    facts = describe_table(settings.open(table))
-    if settings.as_json:
-        print_json(facts)
-    else:
-        print_facts({name: human_bytes(value) if name == "bytes" else value for name, value in facts.items()})
+    show_facts(settings, describe_table(settings.open(table)))
 
 
 @click.command()
 @click.argument("table")
 @click.option("--as-of", metavar="WHEN", help="An instant, or a date or timestamp in UTC.")
-@_settings
+@with_settings
 def schema(settings: Settings, table: str, as_of: str | None) -> None:
     """List the columns."""
-    _print(settings, describe_columns(settings.open(table), as_of), ("column", "type", "role"))
+    show_rows(settings, describe_columns(settings.open(table), as_of), ("column", "type", "role"))
 
 
 @click.command()
 @click.argument("table")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N instants.")
-@_settings
+@with_settings
 def timeline(settings: Settings, table: str, limit: int | None) -> None:
     """List what happened to the table, newest first (the active timeline)."""
     rows = [asdict(entry) for entry in history(settings.open(table), limit)]
-    _print(settings, rows, [field.name for field in fields(HistoryEntry)])
+    show_rows(settings, rows, [field.name for field in fields(HistoryEntry)])
 
 
 @click.command()
 @click.argument("table")
-@_settings
+@with_settings
 def files(settings: Settings, table: str) -> None:
     """List the file slices that make the table now."""
     rows = [describe_slice(piece) for piece in settings.open(table).view.latest_slices()]
-    _print(settings, rows, ("partition", "file_id", "instant", "base_file_bytes", "log_files", "log_bytes"))
+    show_rows(settings, rows, ("partition", "file_id", "instant", "base_file_bytes", "log_files", "log_bytes"))
 
 
 @click.command()
@@ -109,7 +80,7 @@ def files(settings: Settings, table: str) -> None:
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help=f"At most N rows ({TABLE_LIMIT} when they are shown as a table).")
 @click.option("--format", "form", type=click.Choice(FORMATS), help="How rows are written (table; with --json, json).")
 @click.option("--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write to a file instead of standard output.")
-@_settings
+@with_settings
 def read(settings: Settings, table: str, **options: Any) -> None:
     """Read rows: the newest snapshot, an earlier one, or what changed between two instants."""
     form = _form(settings, options["form"], options["output"])
@@ -148,7 +119,7 @@ def _query(as_of: str | None, begin: str | None, end: str | None, read_optimized
 
 @click.command()
 @click.argument("table")
-@_settings
+@with_settings
 def verify(settings: Settings, table: str) -> None:
     """Check that the table is whole: timeline, files and their sizes, no record key twice. Exit code 1 where it is not."""
     report = verify_table(settings.open(table))

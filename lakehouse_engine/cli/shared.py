@@ -1,0 +1,48 @@
+"""What every command does: find its settings, print rows or facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any
+
+import click
+
+from lakehouse_engine.cli.output import human_bytes, print_facts, print_json, print_rows
+from lakehouse_engine.cli.target import Settings
+
+Command = Callable[..., Any]
+
+
+def with_settings(command: Command) -> Command:
+    """Hand the command its `Settings`; --warehouse and --json may stand after its name, too."""
+
+    @click.option("--warehouse", metavar="DIR", help="The warehouse.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
+    @wraps(command)
+    def run(warehouse: str | None, as_json: bool, **arguments: Any) -> Any:
+        settings: Settings = click.get_current_context().obj
+        merged = Settings(warehouse or settings.warehouse, settings.as_json or as_json)
+        return command(merged, **arguments)
+
+    return run
+
+
+def show_rows(settings: Settings, rows: Sequence[dict[str, Any]], names: Sequence[str]) -> None:
+    """Rows as JSON objects, or the named members of each as a table."""
+    if settings.as_json:
+        print_json(rows)
+    else:
+        print_rows(names, [[row[name] for name in names] for row in rows])
+
+
+def show_facts(settings: Settings, facts: Mapping[str, Any]) -> None:
+    """Facts as one JSON object, or one a line; members whose name ends in `bytes` in the units that people read."""
+    if settings.as_json:
+        print_json(facts)
+    else:
+        print_facts({name: human_bytes(value) if _is_size(name, value) else value for name, value in facts.items()})
+
+
+def _is_size(name: str, value: object) -> bool:
+    return isinstance(value, int) and name.split("_")[0] == "bytes"
