@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from lakehouse_engine.actions.archive import archive, archive_is_due
+from lakehouse_engine.actions.clean import clean, clean_is_due
 from lakehouse_engine.actions.compact import is_due, run, schedule, schedule_and_run
 from lakehouse_engine.actions.compact.plan import pending_plans
 from lakehouse_engine.engine import TaskRunner
@@ -28,6 +30,10 @@ def after_commit(storage: Storage, options: ServiceOptions, write_options: Write
         _attempt("log compaction", storage, lambda: _compact_logs(storage, compaction, write_options, runner))
     if compaction.inline or compaction.schedule_inline:
         _attempt("compaction", storage, lambda: _compact(storage, compaction, write_options, runner))
+    if options.clean.automatic:
+        _attempt("clean", storage, lambda: _clean(storage, options, write_options))
+    if options.archive.automatic:
+        _attempt("archiving", storage, lambda: _archive(storage, options, write_options))
 
 
 def _attempt(name: str, storage: Storage, service: Callable[[], None]) -> None:
@@ -74,3 +80,20 @@ def _compact_logs(storage: Storage, options: CompactionOptions, write_options: W
     planned = schedule(storage, options, lock_timeout_ms=timeout, log_compaction=True)
     if planned.instant is not None:
         run(storage, options, write_options, runner, instant=planned.instant, lock_timeout_ms=timeout, log_compaction=True)
+
+
+def _clean(storage: Storage, options: ServiceOptions, write_options: WriteOptions) -> None:
+    if clean_is_due(TableState.load(storage), options.clean):
+        clean(storage, options.clean, lock_timeout_ms=write_options.lock_timeout_ms)
+
+
+def _archive(storage: Storage, options: ServiceOptions, write_options: WriteOptions) -> None:
+    state = TableState.load(storage)
+    if archive_is_due(state, options.archive, clean=options.clean, compaction=options.compaction):
+        archive(
+            storage,
+            options.archive,
+            lock_timeout_ms=write_options.lock_timeout_ms,
+            clean=options.clean,
+            compaction=options.compaction,
+        )

@@ -81,7 +81,7 @@ def _content(layout: Layout, instant: Instant, data: bytes) -> dict[str, Any]:
     if action is Action.ROLLBACK:
         return {"hoodieRollbackMetadata": decode_record("HoodieRollbackMetadata", data)} if state is State.COMPLETED else {}
     if action in (Action.COMPACTION, Action.LOG_COMPACTION) and state is not State.COMPLETED:
-        return {"hoodieCompactionPlan": decode_record("HoodieCompactionPlan", data)} if state is State.REQUESTED else {}
+        return {"hoodieCompactionPlan": decode_record("HoodieCompactionPlan", data)} if state is State.REQUESTED and data else {}
     return {"hoodieCommitMetadata": _commit(_decoded(layout, data))}
 
 
@@ -114,8 +114,8 @@ def _commit(metadata: HoodieCommitMetadata) -> dict[str, Any]:
 
 
 def _stat(record: dict[str, Any]) -> HoodieWriteStat:
-    values = {attribute: record.get(name) for name, attribute in _STAT.items()}
-    numbers = {key: value or 0 for key, value in values.items() if key.startswith(("num_", "total_", "file_size"))}
+    values: dict[str, Any] = {attribute: record.get(name) for name, attribute in _STAT.items()}
+    numbers: dict[str, Any] = {key: value or 0 for key, value in values.items() if key.startswith(("num_", "total_", "file_size"))}
     return HoodieWriteStat(**{**values, **numbers})
 
 

@@ -1,0 +1,104 @@
+"""Move instants to the archived timeline. A crash anywhere leaves a table that reads the same, and the next archiving finishes:
+
+ 1. one archive file with every state of every instant, durable
+ 2. their requested and inflight files are deleted, and that is durable before
+ 3. their completed files are deleted, oldest first
+
+After 1, instants are on both timelines, which no reader of the active one notices; whoever archives next looks at the newest archive
+file and goes on with 2. An instant never loses its completed file while it has others: it would be taken for a dead write.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from lakehouse_engine.compat import UTC
+from lakehouse_engine.errors import FormatError
+from lakehouse_engine.format.archived import archive_file_name, render_archive
+from lakehouse_engine.format.archived_record import archived_entry
+from lakehouse_engine.model.archived import ArchivedEntry
+from lakehouse_engine.model.instant import Instant, format_instant_time
+from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+_States = dict[tuple[str, str], list[tuple[Instant, StoredFile]]]
+"""State files of instants by time and the action that they complete as, in order of state."""
+
+
+def finish_archiving(state: TableState) -> list[Instant]:
+    """Remove from the active timeline what a crash left there after it was archived. The table lock is held."""
+    archive = _archive(state)
+    active = {(instant.requested_time, instant.action.completes_as) for instant in state.timeline.completed()}
+    both = [instant for instant in archive.newest_file() if (instant.requested_time, instant.action.completes_as) in active]
+    if both:
+        logger.info("%d archived instants of %s are on the active timeline still; removing them", len(both), state.config.name)
+        _remove(state, both, _state_files(state))
+    return both
+
+
+def execute_archive(state: TableState, instants: Sequence[Instant], batch: int) -> str:
+    """Archive completed instants, in that order; the path of the archive file. The table lock is held.
+
+    Raises `CorruptInstantError` for a completed file that is torn, before anything is changed.
+    """
+    files = _state_files(state)
+    entries = [_entries(state, files[_key(instant)]) for instant in instants]
+    archive = _archive(state)
+    path = f"{archive.path}/{archive_file_name(archive.next_number())}"
+    state.storage.create(path, render_archive(entries, batch))
+    _remove(state, instants, files)
+    return path
+
+
+def _archive(state: TableState) -> ArchivedTimeline:
+    return ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
+
+
+def _key(instant: Instant) -> tuple[str, str]:
+    return instant.requested_time, str(instant.action.completes_as)
+
+
+def _state_files(state: TableState) -> _States:
+    found: _States = {}
+    for entry in state.storage.list(state.layout.timeline_folder):
+        instant = None if entry.is_directory else state.layout.parse_file_name(entry.name)
+        if instant is not None:
+            found.setdefault(_key(instant), []).append((instant, entry))
+    return {key: sorted(states, key=lambda pair: pair[0].state.rank) for key, states in found.items()}
+
+
+def _entries(state: TableState, files: Iterable[tuple[Instant, StoredFile]]) -> list[ArchivedEntry]:
+    return [_entry(state, instant, file) for instant, file in files]
+
+
+def _entry(state: TableState, instant: Instant, file: StoredFile) -> ArchivedEntry:
+    time = _transition_time(state, file)
+    try:
+        return archived_entry(state.layout, instant, state.storage.read(file.path), time)
+    except FormatError as error:
+        if instant.is_completed:
+            where = {"instant": str(instant), "path": file.path, "table": state.config.name}
+            raise type(error)(error.message, **{**error.context, **where}) from error
+        # Of a completed instant its plan is history only: nothing may hang on it.
+        logger.warning("%s of %s is archived without its content: %s", instant, state.config.name, error)
+        return archived_entry(state.layout, instant, b"", time)
+
+
+def _transition_time(state: TableState, file: StoredFile) -> str:
+    moment = datetime.fromtimestamp(file.modified_ms / 1000, UTC)
+    local = state.config.timeline_timezone == "LOCAL"
+    return format_instant_time(moment.astimezone().replace(tzinfo=UTC) if local else moment)
+
+
+def _remove(state: TableState, instants: Sequence[Instant], files: Mapping[tuple[str, str], Sequence[tuple[Instant, StoredFile]]]) -> None:
+    timeline = ActiveTimeline(state.storage, state.layout)
+    oldest_first = sorted(instants, key=lambda instant: instant.requested_time)
+    states = [found for instant in oldest_first for found, _ in files.get(_key(instant), ())]
+    timeline.delete_all(found for found in states if not found.is_completed)
+    timeline.delete_all(found for found in states if found.is_completed)

@@ -1,0 +1,35 @@
+"""Savepointed commits that archiving passed by: they are on the active timeline for their savepoint only.
+
+Readers take everything older than the first commit without a savepoint for committed. A commit that loses its savepoint would become that
+first one, and what was written between it and the next active commit would vanish. So it is archived before its savepoint is deleted.
+"""
+
+from __future__ import annotations
+
+from lakehouse_engine.actions.archive.execute import execute_archive
+from lakehouse_engine.actions.archive.plan import has_replaced_files
+from lakehouse_engine.errors import SavepointError
+from lakehouse_engine.model.instant import Action
+from lakehouse_engine.options.services import ARCHIVAL_BATCH
+from lakehouse_engine.view.table_state import TableState
+
+
+def archive_passed(state: TableState, instant_time: str) -> bool:
+    """Archive the commit of a savepoint that is about to be deleted, if archiving has passed it by; whether it did.
+
+    To be called under the table lock, while the savepoint is there. Raises `SavepointError` for a replace commit of which replaced
+    files are still there: archived, it would not hide them any more.
+    """
+    start = state.timeline.start
+    commit = next((found for found in state.timeline.completed().writes() if found.requested_time == instant_time), None)
+    if commit is None or start is None or instant_time >= start.requested_time:
+        return False
+    if commit.action is Action.REPLACE_COMMIT and has_replaced_files(state, commit):
+        raise SavepointError(
+            "commits after this savepoint are archived, and files that its commit replaced are not cleaned yet: they would show again;"
+            " delete the savepoints that pin them and clean first",
+            instant=instant_time,
+            table=state.config.name,
+        )
+    execute_archive(state, [commit], ARCHIVAL_BATCH.default)
+    return True

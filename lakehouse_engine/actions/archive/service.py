@@ -1,0 +1,66 @@
+"""`archive`: keep the active timeline short. What is archived stays in the table and in its history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakehouse_engine.actions.archive.execute import execute_archive, finish_archiving
+from lakehouse_engine.actions.archive.plan import plan_archive
+from lakehouse_engine.actions.clean.policies import KEEP_LATEST_COMMITS
+from lakehouse_engine.actions.locked import locked_table
+from lakehouse_engine.errors import OptionError
+from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.services import ArchiveResult
+from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
+from lakehouse_engine.options.services import CLEAN_COMMITS, KEEP_MIN_COMMITS
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.table_state import TableState
+
+_COMPACTION = CompactionOptions()
+
+
+def archive(
+    storage: Storage,
+    options: ArchiveOptions,
+    *,
+    lock_timeout_ms: int,
+    dry_run: bool = False,
+    clean: CleanOptions,
+    compaction: CompactionOptions = _COMPACTION,
+) -> ArchiveResult:
+    """Archive what `options` do not keep on the active timeline. `dry_run` changes nothing.
+
+    `clean` and `compaction` are the options of those services: what they need stays. Archiving that died half way is finished first.
+    Raises `OptionError` where fewer commits stay than a clean keeps readable, `LockTimeoutError`, `TableNotFoundError`.
+    """
+    check_keeps_enough(options, clean)
+    if dry_run:
+        planned = plan_archive(TableState.load(storage), options, clean, compaction)
+        return ArchiveResult(archived=_times(planned.instants), kept=planned.kept, dry_run=True)
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
+        if finish_archiving(state):
+            state = state.refresh()
+        planned = plan_archive(state, options, clean, compaction)
+        files = (execute_archive(state, planned.instants, options.batch),) if planned.instants else ()
+        return ArchiveResult(archived=_times(planned.instants), files_written=files, kept=planned.kept)
+
+
+def archive_is_due(
+    state: TableState, options: ArchiveOptions, *, clean: CleanOptions, compaction: CompactionOptions = _COMPACTION
+) -> bool:
+    """Whether there is something to archive. Opens no file but those of replace commits that would go, and savepoints."""
+    check_keeps_enough(options, clean)
+    return bool(plan_archive(state, options, clean, compaction).instants)
+
+
+def check_keeps_enough(options: ArchiveOptions, clean: CleanOptions) -> None:
+    """Raise `OptionError` unless more commits stay active than a clean keeps: it plans from those."""
+    if clean.policy == KEEP_LATEST_COMMITS and options.min_commits <= clean.commits_retained:
+        raise OptionError(
+            f"{KEEP_MIN_COMMITS.key}={options.min_commits} is not more than {CLEAN_COMMITS.key}={clean.commits_retained}:"
+            " cleaning needs the commits that it keeps readable on the active timeline; raise the first, or lower the second"
+        )
+
+
+def _times(instants: Sequence[Instant]) -> tuple[str, ...]:
+    return tuple(sorted(instant.requested_time for instant in instants))
