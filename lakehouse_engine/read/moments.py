@@ -1,0 +1,59 @@
+"""Which instant a time-travel argument means, of one table."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+
+from lakehouse_engine.errors import OptionError
+from lakehouse_engine.model.instant import as_of_instant_time
+from lakehouse_engine.model.savepoint import LATEST
+from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.view.protected import savepoint_metadata
+from lakehouse_engine.view.table_state import TableState
+
+_BACK = re.compile(r"-[0-9]{1,9}")
+_REWRITES = (WriteOperationType.COMPACT, WriteOperationType.LOG_COMPACT, WriteOperationType.CLUSTER)
+
+
+def moment_of(state: TableState, moment: str | date | datetime) -> str:
+    """An instant time, from what `as_of_instant_time` takes, the name of a savepoint ("latest": the newest one), or `-N`.
+
+    `-1` is the commit before the newest. Compactions and clusterings do not count: the rows are the same before and after them. Raises
+    `OptionError` for what is none of these.
+    """
+    if not isinstance(moment, str):
+        return as_of_instant_time(moment)
+    text = moment.strip()
+    if text.isdigit():
+        return as_of_instant_time(text)
+    named = _savepoint(state, text)
+    if named is not None:
+        return named
+    if _BACK.fullmatch(text):
+        return _back(state, int(text[1:]))
+    try:
+        return as_of_instant_time(text)
+    except OptionError as error:
+        known = ", ".join(repr(metadata.name) for metadata in savepoint_metadata(state).values() if metadata.name) or "none"
+        message = f"{error.message}, -N for the Nth commit before the newest, or the name of a savepoint (there are: {known})"
+        raise OptionError(message, table=state.config.name) from error
+
+
+def _savepoint(state: TableState, name: str) -> str | None:
+    if not state.timeline.savepointed:
+        return None
+    if name == LATEST:
+        return max(state.timeline.savepointed)
+    return next((time for time, metadata in savepoint_metadata(state).items() if metadata.name == name), None)
+
+
+def _back(state: TableState, steps: int) -> str:
+    commits = 0
+    for instant in reversed(state.timeline.completed().writes().instants):
+        if state.commit_metadata(instant).operation_type in _REWRITES:
+            continue
+        if commits == steps:
+            return instant.requested_time
+        commits += 1
+    raise OptionError(f"the table has {commits} commits on its timeline; there is none {steps} before the newest", table=state.config.name)
