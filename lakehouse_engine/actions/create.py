@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakehouse_engine.errors import OptionError, SchemaIncompatibleError, UnsupportedTableError
+from lakehouse_engine.errors import OptionError, SchemaIncompatibleError
 from lakehouse_engine.format.arrow_avro import table_avro_schema
 from lakehouse_engine.index.registry import INDEXES, stored_index_type
 from lakehouse_engine.model.table_config import TableConfig, TableType
@@ -63,8 +63,6 @@ def create_table(storage: Storage, spec: TableSpec) -> TableConfig:
 def _check(spec: TableSpec, schema: pa.Schema) -> None:
     if spec.table_type not in _TABLE_TYPES:
         raise OptionError(f"table_type={spec.table_type!r} is neither 'cow' nor 'mor'", table=spec.name)
-    if spec.table_type == "mor":
-        raise UnsupportedTableError("merge-on-read tables cannot be written yet; use table_type 'cow'", table=spec.name)
     if len(spec.ordering_fields) > 1:
         raise OptionError(
             f"table version 6 keeps one ordering field, not {list(spec.ordering_fields)}; combine them into one column", table=spec.name

@@ -34,14 +34,19 @@ def clustering_groups(state: TableState, instant: Instant) -> list[tuple[str, st
 
 
 def check_not_pending(base: BaseFile, pending: dict[tuple[str, str], str]) -> None:
+    """As `check_group_not_pending`, for the group of a base file."""
+    check_group_not_pending(FileGroupId(base.partition_path, base.file_id), pending)
+
+
+def check_group_not_pending(group: FileGroupId, pending: dict[tuple[str, str], str]) -> None:
     """Raise `CommitConflictError` for a file group under a pending clustering, as Hudi's default strategy does."""
-    instant = pending.get((base.partition_path, base.file_id))
+    instant = pending.get((group.partition_path, group.file_id))
     if instant is not None:
         raise CommitConflictError(
             "a pending clustering plans to rewrite this file group; run or roll back the clustering first",
             instant=instant,
-            partition=base.partition_path,
-            file_id=base.file_id,
+            partition=group.partition_path,
+            file_id=group.file_id,
         )
 
 

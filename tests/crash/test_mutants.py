@@ -11,7 +11,7 @@ import lakehouse_engine.actions.metadata_table as metadata_table
 import lakehouse_engine.actions.rollback.execute as rollback_execute
 import lakehouse_engine.actions.rollback.recover as rollback_recover
 import lakehouse_engine.actions.transaction as transaction
-import lakehouse_engine.actions.write.plan as write_plan
+import lakehouse_engine.actions.write.plan_cow as write_plan
 import lakehouse_engine.actions.write.tasks as tasks
 from lakehouse_engine.actions.write.operation import _Write
 from lakehouse_engine.errors import CommitOutcomeUnknownError, StorageError

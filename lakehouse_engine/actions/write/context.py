@@ -136,8 +136,7 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
 
 
 def _check_table(config: TableConfig, request: WriteRequest) -> None:
-    if config.table_type is not TableType.COPY_ON_WRITE:
-        raise UnsupportedTableError("merge-on-read tables cannot be written yet; create the table as copy-on-write", table=config.name)
+    _check_payload(config, request)
     if request.replace_schema and request.operation is not WriteOperationType.INSERT_OVERWRITE_TABLE:
         raise OptionError(f"only insert_overwrite_table can replace the schema, not {request.operation}", table=config.name)
     if request.replaced_rows is not None:
@@ -146,6 +145,25 @@ def _check_table(config: TableConfig, request: WriteRequest) -> None:
         return
     if not config.record_key_fields and request.operation in _NEEDS_KEYS and not request.given_keys:
         raise OptionError(f"{request.operation} needs a table with record key fields; this one has generated keys", table=config.name)
+
+
+def _check_payload(config: TableConfig, request: WriteRequest) -> None:
+    """Logs are merged when they are read, by what the table says: a write cannot have other rules of its own."""
+    override = request.options.payload_class
+    if config.table_type is TableType.MERGE_ON_READ and override and merger_of(config, override) != merger_of(config):
+        raise OptionError(
+            f"a merge-on-read table is merged as its properties say, not by the {override} of a write; set"
+            " hoodie.compaction.payload.class in the table",
+            table=config.name,
+        )
+
+
+def refuse_cdc(config: TableConfig) -> None:
+    """Raise `UnsupportedTableError` for a table whose changes would have to be recorded (`hoodie.table.cdc.enabled`)."""
+    if config.cdc_enabled:
+        raise UnsupportedTableError(
+            "changing files of a table with change data capture is not supported yet; new records can be inserted", table=config.name
+        )
 
 
 def _write_schema(state: TableState, request: WriteRequest) -> pa.Schema:

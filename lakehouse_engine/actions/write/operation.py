@@ -4,8 +4,8 @@
  2. fix the schema: the batch's against the table's                                               (`context`)
  3. request the instant; stage the batch: canonical types, record keys, partition paths           (`input`)
  4. reduce it to one row a key                                                                    (`input.reduce_batch`)
- 5. tag: where are those keys stored?  assign: new keys to small files and new groups             (`plan`)
- 6. make the instant inflight with the plan; run one task a file group                            (`tasks`)
+ 5. tag: where are those keys stored?  assign: new keys to small files and new groups             (`plan_cow`, `plan_mor`)
+ 6. make the instant inflight with the plan; run its tasks, one or more a file group              (`plan`, `tasks`, `append`)
  7. complete the instant: the commit                                                              (`transaction`)
 
 A failure before step 7 takes the table back to where it was.
@@ -16,20 +16,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from lakehouse_engine.actions.pending import check_not_pending, pending_groups
+from lakehouse_engine.actions.pending import check_group_not_pending, pending_groups
 from lakehouse_engine.actions.transaction import Transaction, begin
+from lakehouse_engine.actions.write import plan_cow, plan_mor
 from lakehouse_engine.actions.write.context import WriteContext, prepare
 from lakehouse_engine.actions.write.input import Batch, Input, RowNumberKeying, reduce_batch, unreduced
-from lakehouse_engine.actions.write.plan import WritePlan, plan_deletes, plan_inserts, plan_new_groups, plan_replacement, plan_upsert
+from lakehouse_engine.actions.write.plan import WritePlan, plan_new_groups, run_task
 from lakehouse_engine.actions.write.request import WriteRequest
 from lakehouse_engine.actions.write.result import no_change, result_of
 from lakehouse_engine.actions.write.source import RowSource
-from lakehouse_engine.actions.write.tasks import WriteStatus, create_file, run_file_task
+from lakehouse_engine.actions.write.tasks import WriteStatus, create_file
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
 from lakehouse_engine.read.completeness import lost_files
 from lakehouse_engine.storage.base import Storage
@@ -45,7 +47,7 @@ def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner) -
         write = _Write(transaction, request, prepare(transaction.state, request), runner)
         if request.operation is WriteOperationType.DELETE_PARTITION:
             return write.delete_partitions()
-        transaction.start(Action.REPLACE_COMMIT if request.operation in _REPLACING else Action.COMMIT)
+        transaction.start(write.action)
         if request.operation in _REPLACING or request.operation is WriteOperationType.BULK_INSERT:
             return write.new_groups()
         return write.changes()
@@ -57,6 +59,17 @@ class _Write:
     def __init__(self, transaction: Transaction, request: WriteRequest, context: WriteContext, runner: TaskRunner) -> None:
         self.transaction, self.request, self.context, self.runner = transaction, request, context, runner
         self._pending = pending_groups(transaction.state) if request.operation in _REPLACING else {}
+
+    @property
+    def _merges_on_read(self) -> bool:
+        return self.context.config.table_type is TableType.MERGE_ON_READ
+
+    @property
+    def action(self) -> Action:
+        """What the commit is on the timeline."""
+        if self.request.operation in _REPLACING:
+            return Action.REPLACE_COMMIT
+        return Action.DELTA_COMMIT if self._merges_on_read else Action.COMMIT
 
     @property
     def _staging(self) -> str:
@@ -96,7 +109,7 @@ class _Write:
             self.transaction.abandon()
             return no_change(self.request.operation, self.transaction, batch.duplicates)
         self.transaction.inflight(HoodieCommitMetadata(partition_to_write_stats=plan.profile(), operation_type=self.request.operation))
-        statuses = [status for status in self.runner.run(run_file_task, plan.tasks, name="write") if status.stat]
+        statuses = [status for written in self.runner.run(run_task, plan.tasks, name="write") for status in written if status.stat]
         if not statuses:
             self.transaction.abandon()
             return no_change(self.request.operation, self.transaction, batch.duplicates)
@@ -105,20 +118,22 @@ class _Write:
     def _planned(self) -> tuple[Batch, WritePlan]:
         request, context, state = self.request, self.context, self.transaction.state
         assert request.data is not None
+        planner = plan_mor if self._merges_on_read else plan_cow
         files = context.files(self.transaction.instant_time)
         if request.operation is WriteOperationType.DELETE:
             keying = context.key_keying(files.instant_time, request.data.schema)
             batch = self._reduced(request.data.stage(keying, files.storage, self._staging), ())
-            return batch, plan_deletes(state, context, files, batch, self.runner)
+            return batch, planner.plan_deletes(state, context, files, batch, self.runner)
         source = request.data.stage(context.keying(files.instant_time), files.storage, self._staging)
         if request.operation is WriteOperationType.INSERT:
             batch = self._reduced(source) if request.options.combine_before_insert and not context.keyless else unreduced(source)
-            return batch, plan_inserts(state, context, files, batch)
+            return batch, planner.plan_inserts(state, context, files, batch, self.runner)
         if request.replaced_rows is not None:
             batch = unreduced(source)
-            return batch, plan_replacement(state, context, files, batch, self._replaced_batch(request.replaced_rows), self.runner)
+            replaced = self._replaced_batch(request.replaced_rows)
+            return batch, planner.plan_replacement(state, context, files, batch, replaced, self.runner)
         batch = self._reduced(source)
-        return batch, plan_upsert(state, context, files, batch, self._delete_batch(), self.runner)
+        return batch, planner.plan_upsert(state, context, files, batch, self._delete_batch(), self.runner)
 
     def _reduced(self, source: RowSource, ordering: Sequence[str] | None = None) -> Batch:
         context = self.context
@@ -145,8 +160,7 @@ class _Write:
         """
         slices = self.transaction.state.view.latest_slices(partition)
         for piece in slices:
-            if piece.base_file is not None:
-                check_not_pending(piece.base_file, self._pending)
+            check_group_not_pending(piece.group, self._pending)
         listed = {piece.file_id for piece in slices}
         return tuple(sorted(listed | {group.file_id for group in self._lost if group.partition_path == partition}))
 

@@ -12,7 +12,8 @@ _NEW_GROUP = "null"
 def result_of(transaction: Transaction, metadata: HoodieCommitMetadata, *, dropped: int = 0, moves: int = 0) -> WriteResult:
     """What a commit did. A record that moved to another partition (`moves`) is an update, though it was deleted and inserted."""
     stats = list(metadata.write_stats())
-    created = [stat for stat in stats if stat.prev_commit == _NEW_GROUP]
+    logs = [stat for stat in stats if stat.log_version is not None]
+    created = [stat for stat in stats if stat.prev_commit == _NEW_GROUP and stat.log_version is None]
     return WriteResult(
         operation=metadata.operation_type or WriteOperationType.UNKNOWN,
         table_type=transaction.state.config.table_type.value,
@@ -22,7 +23,8 @@ def result_of(transaction: Transaction, metadata: HoodieCommitMetadata, *, dropp
         updates=sum(stat.num_update_writes for stat in stats) + moves,
         deletes=sum(stat.num_deletes for stat in stats) - moves,
         files_created=len(created),
-        files_updated=len(stats) - len(created),
+        files_updated=len(stats) - len(created) - len(logs),
+        log_files=len(logs),
         bytes_written=sum(stat.total_write_bytes for stat in stats),
         duplicates_dropped=dropped,
     )

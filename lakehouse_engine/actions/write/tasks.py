@@ -286,8 +286,3 @@ def _merged_stat(merging: _Merging, file: BaseFile, size: int, rows: int) -> Hoo
         total_write_bytes=size,
         file_size_in_bytes=size,
     )
-
-
-def run_file_task(task: CreateTask | MergeTask) -> WriteStatus:
-    """Either kind, for a runner that is given both."""
-    return merge_file(task) if isinstance(task, MergeTask) else create_file(task)

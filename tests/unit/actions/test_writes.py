@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from lakehouse_engine.actions.create import TableSpec, create_table
-from lakehouse_engine.actions.write import tasks
+from lakehouse_engine.actions.write import plan, tasks
 from lakehouse_engine.actions.write.source import MemorySource, PatchedSource, StagedFile, StagedSource, take_rows
 from lakehouse_engine.errors import (
     DuplicateKeyError,
@@ -161,8 +161,8 @@ def test_a_write_with_nothing_to_do_leaves_no_trace(write: Any, tmp_path: Path) 
 def test_files_of_retried_tasks_are_removed_by_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built = make(tmp_path)
     built.insert([row(1)])
-    monkeypatch.setattr("lakehouse_engine.actions.write.operation.run_file_task", lambda task: (once(task), once(task))[1])
-    once = tasks.run_file_task
+    monkeypatch.setattr("lakehouse_engine.actions.write.operation.run_task", lambda task: (once(task), once(task))[1])
+    once = plan.run_task
     result = built.upsert([row(1, ts=2), row(2)])
     assert len([path for path in data_files(built) if f"_{result.instant}." in path.name]) == 1
     built.check()
@@ -174,11 +174,11 @@ def test_a_task_that_fails_leaves_the_table_as_it_was(tmp_path: Path, monkeypatc
     names, files = timeline_files(built), data_files(built)
 
     def fail(task: Any) -> Any:
-        tasks.run_file_task(task)
+        plan.run_task(task)
         raise OSError("the disk is gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr("lakehouse_engine.actions.write.operation.run_file_task", fail)
+        patched.setattr("lakehouse_engine.actions.write.operation.run_task", fail)
         with pytest.raises(OSError, match="the disk is gone"):
             built.upsert([row(1, ts=2), row(2, "new")])
     assert (timeline_files(built), data_files(built)) == (names, files)

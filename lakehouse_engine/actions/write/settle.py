@@ -1,0 +1,193 @@
+"""Where keys of a batch are stored in slices with logs, and what becomes of the stored rows.
+
+An index finds keys in base files. Here the logs on top of those have their say: a key may be deleted by them (it is dead: no longer
+stored, though its base row is there), may be stored in them alone, and its ordering value may be newer. So it is known before
+anything is logged whether a row wins, and a log holds only rows that count for every reader, whatever its order of merging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.actions.write.source import Rows
+from lakehouse_engine.actions.write.stored_values import stored_values
+from lakehouse_engine.actions.write.tasks import Mask
+from lakehouse_engine.index.base import TaggedFile
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.read.log_records import NO_ROW
+from lakehouse_engine.read.log_scanner import LoggedSlice
+from lakehouse_engine.read.slice_reader import SliceReader
+from lakehouse_engine.record.ordering import incoming_wins
+
+NOT_IN_BASE = -1
+
+_Values = Callable[[Mask], list[pa.Array]]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceHits:
+    """Rows of a batch whose keys a slice has, each with one stored row.
+
+    `rows` number the batch, `positions` the base file (`NOT_IN_BASE` for rows of logs only; else ascending). `alive` says whether the
+    key is stored still. `wins` says whether the incoming row takes the place of the stored one; of a dead key, whether logging the row
+    brings just that row back. `deletes` says whether an incoming deletion takes the stored row away.
+    """
+
+    piece: FileSlice
+    positions: Rows
+    rows: Rows
+    alive: Mask
+    wins: Mask
+    deletes: Mask
+
+    @classmethod
+    def of_tagged(cls, piece: FileSlice, tagged: TaggedFile) -> SliceHits:
+        """Hits in a base file that nothing speaks against."""
+        everything = np.ones(len(tagged.rows), dtype=bool)
+        return cls(piece, tagged.positions, tagged.rows, everything, everything, everything)
+
+    def only(self, chosen: Mask) -> SliceHits:
+        return SliceHits(
+            self.piece, self.positions[chosen], self.rows[chosen], self.alive[chosen], self.wins[chosen], self.deletes[chosen]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SettleTask:
+    """Hold keys of a batch against one slice.
+
+    `keys[i]` is the key of row `rows[i]` of the batch (None: of row i), and `ordering` has its values of the table's ordering fields
+    (none where they do not count). Base rows at `positions` (ascending) have the keys `found`. With `fold` the slice's logs are read.
+    """
+
+    reader: SliceReader
+    piece: LoggedSlice
+    keys: pa.Array
+    rows: Rows | None
+    ordering: tuple[pa.Array, ...]
+    positions: Rows
+    found: Rows
+    fold: bool
+
+
+def settle(task: SettleTask) -> SliceHits:
+    """Raises as `SliceReader.merge`."""
+    logs = _Logs.read(task)
+    in_base = np.zeros(len(task.keys), dtype=bool)
+    in_base[task.found] = True
+    added = np.flatnonzero(logs.alive & ~in_base).astype(np.int64)
+    keys = np.concatenate([task.found, added])
+    positions = np.concatenate([task.positions, np.full(len(added), NOT_IN_BASE, np.int64)])
+    alive, wins, deletes = _Settling(task, logs, keys, positions).outcome()
+    rows = keys if task.rows is None else task.rows[keys]
+    return SliceHits(task.piece.slice, positions, rows, alive, wins, deletes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Logs:
+    """What the logs say of each key of a task: row `rows[i]` of `data`, DELETED, or NO_ROW where they do not have it."""
+
+    rows: Rows
+    data: pa.Table
+    deletions: Mask
+
+    @classmethod
+    def read(cls, task: SettleTask) -> _Logs:
+        if not task.fold:
+            return cls(np.full(len(task.keys), NO_ROW, np.int64), pa.table({}), np.empty(0, dtype=bool))
+        merge = task.reader.merge(task.piece, [])
+        rows = np.full(len(task.keys), NO_ROW, np.int64)
+        at = pc.index_in(task.keys, value_set=merge.outcome.keys)
+        rows[np.asarray(at.is_valid())] = merge.outcome.rows[np.asarray(at.drop_null()).astype(np.int64)]
+        return cls(rows, merge.outcome.data, merge.deletions)
+
+    @property
+    def alive(self) -> Mask:
+        """Keys that they have a row of."""
+        has = self.rows >= 0
+        has[has] = ~self.deletions[self.rows[has]]
+        return has
+
+    def values(self, rows: Rows, names: Sequence[str]) -> list[pa.Array]:
+        return [self.data.column(name).take(pa.array(rows)).combine_chunks() for name in names]
+
+
+@dataclass(frozen=True, slots=True)
+class _Settling:
+    """Pairs of an incoming row (of key `keys[i]`) and the stored one: base row `positions[i]`, a row of the logs, or both."""
+
+    task: SettleTask
+    logs: _Logs
+    keys: Rows
+    positions: Rows
+
+    def outcome(self) -> tuple[Mask, Mask, Mask]:
+        """`alive`, `wins` and `deletes` of `SliceHits`."""
+        rules = self.task.reader.rules
+        logged = self.logs.rows[self.keys]
+        in_base, in_logs = self.positions >= 0, logged >= 0
+        marked = np.zeros(len(self.keys), dtype=bool)
+        marked[in_logs] = self.logs.deletions[logged[in_logs]]
+        alive = (in_base & (logged == NO_ROW)) | (in_logs & ~marked) | self._kept(logged, marked)
+        # What is logged for a dead key meets the base row once more: a partial update would be mixed with it.
+        wins = alive | rules.merger.whole_rows
+        if rules.ordering and self.task.ordering:
+            return self._compared(logged, marked, alive, wins)
+        return alive, wins, np.ones(len(self.keys), dtype=bool)
+
+    def _kept(self, logged: Rows, marked: Mask) -> Mask:
+        """Base rows that a marked row of the logs does not delete because its ordering value is lower."""
+        both = marked & (self.positions >= 0)
+        kept = np.zeros(len(self.keys), dtype=bool)
+        if both.any():
+            gone = self.task.reader.rules.merger.deletes(self._base(both), self._log(logged, both))
+            kept[both] = False if gone is None else ~gone
+        return kept
+
+    def _compared(self, logged: Rows, marked: Mask, alive: Mask, wins: Mask) -> tuple[Mask, Mask, Mask]:
+        merger, deletes = self.task.reader.rules.merger, np.ones(len(self.keys), dtype=bool)
+        in_base, in_logs = self.positions >= 0, logged >= 0
+        newer = in_logs & ~marked
+        both = newer & in_base
+        if both.any():
+            log_wins = merger.wins(self._base(both), self._log(logged, both))
+            newer[both] = True if log_wins is None else log_wins
+        if merger.compares_ordering:
+            self._decide(wins, deletes, in_base & ~newer, self._base)
+            self._decide(wins, deletes, newer, lambda chosen: self._log(logged, chosen))
+        # Among logs ordering counts whatever the merger says, against a row that is there or one that is marked as a deletion.
+        self._yield_to_logs(wins, deletes, in_logs & (newer | ~alive), logged)
+        return alive, wins, deletes
+
+    def _decide(self, wins: Mask, deletes: Mask, chosen: Mask, stored: _Values) -> None:
+        if chosen.any():
+            merger, old, new = self.task.reader.rules.merger, stored(chosen), self._incoming(chosen)
+            won, gone = merger.wins(old, new), merger.deletes(old, new)
+            wins[chosen] &= True if won is None else won
+            deletes[chosen] &= True if gone is None else gone
+
+    def _yield_to_logs(self, wins: Mask, deletes: Mask, chosen: Mask, logged: Rows) -> None:
+        if chosen.any():
+            won = incoming_wins(self._log(logged, chosen), self._incoming(chosen))
+            wins[chosen] &= won
+            if self.task.reader.rules.merger.whole_rows:
+                deletes[chosen] &= won
+
+    def _incoming(self, chosen: Mask) -> list[pa.Array]:
+        return [column.take(pa.array(self.keys[chosen])) for column in self.task.ordering]
+
+    def _log(self, logged: Rows, chosen: Mask) -> list[pa.Array]:
+        return self.logs.values(logged[chosen], self.task.reader.rules.ordering)
+
+    def _base(self, chosen: Mask) -> list[pa.Array]:
+        reader, base = self.task.reader, self.task.piece.slice.base_file
+        names = reader.rules.ordering if reader.rules.merger.compares_ordering else ()
+        if base is None or not names:
+            return []
+        table = stored_values(reader.storage, base, reader.schema, names, self.positions[chosen])
+        return [table.column(name).combine_chunks() for name in names]
