@@ -14,9 +14,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from lakehouse_engine.actions.locked import locked_table
+from lakehouse_engine.actions.log_owners import log_owners
 from lakehouse_engine.errors import InstantNotFoundError, SavepointError
 from lakehouse_engine.format.plans_codec import encode_plan
-from lakehouse_engine.model.files import FileSlice, join_path
+from lakehouse_engine.model.files import LogFile, join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.savepoint import (
     LATEST,
@@ -156,9 +157,11 @@ def _target(state: TableState, instant: str | None) -> str:
 
 def _pins(state: TableState, instant_time: str) -> dict[str, HoodieSavepointPartitionMetadata]:
     names: dict[str, list[str]] = {}
-    later = _logs_after(state, instant_time)
+    writers = _log_writers(state)
     for piece in complete_slices(state, instant_time):
-        names.setdefault(piece.partition_path, []).extend(name for name in _names(piece) if name not in later)
+        logs = [log.name for log in piece.log_files if _is_pinned(state, log, writers, instant_time)]
+        base = [piece.base_file.name] if piece.base_file is not None else []
+        names.setdefault(piece.partition_path, []).extend(base + logs)
     return {
         partition: HoodieSavepointPartitionMetadata(partition_path=partition, savepoint_data_file=tuple(files))
         for partition, files in names.items()
@@ -166,17 +169,23 @@ def _pins(state: TableState, instant_time: str) -> dict[str, HoodieSavepointPart
     }
 
 
-def _names(piece: FileSlice) -> list[str]:
-    return [*([piece.base_file.name] if piece.base_file is not None else []), *(log.name for log in piece.log_files)]
+def _is_pinned(state: TableState, log: LogFile, writers: Mapping[str, set[str]], instant_time: str) -> bool:
+    """Whether a log file has anything of the table as of the instant. Hudi pins what later writes logged to the same slices, too."""
+    known = writers.get(log.path)
+    if known is not None:
+        return any(writer <= instant_time for writer in known)
+    # Its writer is archived, or was rolled back: then it may be newer, and only its blocks tell.
+    owners = log_owners(state.storage, log)
+    return not owners.writers or any(writer <= instant_time for writer in owners.writers)
 
 
-def _logs_after(state: TableState, instant_time: str) -> frozenset[str]:
-    """Names of log files that only writes after the instant wrote to: Hudi pins them too, but they are no part of the table then."""
-    by_file: dict[str, set[bool]] = {}
+def _log_writers(state: TableState) -> dict[str, set[str]]:
+    """The writes of the active timeline that wrote to each log file."""
+    by_path: dict[str, set[str]] = {}
     for promises in log_promises(state, None).values():
         for promise in promises:
-            by_file.setdefault(promise.path.rpartition("/")[2], set()).add(promise.instant_time > instant_time)
-    return frozenset(name for name, after in by_file.items() if after == {True})
+            by_path.setdefault(promise.path, set()).add(promise.instant_time)
+    return by_path
 
 
 def _described(state: TableState, savepoints: Mapping[str, HoodieSavepointMetadata]) -> list[Savepoint]:

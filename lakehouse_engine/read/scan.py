@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lakehouse_engine.errors import InstantCleanedError, OptionError, UnsupportedTableError
+from lakehouse_engine.errors import InstantCleanedError, OptionError, TimelineRestoredError, UnsupportedTableError
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.read.base_file import missing_file
@@ -30,11 +30,17 @@ from lakehouse_engine.read.merge_rules import MergeRules
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.restores import RestoreRecord, restores
 from lakehouse_engine.view.table_state import TableState
 
 FROM_START = ("000", "earliest")
 """Values of `begin` that mean every commit, as Hudi's incremental queries and `hudi_table_changes` take them."""
 
+ON_RESTORE = ("fail", "resync", "rewind")
+"""What an incremental read does where a restore took back what had been read before."""
+
+_NAMED = 5
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
 _SCHEMA_HISTORY = ".hoodie/.schema"
 
@@ -84,12 +90,17 @@ def plan_snapshot(state: TableState, as_of: str | None = None, *, read_optimized
     return _plan(state, _slices_as_of(state, as_of, logs), as_of, logs=logs)
 
 
-def plan_incremental(state: TableState, begin: str | None, end: str | None = None) -> ScanPlan:
+def plan_incremental(state: TableState, begin: str | None, end: str | None = None, *, on_restore: str = "fail") -> ScanPlan:
     """Rows that changed after `begin` and not after `end` (instant times), as they were at `end`; deleted rows do not show.
 
     `begin` None, "000" or "earliest" starts with the table's first commit; `end` None ends with the last. Rows come in the table's
     current schema. Unlike Hudi 0.15 (and like Hudi 1.x), a range that starts before the active timeline includes rows of archived
-    commits. Raises `InstantCleanedError` where a base file that the range needs was cleaned, `OptionError` for a range that ends
+    commits.
+
+    Where a restore took back something that a reader up to `begin` has read, `on_restore` says what to do: "fail" raises
+    `TimelineRestoredError`, "resync" answers with the whole snapshot as of `end`, and "rewind" with what changed after the instant that
+    the table was restored to (rows of keys that were taken back do not show as gone; a reader that applies changes by key has to put up
+    with them). Raises `InstantCleanedError` where a base file that the range needs was cleaned, `OptionError` for a range that ends
     before it begins or for bounds that are no instant times, `UnsupportedTableError` for a table without meta columns and others that
     are refused by name.
     """
@@ -102,7 +113,38 @@ def plan_incremental(state: TableState, begin: str | None, end: str | None = Non
     window = InstantRange(None if begin in FROM_START else _instant_time("begin", begin), _instant_time("end", end))
     if window.begin is not None and window.end is not None and window.end < window.begin:
         raise OptionError(f"an incremental read from {window.begin} to {window.end} ends before it begins")
+    if on_restore not in ON_RESTORE:
+        raise OptionError(f"on_restore={on_restore!r} is not one of {', '.join(ON_RESTORE)}")
+    restored = _restore_behind(state, window.begin)
+    if restored is not None:
+        if on_restore == "fail":
+            raise _restored(state, window.begin, restored)
+        if on_restore == "resync":
+            return plan_snapshot(state, end)
+        return plan_incremental(state, restored.target, end, on_restore=on_restore)
     return _plan(state, _changed(state, window), end, window=window)
+
+
+def _restore_behind(state: TableState, begin: str | None) -> RestoreRecord | None:
+    """The restore to the earliest instant of those that took back something not after `begin`."""
+    if begin is None:
+        return None
+    records = restores(ActiveTimeline(state.storage, state.layout), state.timeline)
+    return min((record for record in records if record.took_back(begin)), key=lambda record: record.target, default=None)
+
+
+def _restored(state: TableState, begin: str | None, record: RestoreRecord) -> TimelineRestoredError:
+    read = [time for time in record.rolled_back if begin is not None and time <= begin]
+    named = ", ".join(read[:_NAMED]) + (f" and {len(read) - _NAMED} more" if len(read) > _NAMED else "")
+    return TimelineRestoredError(
+        f"the table was restored to {record.target} by {record.instant.requested_time}: what was read up to {begin} is no longer part of it"
+        f" (taken back: {named or 'archived commits'}). Read the table anew (on_restore='resync'), or go on from {record.target}"
+        " (on_restore='rewind')",
+        table=state.config.name,
+        restore=record.instant.requested_time,
+        target=record.target,
+        rolled_back=",".join(record.rolled_back),
+    )
 
 
 def check_readable(state: TableState) -> None:
