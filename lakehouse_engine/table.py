@@ -61,13 +61,16 @@ class HoodieTable(TableServices):
         as_of: Moment | None = None,
         begin: str | None = None,
         end: str | None = None,
+        on_restore: str = "fail",
     ) -> pa.Table:
         """Rows as an Arrow table; no JVM is used.
 
-        `query` is `snapshot`, `read_optimized` or `incremental`. `as_of` is an instant, a timestamp or date (text or object). For
-        incremental queries `begin` is exclusive ("earliest" or None: from the start) and `end` inclusive.
+        `query` is `snapshot`, `read_optimized` or `incremental`. `as_of` is an instant, a timestamp or date (text or object), the name
+        of a savepoint, or `-N` for the Nth commit before the newest. For incremental queries `begin` is exclusive ("earliest" or None:
+        from the start) and `end` inclusive; where `begin` lies in time that a restore took back, `on_restore` says whether to "fail"
+        (`TimelineRestoredError`), to "resync" with the whole snapshot, or to "rewind" to the instant restored to.
         """
-        plan = plan_query(self.state, Query(query, as_of, begin, end))
+        plan = plan_query(self.state, Query(query, as_of, begin, end, on_restore))
         return read_arrow(plan, columns=columns, meta_columns=meta_columns, runner=runner_for(None, self._options))
 
     def dataframe(
@@ -79,12 +82,13 @@ class HoodieTable(TableServices):
         as_of: Moment | None = None,
         begin: str | None = None,
         end: str | None = None,
+        on_restore: str = "fail",
     ) -> DataFrame:
         """The same rows as a DataFrame over Spark's own Parquet scan, pinned to what is committed now."""
         session = spark or self._spark
         if session is None:
             raise MissingOptionError("dataframe() needs a SparkSession: pass one, or use to_arrow()")
-        return scan(session, plan_query(self.state, Query(query, as_of, begin, end)), meta_columns=meta_columns)
+        return scan(session, plan_query(self.state, Query(query, as_of, begin, end, on_restore)), meta_columns=meta_columns)
 
     # writing
 

@@ -5,13 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lakehouse_engine.actions.archive import archive
+from lakehouse_engine.actions.clean import clean
+from lakehouse_engine.actions.compact import run, schedule, schedule_and_run
+from lakehouse_engine.actions.restore.request import restore
+from lakehouse_engine.actions.rollback.request import rollback
+from lakehouse_engine.actions.savepoint import create_savepoint, delete_savepoint, list_savepoints
 from lakehouse_engine.engine import TaskRunner, local_runner
+from lakehouse_engine.errors import OptionError, SavepointError
+from lakehouse_engine.model.services import ArchiveResult, CleanResult, CompactionResult, RestoreResult, RollbackResult, Savepoint
 from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.options import STORED_PREFIX, check_known
+from lakehouse_engine.options import (
+    LOCK_TIMEOUT_MS,
+    STORED_PREFIX,
+    ArchiveOptions,
+    CleanOptions,
+    CompactionOptions,
+    WriteOptions,
+    check_known,
+)
+from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_POLICY, KEEP_MAX_COMMITS, KEEP_MIN_COMMITS
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.history import HistoryEntry, history
 from lakehouse_engine.view.table_state import TableState
+
+COMPACTION_OPS = ("schedule", "run", "schedule_and_run")
+KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
+_MAX_TEXT = 10_000
 
 
 class TableServices:
@@ -58,9 +79,147 @@ class TableServices:
         """Instants of the active timeline, newest first, with what each keeps or holds up."""
         return history(self.state, limit)
 
+    # savepoints, and going back
+
+    def savepoint(
+        self, instant: str | None = None, *, name: str | None = None, comment: str = "", user: str | None = None, dry_run: bool = False
+    ) -> Savepoint:
+        """Keep the table as of a completed write (None: the newest), until the savepoint is deleted.
+
+        No clean deletes its files, and the table can be restored to it whatever was compacted and archived since. Raises
+        `SavepointError`, `InstantNotFoundError`, `InstantCleanedError`.
+        """
+        for what, text in (("name", name), ("comment", comment), ("user", user)):
+            _check_text(what, text)
+        return create_savepoint(
+            self._storage, instant=instant, name=name, comment=comment, user=user, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run
+        )
+
+    def savepoints(self) -> list[Savepoint]:
+        """Every savepoint, oldest first."""
+        return list_savepoints(self.state)
+
+    def delete_savepoint(self, savepoint: str) -> Savepoint:
+        """Delete a savepoint by name or instant ("latest": the newest). Raises `SavepointError` where there is none."""
+        return delete_savepoint(self._storage, savepoint, lock_timeout_ms=self._lock_timeout_ms)
+
+    def restore(
+        self, savepoint: str | None = None, *, to: str | None = None, cascade: bool = False, dry_run: bool = False
+    ) -> RestoreResult:
+        """Bring the table back to a savepoint (name, instant or "latest") or to the completed write `to`.
+
+        Later commits are gone for every reader afterwards. Later savepoints are in the way, unless `cascade` deletes them. Raises
+        `RestoreError` and others with nothing changed.
+        """
+        return restore(
+            self._storage, savepoint=savepoint, to=to, cascade=cascade, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run
+        )
+
+    def rollback(self, instant: str | None = None, *, dry_run: bool = False) -> RollbackResult:
+        """Take back the newest write (None), or the one named if it is the newest. Raises `RollbackError` with nothing changed."""
+        return rollback(self._storage, instant=instant, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run)
+
+    # services
+
+    def compact(
+        self, op: str = "schedule_and_run", *, instant: str | None = None, dry_run: bool = False, options: Mapping[str, Any] | None = None
+    ) -> CompactionResult:
+        """Merge logs into base files. `op` is `schedule`, `run` (a scheduled one: `instant`, or the oldest) or `schedule_and_run`.
+
+        Raises `CompactionError` for a copy-on-write table, `OptionError` for another `op`.
+        """
+        return self._compact(op, instant, dry_run, options, logs=False)
+
+    def log_compact(
+        self, op: str = "schedule_and_run", *, instant: str | None = None, dry_run: bool = False, options: Mapping[str, Any] | None = None
+    ) -> CompactionResult:
+        """As `compact`, but merges the log blocks of each slice into one, and leaves its base file."""
+        return self._compact(op, instant, dry_run, options, logs=True)
+
+    def clean(
+        self, *, retain_commits: int | None = None, dry_run: bool = False, options: Mapping[str, Any] | None = None
+    ) -> CleanResult:
+        """Delete files that no query within the retention reads; `retain_commits` keeps those of so many commits."""
+        given = dict(options or {})
+        if retain_commits is not None:
+            given = {CLEAN_POLICY.key: KEEP_LATEST_COMMITS, **given, CLEAN_COMMITS.key: retain_commits}
+        chosen = CleanOptions.read(self._effective(given))
+        return clean(self._storage, chosen, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run)
+
+    def archive(
+        self,
+        *,
+        min_commits: int | None = None,
+        max_commits: int | None = None,
+        dry_run: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> ArchiveResult:
+        """Move instants that nothing needs to the archived timeline: above `max_commits` commits all but the newest `min_commits`.
+
+        With `min_commits` alone that many are left. Raises `OptionError` where fewer would be left than cleaning keeps readable.
+        """
+        given = dict(options or {})
+        if min_commits is not None:
+            given |= {KEEP_MIN_COMMITS.key: min_commits, KEEP_MAX_COMMITS.key: min_commits}
+        if max_commits is not None:
+            given[KEEP_MAX_COMMITS.key] = max_commits
+        effective = self._effective(given)
+        return archive(
+            self._storage,
+            ArchiveOptions.read(effective),
+            lock_timeout_ms=self._lock_timeout_ms,
+            dry_run=dry_run,
+            clean=CleanOptions.read(effective),
+            compaction=CompactionOptions.read(effective),
+        )
+
+    def _compact(
+        self, op: str, instant: str | None, dry_run: bool, options: Mapping[str, Any] | None, *, logs: bool
+    ) -> CompactionResult:
+        given = dict(options or {})
+        effective = self._effective(given)
+        chosen, write_options = CompactionOptions.read(effective), WriteOptions.read(effective)
+        timeout = write_options.lock_timeout_ms
+        if op not in COMPACTION_OPS:
+            raise OptionError(f"op={op!r} is not one of {', '.join(COMPACTION_OPS)}", table=self._state.config.name)
+        if instant is not None and op != "run":
+            raise OptionError(f"op={op!r} takes no instant; op='run' runs the compaction of one", table=self._state.config.name)
+        if op == "schedule":
+            return schedule(self._storage, chosen, lock_timeout_ms=timeout, dry_run=dry_run, log_compaction=logs)
+        runner = self._runner(given)
+        if op == "run":
+            return run(
+                self._storage,
+                chosen,
+                write_options,
+                runner,
+                instant=instant,
+                lock_timeout_ms=timeout,
+                dry_run=dry_run,
+                log_compaction=logs,
+            )
+        return schedule_and_run(
+            self._storage, chosen, write_options, runner, lock_timeout_ms=timeout, dry_run=dry_run, log_compaction=logs
+        )
+
+    @property
+    def _lock_timeout_ms(self) -> int:
+        return LOCK_TIMEOUT_MS.read(self._effective({}))
+
     def _effective(self, options: Mapping[str, Any]) -> dict[str, Any]:
         check_known(options)
         return {**self._state.config.prefixed(STORED_PREFIX), **self._options, **options}
 
     def _runner(self, options: Mapping[str, Any]) -> TaskRunner:
         return local_runner({**self._options, **options})
+
+
+def _check_text(what: str, text: str | None) -> None:
+    """What a person says goes to the timeline and onto terminals. Raises `SavepointError`."""
+    if text is None:
+        return
+    allowed = "\n\t" if what == "comment" else ""
+    wrong = next((one for one in text if not one.isprintable() and one not in allowed), None)
+    if wrong is not None or len(text) > _MAX_TEXT:
+        reason = f"it holds the character {wrong!r}" if wrong is not None else f"it is longer than {_MAX_TEXT} characters"
+        raise SavepointError(f"{text[:40]!r} cannot be the {what} of a savepoint: {reason}")

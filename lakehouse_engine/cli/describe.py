@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lakehouse_engine.model.files import FileSlice
-from lakehouse_engine.model.instant import as_of_instant_time
+from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.view.table_state import TableState
 
@@ -41,7 +41,7 @@ def describe_columns(state: TableState, as_of: str | None = None) -> list[dict[s
     """One entry a column. `role` is what the table uses it for."""
     config = state.config
     roles = {"record key": config.record_key_fields, "ordering": config.ordering_fields, "partition": config.partition_fields}
-    schema = table_schema(state, None if as_of is None else as_of_instant_time(as_of))
+    schema = table_schema(state, None if as_of is None else moment_of(state, as_of))
     return [
         {
             "column": field.name,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from lakehouse_engine.errors import OptionError
-from lakehouse_engine.model.instant import as_of_instant_time
-from lakehouse_engine.read.scan import ScanPlan, plan_incremental, plan_snapshot
+from lakehouse_engine.read.moments import moment_of
+from lakehouse_engine.read.scan import ON_RESTORE, ScanPlan, plan_incremental, plan_snapshot
 from lakehouse_engine.view.table_state import TableState
 
 _KINDS = ("snapshot", "read_optimized", "incremental")
@@ -15,12 +15,17 @@ _KINDS = ("snapshot", "read_optimized", "incremental")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`kind` is snapshot, read_optimized or incremental; `as_of` goes with the first two, `begin` and `end` with the last."""
+    """`kind` is snapshot, read_optimized or incremental.
+
+    `as_of` goes with the first two and is anything that `moment_of` takes, `begin`, `end` and `on_restore`
+    (see `plan_incremental`) go with the last.
+    """
 
     kind: str = "snapshot"
     as_of: str | date | datetime | None = None
     begin: str | None = None
     end: str | None = None
+    on_restore: str = "fail"
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
@@ -29,11 +34,13 @@ class Query:
             raise OptionError("an incremental query takes begin and end, not as_of")
         if self.kind != "incremental" and (self.begin is not None or self.end is not None):
             raise OptionError(f"begin and end go with query='incremental', not with {self.kind!r}")
+        if self.on_restore not in ON_RESTORE:
+            raise OptionError(f"on_restore={self.on_restore!r} is not one of {', '.join(ON_RESTORE)}")
 
 
 def plan_query(state: TableState, query: Query) -> ScanPlan:
     """The plan of a query. Raises `OptionError` for a moment that does not parse, and as `plan_snapshot` and `plan_incremental`."""
     if query.kind == "incremental":
-        return plan_incremental(state, query.begin, query.end)
-    as_of = None if query.as_of is None else as_of_instant_time(query.as_of)
+        return plan_incremental(state, query.begin, query.end, on_restore=query.on_restore)
+    as_of = None if query.as_of is None else moment_of(state, query.as_of)
     return plan_snapshot(state, as_of, read_optimized=query.kind == "read_optimized")
