@@ -43,10 +43,13 @@ demo: setup java ## build a small dbt project on embedded Spark, twice, and quer
 run: demo ## the same as demo
 
 ##  -- check
-# Every suite is run, also after one has failed; make's own exit status then says so.
+# Every suite is run, also after one has failed; make's own exit status then says so. Two run side by side: most of a suite on Spark waits.
 test: setup java ## every check and every test (the Hudi lane is skipped where it cannot be fetched)
 	-@$(MAKE) --no-print-directory interop-setup
-	@$(MAKE) --no-print-directory --keep-going lint types core spark dbt interop integration
+	@status=0; \
+	$(MAKE) --no-print-directory --keep-going lint types || status=1; \
+	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=line core integration interop dbt spark || status=1; \
+	exit $$status
 
 core: setup ## all tests that need no JVM
 	$(PYTEST) tests --ignore=tests/spark --ignore=tests/dbt --ignore=tests/interop

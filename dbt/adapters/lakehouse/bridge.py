@@ -18,8 +18,10 @@ from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeEr
 
 from dbt.adapters.lakehouse.response import LakehouseResponse, write_message
 from lakehouse_engine import errors, options
+from lakehouse_engine.actions.verify import verify
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.cli.describe import describe_table
 from lakehouse_engine.model.instant import as_of_instant_time
 from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.storage.local import LocalStorage
@@ -217,6 +219,10 @@ class Warehouse:
         """Instants of the completed writes on the active timeline, oldest first."""
         return [instant.requested_time for instant in self.table(schema, identifier).timeline.completed().writes()]
 
+    def savepoint_instants(self, schema: str, identifier: str) -> dict[str, str]:
+        """The instants of the table's named savepoints, by name."""
+        return {one.name: one.instant for one in self.table(schema, identifier).savepoints() if one.name}
+
     def shape(self, schema: str, identifier: str) -> TableShape:
         config = self.table(schema, identifier).config
         return TableShape(
@@ -269,6 +275,17 @@ def _moment(instant_time: str, zone: str) -> datetime:
     digits = instant_time.ljust(17, "0")[:17]
     moment = datetime.strptime(digits[:14], "%Y%m%d%H%M%S").replace(microsecond=int(digits[14:]) * 1000)  # noqa: DTZ007 - its zone is `zone`
     return moment.replace(tzinfo=timezone.utc) if zone == "UTC" else moment.astimezone(timezone.utc)
+
+
+def facts(table: Any) -> dict[str, Any]:
+    """What a table is, as `lakehouse info` says it."""
+    return describe_table(table.state)
+
+
+def findings(table: Any) -> tuple[str | None, list[str]]:
+    """The newest completed write, and what is wrong with the table: nothing, if it is whole."""
+    report = verify(table.state)
+    return report.instant, [f"{finding.kind} {finding.path}: {finding.message}" for finding in report.findings]
 
 
 def statistics(table: Any) -> dict[str, Any]:

@@ -29,10 +29,13 @@ from dbt.adapters.lakehouse.column import LakehouseColumn
 from dbt.adapters.lakehouse.connections import LakehouseConnectionManager
 from dbt.adapters.lakehouse.constraints import checks_of
 from dbt.adapters.lakehouse.environments import environment_of
+from dbt.adapters.lakehouse.guards import Guards
 from dbt.adapters.lakehouse.introspection import Introspection, store_view
 from dbt.adapters.lakehouse.model_config import STRATEGIES, LakehouseConfig, ModelConfig
+from dbt.adapters.lakehouse.operations import Report, operate
 from dbt.adapters.lakehouse.python_models import run_python_model
 from dbt.adapters.lakehouse.relation import LakehouseRelation
+from dbt.adapters.lakehouse.selection import select_tables
 from dbt.adapters.lakehouse.validation import check_nodes
 from dbt.adapters.lakehouse.writes import SnapshotColumns, TableWriter, commit_metadata
 
@@ -55,6 +58,7 @@ class LakehouseAdapter(SparkAdapter):
     ConnectionManager = LakehouseConnectionManager
     AdapterSpecificConfigs = LakehouseConfig
     connections: LakehouseConnectionManager
+    _guarding: Guards | None = None
 
     CONSTRAINT_SUPPORT: ClassVar[dict[ConstraintType, ConstraintSupport]] = {
         ConstraintType.check: ConstraintSupport.ENFORCED,
@@ -273,6 +277,40 @@ class LakehouseAdapter(SparkAdapter):
     def relation_changes(self, relation: LakehouseRelation, begin: Any = "earliest", end: Any = None) -> str:
         """The relation's changes after `begin` up to `end`."""
         return self._ask(lambda metadata: travel.changes(metadata.warehouse, relation, begin, end))
+
+    @available.parse(lambda relation, *a, **k: str(relation))
+    def relation_read_optimized(self, relation: LakehouseRelation) -> str:
+        """The base files of a merge-on-read table; of a copy-on-write table all of it."""
+        return travel.read_optimized(relation)
+
+    # -- operations on tables, without Spark
+
+    @available.parse(_nothing)
+    def run_operation(self, operation: str, graph: Mapping[str, Any], selection: Mapping[str, Any], arguments: Mapping[str, Any]) -> Report:
+        """Carry a run-operation out on the selected tables of the graph."""
+        with self.connections.exception_handler(operation):
+            warehouse = Warehouse(self.config.credentials.warehouse)
+            tables = select_tables(graph["nodes"], selection, lambda *name: warehouse.kind(*name) == "table")
+            return operate(warehouse, operation, tables, arguments)
+
+    @available.parse(_nothing)
+    def protect_tables(self, graph: Mapping[str, Any], selected: Iterable[str]) -> list[str]:
+        """Take savepoints of the tables that the run builds; lines to print."""
+        with self.connections.exception_handler("protect"):
+            return self._guards.protect(Warehouse(self.config.credentials.warehouse), graph["nodes"], selected)
+
+    @available.parse(_nothing)
+    def restore_failed(self, results: Iterable[Any]) -> tuple[list[str], list[str]]:
+        """Restore the protected tables that failed tests guard; lines to print, and what went wrong."""
+        with self.connections.exception_handler("restore"):
+            return self._guards.settle(Warehouse(self.config.credentials.warehouse), results)
+
+    @property
+    def _guards(self) -> Guards:
+        invocation = get_invocation_id()
+        if self._guarding is None or self._guarding.invocation_id != invocation:
+            self._guarding = Guards(invocation)
+        return self._guarding
 
     # -- session views and Python models
 

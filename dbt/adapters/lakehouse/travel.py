@@ -25,10 +25,16 @@ def changes(warehouse: Warehouse, relation: LakehouseRelation, begin: object, en
     return f"hudi_table_changes('{relation.render()}', 'latest_state', '{start}'{until})"
 
 
+def read_optimized(relation: LakehouseRelation) -> str:
+    """The relation's base files, without what its logs say."""
+    call = f"hudi_read_optimized('{relation.render()}')"
+    return call if relation.limit is None else f"(select * from {call} where false limit {relation.limit})"
+
+
 def _instant(warehouse: Warehouse, relation: LakehouseRelation, point: object) -> str:
     text = str(point).strip()
     if not _BACK.fullmatch(text):
-        return instant_of(text)
+        return warehouse.savepoint_instants(relation.schema, relation.identifier).get(text) or instant_of(text)
     commits = warehouse.commits(relation.schema, relation.identifier)
     back = int(text[1:])
     if back >= len(commits):

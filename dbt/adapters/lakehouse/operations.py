@@ -1,0 +1,85 @@
+"""`dbt run-operation savepoint`, `restore` and the others: one engine call for each selected table, and a readable answer.
+
+None of them needs Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.lakehouse.bridge import Warehouse, dbt_error
+from dbt.adapters.lakehouse.selection import Selected
+from dbt.adapters.lakehouse.table_operations import run_on_table
+
+TAKES_BACK = ("restore", "rollback", "delete_savepoint")
+"""Operations that are tried on every selected table before they are done on any."""
+
+
+@dataclass
+class Report:
+    """What an operation did, table by table. `failures` are messages; where there are any the run-operation fails."""
+
+    operation: str
+    dry_run: bool = False
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The rows as a table under a heading."""
+        head = f"{self.operation} (dry run: nothing is changed)" if self.dry_run else self.operation
+        body = text_table(self.rows) if self.rows else "(nothing)"
+        return "\n".join([head, body, *(f"failed: {failure}" for failure in self.failures)])
+
+
+def operate(warehouse: Warehouse, operation: str, tables: Sequence[Selected], arguments: Mapping[str, Any]) -> Report:
+    """Carry the operation out on each table. What takes something back is refused as a whole if one of the tables refuses it."""
+    given = {key: value for key, value in arguments.items() if value is not None}
+    report = Report(operation, dry_run=bool(given.get("dry_run")))
+    if operation in TAKES_BACK and len(tables) > 1 and not report.dry_run:
+        _each(warehouse, Report(operation), tables, {**given, "dry_run": True}, must=True)
+    _each(warehouse, report, tables, given)
+    return report
+
+
+def _each(warehouse: Warehouse, report: Report, tables: Sequence[Selected], arguments: Mapping[str, Any], *, must: bool = False) -> None:
+    for table in tables:
+        try:
+            rows = run_on_table(warehouse.table(table.schema, table.identifier), report.operation, arguments)
+        except Exception as error:  # noqa: PERF203 - the other tables still get their answer
+            found = dbt_error(error)
+            if not isinstance(found, DbtRuntimeError):
+                raise
+            report.failures.append(f"{table}: {found.msg}")
+        else:
+            report.rows += [{"table": str(table), **row} for row in rows]
+    if must and report.failures:
+        raise DbtRuntimeError(f"{report.operation} is refused, and no table was changed: {'; '.join(report.failures)}")
+
+
+def text_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows (all with the same members) in columns; numbers to the right."""
+    names = list(rows[0])
+    cells = [[_cell(row[name]) for name in names] for row in rows]
+    widths = [max(len(name), *(len(line[place]) for line in cells)) for place, name in enumerate(names)]
+    numeric = [all(type(row[name]) in (int, type(None)) for row in rows) for name in names]
+
+    def line(texts: Sequence[str]) -> str:
+        pieces = zip(texts, widths, numeric, strict=True)
+        return "  ".join(text.rjust(width) if right else text.ljust(width) for text, width, right in pieces).rstrip()
+
+    return "\n".join([line(names), line(["-" * width for width in widths]), *map(line, cells)])
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value)

@@ -1,0 +1,218 @@
+"""One operation on one table, and its outcome as rows to print. `table` is the engine's `HoodieTable`, `given` what the user gave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.lakehouse.bridge import facts, findings
+from dbt.adapters.lakehouse.names import did_you_mean
+
+Rows = list[dict[str, Any]]
+Operation = Callable[[Any, Mapping[str, Any]], Rows]
+CLEAN_OPTIONS = {
+    "policy": "hoodie.clean.policy",
+    "retain_versions": "hoodie.clean.fileversions.retained",
+    "retain_hours": "hoodie.clean.hours.retained",
+}
+
+
+def run_on_table(table: Any, operation: str, given: Mapping[str, Any]) -> Rows:
+    """Raises the engine's errors, and `DbtRuntimeError` for an operation that there is not."""
+    if operation not in OPERATIONS:
+        raise DbtRuntimeError(f"there is no operation '{operation}'{did_you_mean(operation, OPERATIONS)}")
+    return OPERATIONS[operation](table, given)
+
+
+def _savepoint(table: Any, given: Mapping[str, Any]) -> Rows:
+    made = table.savepoint(
+        _text(given, "instant"),
+        name=_text(given, "name"),
+        comment=_text(given, "comment") or "",
+        user=_text(given, "user"),
+        dry_run=_flag(given, "dry_run"),
+    )
+    return [_savepoint_row(made)]
+
+
+def _savepoints(table: Any, given: Mapping[str, Any]) -> Rows:
+    return [_savepoint_row(one) for one in table.savepoints()]
+
+
+def _savepoint_row(one: Any) -> dict[str, Any]:
+    made = datetime.fromtimestamp(one.created_at / 1000, timezone.utc)
+    return {
+        "savepoint": one.name or one.instant,
+        "instant": one.instant,
+        "created": f"{made:%Y-%m-%d %H:%M:%S}",
+        "by": one.user,
+        "comment": one.comment,
+        "files": one.files,
+        "bytes": one.bytes,
+    }
+
+
+def _delete_savepoint(table: Any, given: Mapping[str, Any]) -> Rows:
+    wanted = _text(given, "savepoint")
+    if wanted is None:
+        raise DbtRuntimeError("delete_savepoint needs 'savepoint': a name or an instant")
+    if _flag(given, "dry_run"):
+        known = [one for one in table.savepoints() if wanted in (one.name, one.instant)]
+        if not known:
+            raise DbtRuntimeError(f"there is no savepoint '{wanted}'")
+        return [_savepoint_row(known[0])]
+    return [_savepoint_row(table.delete_savepoint(wanted))]
+
+
+def _restore(table: Any, given: Mapping[str, Any]) -> Rows:
+    done = table.restore(
+        _text(given, "savepoint"), to=_text(given, "to"), cascade=_flag(given, "cascade"), dry_run=_flag(given, "dry_run")
+    )
+    return [
+        {
+            "restored_to": done.restored_to,
+            "savepoint": done.savepoint,
+            "instant": done.instant,
+            "commits_taken_back": len(done.rolled_back),
+            "rows_taken_back": done.rows_taken_back,
+            "files_deleted": len(done.files_deleted),
+            "bytes_deleted": done.bytes_deleted,
+            "savepoints_deleted": ", ".join(done.savepoints_deleted),
+        }
+    ]
+
+
+def _rollback(table: Any, given: Mapping[str, Any]) -> Rows:
+    done = table.rollback(_text(given, "instant"), dry_run=_flag(given, "dry_run"))
+    return [
+        {
+            "rolled_back": done.rolled_back,
+            "action": done.action,
+            "instant": done.instant,
+            "rows_taken_back": done.rows_taken_back,
+            "files_deleted": len(done.files_deleted),
+            "bytes_deleted": done.bytes_deleted,
+        }
+    ]
+
+
+def _compact(table: Any, given: Mapping[str, Any]) -> Rows:
+    done = table.compact(_text(given, "op") or "schedule_and_run", instant=_text(given, "instant"), dry_run=_flag(given, "dry_run"))
+    return [
+        {
+            "instant": done.instant,
+            "state": done.state,
+            "slices": len(done.operations),
+            "log_files": done.log_files_compacted,
+            "files_created": done.files_created,
+            "rows_written": done.rows_written,
+            "bytes_written": done.bytes_written,
+        }
+    ]
+
+
+def _clean(table: Any, given: Mapping[str, Any]) -> Rows:
+    options = {CLEAN_OPTIONS[key]: str(given[key]) for key in CLEAN_OPTIONS if key in given}
+    done = table.clean(retain_commits=_number(given, "retain_commits"), dry_run=_flag(given, "dry_run"), options=options)
+    return [
+        {
+            "instant": done.instant,
+            "policy": done.policy,
+            "earliest_retained": done.earliest_retained,
+            "partitions": done.partitions,
+            "files_deleted": len(done.files_deleted),
+            "bytes_deleted": done.bytes_deleted,
+            "kept": "; ".join(done.kept),
+        }
+    ]
+
+
+def _archive(table: Any, given: Mapping[str, Any]) -> Rows:
+    least = _number(given, "min_commits", "retain_commits")
+    done = table.archive(min_commits=least, max_commits=_number(given, "max_commits"), dry_run=_flag(given, "dry_run"))
+    return [
+        {
+            "archived": len(done.archived),
+            "oldest": done.archived[0] if done.archived else None,
+            "newest": done.archived[-1] if done.archived else None,
+            "kept": "; ".join(done.kept),
+        }
+    ]
+
+
+def _history(table: Any, given: Mapping[str, Any]) -> Rows:
+    return [
+        {
+            "instant": one.instant,
+            "action": one.action,
+            "state": one.state,
+            "operation": one.operation,
+            "inserts": one.inserts,
+            "updates": one.updates,
+            "deletes": one.deletes,
+            "files": one.files,
+            "bytes": one.bytes_written,
+            "note": one.note,
+        }
+        for one in table.history(_number(given, "limit") or 20)
+    ]
+
+
+def _table_info(table: Any, given: Mapping[str, Any]) -> Rows:
+    return [{"fact": name, "value": _plain(value)} for name, value in facts(table).items()]
+
+
+def _verify(table: Any, given: Mapping[str, Any]) -> Rows:
+    """One row a finding. Raises `DbtRuntimeError` where something is wrong."""
+    instant, wrong = findings(table)
+    if wrong:
+        raise DbtRuntimeError("; ".join(wrong))
+    return [{"instant": instant, "result": "whole"}]
+
+
+OPERATIONS: dict[str, Operation] = {
+    "savepoint": _savepoint,
+    "savepoints": _savepoints,
+    "delete_savepoint": _delete_savepoint,
+    "restore": _restore,
+    "rollback": _rollback,
+    "compact": _compact,
+    "clean": _clean,
+    "archive": _archive,
+    "history": _history,
+    "table_info": _table_info,
+    "verify": _verify,
+}
+"""Every run-operation on tables, by the name that users type."""
+
+
+def _text(given: Mapping[str, Any], name: str) -> str | None:
+    """YAML makes a number of an instant."""
+    value = given.get(name)
+    return None if value is None or value == "" else str(value)
+
+
+def _flag(given: Mapping[str, Any], name: str) -> bool:
+    value = given.get(name, False)
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() not in ("true", "false"):
+        raise DbtRuntimeError(f"{name} is true or false, not '{value}'")
+    return str(value).lower() == "true"
+
+
+def _number(given: Mapping[str, Any], *names: str) -> int | None:
+    for name in names:
+        if name in given:
+            try:
+                return int(given[name])
+            except (TypeError, ValueError) as error:
+                raise DbtRuntimeError(f"{name} is a whole number, not '{given[name]}'") from error
+    return None
+
+
+def _plain(value: Any) -> Any:
+    return ", ".join(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else value

@@ -1,0 +1,155 @@
+"""Savepoints and restores as an analytics engineer types them: real `dbt` processes, and protected runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+from dbt.tests.util import run_dbt
+
+from lakehouse_engine.table import HoodieTable
+from tests.dbt.functional.conftest import SPARK
+from tests.support.readers import assert_same_rows, read_with_hudi_rs
+
+MODEL = """
+{{{{ config(
+    materialized='incremental', unique_key='id', table_type='{table_type}', partition_by='part', tags=['orders'],
+    cleaning={{'automatic': false}}, archiving={{'automatic': false}}{more},
+) }}}}
+select cast(id as int) as id, cast(id % 3 as string) as part, concat('order ', id, ' on day ', {{{{ var('day') }}}}) as note
+from range({{{{ var('low') }}}}, {{{{ var('high') }}}})
+"""
+TABLES = ("orders_cow", "orders_mor")
+
+
+class Story:
+    """A project of two tables with the same rows, one of each type; every command is a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "models").mkdir()
+        (folder / "models" / "orders_cow.sql").write_text(MODEL.format(table_type="cow", more=""))
+        (folder / "models" / "orders_mor.sql").write_text(MODEL.format(table_type="mor", more=", compaction={'mode': 'none'}"))
+        project = {"name": "shop", "version": "1.0", "config-version": 2, "profile": "shop", "vars": {"day": 1, "low": 0, "high": 30}}
+        (folder / "dbt_project.yml").write_text(yaml.safe_dump(project))
+        target = {"type": "lakehouse", "schema": "s", "warehouse": str(folder / "lakehouse"), "spark_config": SPARK}
+        (folder / "profiles.yml").write_text(yaml.safe_dump({"shop": {"target": "dev", "outputs": {"dev": target}}}))
+
+    def dbt(self, *arguments: str, fails: bool = False) -> str:
+        environment = {**os.environ, "DBT_PROFILES_DIR": str(self.folder), "DO_NOT_TRACK": "1"}
+        command = [sys.executable, "-m", "dbt.cli.main", *arguments]
+        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        assert (done.returncode != 0) == fails, done.stdout + done.stderr
+        return done.stdout
+
+    def day(self, day: int, low: int, high: int, *arguments: str) -> None:
+        self.dbt("run", "--vars", f"{{day: {day}, low: {low}, high: {high}}}", *arguments)
+
+    def operation(self, name: str, arguments: str = "tag: orders", *, fails: bool = False) -> str:
+        return self.dbt("run-operation", name, "--args", f"{{{arguments}}}", fails=fails)
+
+    def table(self, name: str) -> HoodieTable:
+        return HoodieTable.open(str(self.folder / "lakehouse" / "s" / name))
+
+    def rows(self, name: str) -> pa.Table:
+        """What we read, after it was compared with what hudi-rs reads."""
+        rows = self.table(name).to_arrow(meta_columns=True)
+        assert_same_rows(read_with_hudi_rs(self.folder / "lakehouse" / "s" / name), rows)
+        return rows
+
+
+@pytest.mark.timeout(900)
+def test_a_broken_table_comes_back_whatever_was_cleaned_compacted_and_archived_in_between(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.day(1, 0, 30)
+    story.day(2, 10, 35)
+    kept = {name: story.rows(name) for name in TABLES}
+    assert_same_rows(kept["orders_cow"].select(["id", "part", "note"]), kept["orders_mor"].select(["id", "part", "note"]))
+
+    assert "before_migration" in story.operation("savepoint", "tag: orders, name: before_migration, comment: all is well")
+    story.day(3, 0, 40)
+    story.day(4, 5, 45)
+    assert "completed" in story.operation("compact", "model: orders_mor").lower()
+    story.operation("clean", "tag: orders, retain_commits: 1")
+    story.day(5, 0, 0, "--full-refresh")
+    story.operation("clean", "tag: orders, retain_commits: 1")
+    story.operation("archive", "tag: orders, min_commits: 2, max_commits: 3")
+    assert story.table("orders_mor").to_arrow().num_rows == 0
+
+    shown = story.operation("restore", "tag: orders, savepoint: before_migration, dry_run: true")
+    assert "dry run" in shown
+    assert story.table("orders_cow").to_arrow().num_rows == 0
+    refused = story.operation("restore", "model: orders_cow, savepoint: after_migration", fails=True)
+    assert "before_migration" in refused
+    story.operation("restore", "tag: orders, savepoint: before_migration")
+    for name in TABLES:
+        assert_same_rows(story.rows(name), kept[name])
+    assert "whole" in story.operation("verify")
+    assert "restore" in story.operation("history", "model: orders_mor")
+
+    story.day(6, 30, 50)
+    for name in TABLES:
+        notes = {row["id"]: row["note"] for row in story.rows(name).to_pylist()}
+        assert sorted(notes) == list(range(50))
+        assert (notes[0], notes[20], notes[40]) == ("order 0 on day 1", "order 20 on day 2", "order 40 on day 6")
+    assert "before_migration" in story.operation("savepoints", "all: true")
+    story.operation("delete_savepoint", "tag: orders, savepoint: before_migration")
+    assert story.table("orders_cow").savepoints() == []
+
+
+ORDERS = """
+{{ config(materialized='incremental', unique_key='id', table_type=var('kind', 'cow')) }}
+select * from values {% if is_incremental() %}(1, {{ var('amount') }}), (3, 30){% else %}(1, 10), (2, 20){% endif %} as t(id, amount)
+"""
+RATES = "{{ config(materialized='table') }} select {{ var('amount') }} as rate"
+TESTS = """
+models:
+  - name: orders
+    columns:
+      - name: amount
+        data_tests:
+          - accepted_values: {arguments: {values: [10, 11, 20, 30], quote: false}}
+"""
+
+
+class TestProtectedRun:
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"orders.sql": ORDERS, "rates.sql": RATES, "schema.yml": TESTS}
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return {
+            "on-run-start": ["{{ lakehouse.protect() }}"],
+            "on-run-end": ["{{ lakehouse.restore_failed(results) }}"],
+            "vars": {"amount": 10, "kind": self.KIND},
+        }
+
+    KIND = "cow"
+
+    def table(self, project, name):
+        return HoodieTable.open(f"{project.adapter.config.credentials.warehouse}/{project.test_schema}/{name}")
+
+    def rows(self, project):
+        return sorted((row["id"], row["amount"]) for row in self.table(project, "orders").to_arrow().to_pylist())
+
+    def test_tables_whose_tests_fail_are_what_they_were_before_the_run(self, project):
+        run_dbt(["build"])
+        run_dbt(["build", "--vars", "{amount: 11}"])
+        assert self.rows(project) == [(1, 11), (2, 20), (3, 30)]
+        instant = self.table(project, "orders").timeline.completed().writes().last()
+
+        run_dbt(["build", "--vars", "{amount: -5}"], expect_pass=False)
+        assert self.rows(project) == [(1, 11), (2, 20), (3, 30)]
+        assert self.table(project, "orders").timeline.completed().writes().last() == instant
+        assert self.table(project, "rates").to_arrow().to_pylist() == [{"rate": -5}]
+        assert self.table(project, "orders").savepoints() == self.table(project, "rates").savepoints() == []
+
+
+class TestProtectedRunOfMergeOnRead(TestProtectedRun):
+    KIND = "mor"

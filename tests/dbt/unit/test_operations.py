@@ -1,0 +1,101 @@
+"""Run-operations: what is called on each table, how refusals and failures are told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.lakehouse.guards import Guards, failed_tests
+from dbt.adapters.lakehouse.operations import operate, text_table
+from dbt.adapters.lakehouse.selection import Selected
+from lakehouse_engine.errors import RestoreError
+from lakehouse_engine.model.services import RestoreResult
+
+ORDERS, CLIENTS = Selected("orders", "s", "orders"), Selected("clients", "s", "clients")
+
+
+@dataclass
+class Table:
+    """Records what is asked of it."""
+
+    refuses: bool = False
+    calls: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def restore(self, savepoint: str | None, *, to: str | None = None, cascade: bool = False, dry_run: bool = False) -> RestoreResult:
+        self.calls.append((savepoint, to, cascade, dry_run))
+        if self.refuses:
+            raise RestoreError("later savepoints stand in the way", table="t")
+        instant = None if dry_run else "2"
+        return RestoreResult(instant=instant, restored_to="1", savepoint=savepoint, rolled_back=("9", "8"), dry_run=dry_run)
+
+
+@dataclass
+class House:
+    tables: dict[str, Table]
+
+    def table(self, schema: str, identifier: str) -> Table:
+        return self.tables[identifier]
+
+
+def test_one_table_is_restored_at_once_and_the_answer_is_a_table() -> None:
+    orders = Table()
+    report = operate(House({"orders": orders}), "restore", [ORDERS], {"savepoint": "v1", "to": None, "cascade": False})  # type: ignore[arg-type]
+    assert orders.calls == [("v1", None, False, False)]
+    assert report.failures == []
+    assert report.text.splitlines()[1].split()[:2] == ["table", "restored_to"]
+    assert "s.orders" in report.text
+
+
+def test_if_one_of_several_tables_refuses_to_be_restored_none_is() -> None:
+    orders, clients = Table(), Table(refuses=True)
+    house = House({"orders": orders, "clients": clients})
+    with pytest.raises(DbtRuntimeError, match=r"no table was changed: s\.clients: later savepoints"):
+        operate(house, "restore", [ORDERS, CLIENTS], {"savepoint": "v1"})  # type: ignore[arg-type]
+    assert orders.calls == [("v1", None, False, True)]
+
+
+def test_instants_that_yaml_made_numbers_of_are_text_again() -> None:
+    orders = Table()
+    operate(House({"orders": orders}), "restore", [ORDERS], {"to": 20260101101500000, "dry_run": "true"})  # type: ignore[arg-type]
+    assert orders.calls == [(None, "20260101101500000", False, True)]
+
+
+@pytest.mark.parametrize(
+    ("operation", "given", "words"), [("restor", {}, "did you mean 'restore'"), ("restore", {"dry_run": "maybe"}, "true or false")]
+)
+def test_what_there_is_not_is_refused(operation: str, given: dict[str, Any], words: str) -> None:
+    orders = Table()
+    report = operate(House({"orders": orders}), operation, [ORDERS], given)  # type: ignore[arg-type]
+    assert words in report.failures[0]
+    assert orders.calls == []
+
+
+def test_numbers_stand_to_the_right_and_nothing_is_blank() -> None:
+    shown = text_table([{"a": "x", "n": 1234, "b": True}, {"a": None, "n": None, "b": False}])
+    assert shown.splitlines() == ["a      n  b", "-  -----  ---", "x  1,234  yes", "          no"]
+
+
+def result(kind: str, status: str, *nodes: str) -> Any:
+    node = SimpleNamespace(resource_type=kind, name=f"{kind}_{status}", depends_on=SimpleNamespace(nodes=list(nodes)))
+    return SimpleNamespace(node=node, status=status)
+
+
+def test_only_failed_tests_of_error_severity_are_a_cause() -> None:
+    results = [
+        result("test", "fail", "model.p.orders", "model.p.clients"),
+        result("test", "warn", "model.p.rates"),
+        result("test", "pass", "model.p.rates"),
+        result("model", "error", "model.p.rates"),
+        result("test", "error", "model.p.orders"),
+    ]
+    assert failed_tests(results) == {"model.p.orders": ["test_fail", "test_error"], "model.p.clients": ["test_fail"]}
+
+
+def test_a_failed_test_of_a_table_that_was_not_there_is_told() -> None:
+    lines, failures = Guards("i").settle(House({}), [result("test", "fail", "model.p.orders")])  # type: ignore[arg-type]
+    assert failures == []
+    assert lines == ["Not restored: model.p.orders had no table when the run began (test_fail failed)"]
