@@ -224,6 +224,9 @@ class BaseFileWriter:
 
     def discard(self) -> None:
         """Close without a footer after a failure; the file is garbage, which the caller's marker names."""
+        if self._writer is not None:
+            # Or its destructor would try to write the footer.
+            self._writer.is_open = False
         if self._sink is not None and not self._sink.closed:
             with suppress(OSError):  # the failure that led here may come again, and is the one to be told
                 self._sink.close()
@@ -247,7 +250,7 @@ class BaseFileWriter:
             if grown is not None:
                 return grown
         options = self._options
-        entries = len(keys) if options.bloom_type == "SIMPLE" else options.bloom_entries
+        entries = max(1, len(keys)) if options.bloom_type == "SIMPLE" else options.bloom_entries
         return build_bloom_filter(
             keys, kind=options.bloom_type, entries=entries, fpp=options.bloom_fpp, max_entries=options.bloom_max_entries
         )
