@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ class Kind(StrEnum):
     COUNT = "a whole number above 0"
     FLAG = "true or false"
     INSTANT = "an instant (yyyyMMddHHmmssSSS)"
+    SAVEPOINT = "the name or the instant of a savepoint"
     OPTIONS = "options ('key=value,key=value')"
 
 
@@ -133,6 +134,10 @@ def _instant(value: Value) -> str:
     return str(value)
 
 
+def _savepoint(value: Value) -> str:
+    return _text(value) if isinstance(value, str) else _instant(value)
+
+
 def _options(value: Value) -> Mapping[str, str]:
     pairs = [pair.partition("=") for pair in _text(value).split(",")]
     if not all(separator and key.strip() for key, separator, _ in pairs):
@@ -142,4 +147,11 @@ def _options(value: Value) -> Mapping[str, str]:
     return options
 
 
-_READERS = {Kind.TEXT: _text, Kind.COUNT: _count, Kind.FLAG: _flag, Kind.INSTANT: _instant, Kind.OPTIONS: _options}
+_READERS: dict[Kind, Callable[[Value], Any]] = {
+    Kind.TEXT: _text,
+    Kind.COUNT: _count,
+    Kind.FLAG: _flag,
+    Kind.INSTANT: _instant,
+    Kind.SAVEPOINT: _savepoint,
+    Kind.OPTIONS: _options,
+}

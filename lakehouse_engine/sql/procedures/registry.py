@@ -11,6 +11,7 @@ from lakehouse_engine.catalog.names import split_name
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.procedures.arguments import TABLE, nearest
 from lakehouse_engine.sql.procedures.procedure import Procedure, Values
+from lakehouse_engine.sql.procedures.services import SERVICES
 from lakehouse_engine.sql.procedures.shows import SHOWS
 from lakehouse_engine.sql.references import Parts, plain
 from lakehouse_engine.sql.statements import Call
@@ -21,7 +22,7 @@ def _by_name(procedures: Iterable[Procedure]) -> dict[str, Procedure]:
     return {one.signature.name: one for one in procedures}
 
 
-PROCEDURES = _by_name(SHOWS)
+PROCEDURES = _by_name((*SERVICES, *SHOWS))
 
 
 @dataclass(frozen=True, slots=True)

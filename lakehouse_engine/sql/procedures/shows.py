@@ -15,6 +15,7 @@ from lakehouse_engine.sql.procedures.arguments import TABLE, Argument, Kind
 from lakehouse_engine.sql.procedures.procedure import FILTER, LONG, PATH, TEXT, Rows, Values, procedure
 from lakehouse_engine.table_services import TableServices
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.history import history, state_times
 from lakehouse_engine.view.table_state import TableState
 
@@ -46,12 +47,28 @@ def _show_commits(table: TableServices, values: Values) -> Rows:
 
 
 def _show_timeline(table: TableServices, values: Values) -> Rows:
-    state_now = table.state
+    state_now, left = table.state, values["limit"]
     times = state_times(state_now)
-    for entry in history(state_now, values["limit"], begin=values["startTime"], end=values["endTime"]):
+    for entry in history(state_now, left, begin=values["startTime"], end=values["endTime"]):
+        left -= 1
         reached = {state: _reached(times, entry.instant, Action(entry.action), state) for state in State}
         rolled_back = entry.note if entry.action in (Action.ROLLBACK, Action.RESTORE) else None
         yield (entry.instant, entry.action, entry.state.upper(), *reached.values(), "ACTIVE", rolled_back, entry.note)
+    if values["showArchived"]:
+        yield from _archived(state_now, values["startTime"], values["endTime"], left)
+
+
+def _archived(state: TableState, begin: str | None, end: str | None, limit: int) -> Rows:
+    """Instants of the archived timeline that are on the active one no more."""
+    reached: dict[tuple[str, Action], dict[State, str | None]] = {}
+    active = {(one.requested_time, one.action.completes_as) for one in state.timeline}
+    for entry in ArchivedTimeline(state.storage, state.layout, state.config.archive_folder).entries():
+        key = entry.instant.requested_time, entry.instant.action.completes_as
+        if key not in active and (begin or "") <= key[0] and (end is None or key[0] <= end):
+            reached.setdefault(key, {})[entry.instant.state] = entry.transition_time
+    for (time, action), states in sorted(reached.items(), reverse=True)[:limit]:
+        newest = max(states, key=lambda one: one.rank)
+        yield (time, str(action), newest.upper(), *(states.get(one) for one in State), "ARCHIVED", None, None)
 
 
 def _reached(times: dict[Instant, int], time: str, action: Action, state: State) -> str | None:
@@ -98,6 +115,11 @@ def _show_cleans(table: TableServices, values: Values) -> Rows:
         )
 
 
+def _show_savepoints(table: TableServices, values: Values) -> Rows:
+    for one in islice(reversed(table.savepoints()), values["limit"]):
+        yield one.instant, one.name, one.user, one.created_at, one.comment, one.partitions, one.files, one.bytes
+
+
 def _show_table_properties(table: TableServices, values: Values) -> Rows:
     return islice(sorted(table.config.properties.items()), values["limit"])
 
@@ -133,7 +155,13 @@ SHOWS = (
     ),
     procedure(
         "show_timeline",
-        (TABLE, _limit(20), Argument("startTime", Kind.INSTANT), Argument("endTime", Kind.INSTANT)),
+        (
+            TABLE,
+            _limit(20),
+            Argument("showArchived", Kind.FLAG, False),
+            Argument("startTime", Kind.INSTANT),
+            Argument("endTime", Kind.INSTANT),
+        ),
         {
             "instant_time": TEXT,
             "action": TEXT,
@@ -146,6 +174,22 @@ SHOWS = (
             "note": TEXT,
         },
         _show_timeline,
+        refused=(PATH, FILTER),
+    ),
+    procedure(
+        "show_savepoints",
+        (TABLE, _limit(10)),
+        {
+            "savepoint_time": TEXT,
+            "name": TEXT,
+            "savepointed_by": TEXT,
+            "savepointed_at": LONG,
+            "comments": TEXT,
+            "partitions": LONG,
+            "files": LONG,
+            "bytes": LONG,
+        },
+        _show_savepoints,
         refused=(PATH, FILTER),
     ),
     procedure("show_compaction", (TABLE, _limit(20)), {"timestamp": TEXT, "operation_size": LONG, "state": TEXT}, _show_compaction),

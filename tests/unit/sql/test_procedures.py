@@ -9,7 +9,17 @@ import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.catalog.names import RelationName
-from lakehouse_engine.errors import LakehouseError, MissingOptionError, OptionError, SqlError, UnsupportedSqlError
+from lakehouse_engine.errors import (
+    CompactionError,
+    LakehouseError,
+    MissingOptionError,
+    OptionError,
+    RestoreError,
+    SavepointError,
+    SqlError,
+    UnknownOptionError,
+    UnsupportedSqlError,
+)
 from lakehouse_engine.sql.procedures.arguments import Kind
 from lakehouse_engine.sql.procedures.registry import PROCEDURES, Prepared, prepare
 from lakehouse_engine.sql.router import route
@@ -62,7 +72,7 @@ def lakehouse(tmp_path: Path) -> Lakehouse:
     return Lakehouse(str(tmp_path / "lake"))
 
 
-@pytest.fixture(params=["cow"])
+@pytest.fixture(params=["cow", "mor"])
 def table(lakehouse: Lakehouse, request: pytest.FixtureRequest) -> HoodieTable:
     schema = pa.schema([("id", pa.int64()), ("day", pa.string())])
     made = lakehouse.create_table("a.b", schema=schema, record_key=["id"], partition_by=["day"], table_type=request.param)
@@ -97,10 +107,11 @@ def test_an_unknown_argument_names_the_nearest(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(PROCEDURES))
 def test_a_call_without_its_table_is_refused(name: str) -> None:
-    given = {argument.name: argument for argument in PROCEDURES[name].signature.arguments}
-    assert given["table"].required
+    required = [argument.name for argument in PROCEDURES[name].signature.arguments if argument.required]
+    assert "table" in required
+    others = "".join(f", {argument} => '20260101000000000'" for argument in required if argument != "table")
     with pytest.raises(MissingOptionError, match="table"):
-        call(f"call {name}(table => null)")
+        call(f"call {name}(table => null{others})")
 
 
 @pytest.mark.parametrize("name", sorted(PROCEDURES))
@@ -155,13 +166,16 @@ def test_only_literals_are_values(text: str) -> None:
         call(text)
 
 
+def literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 @pytest.mark.parametrize("payload", HOSTILE)
 def test_a_hostile_table_name_is_no_table_and_touches_nothing(lakehouse: Lakehouse, tmp_path: Path, payload: str) -> None:
     (tmp_path / "outside").mkdir()
     before = sorted(tmp_path.rglob("*"))
-    literal = "'" + payload.replace("\\", "\\\\").replace("'", "\\'") + "'"
     with pytest.raises(LakehouseError):
-        lakehouse.table(str(RelationName.of(call(f"call show_commits(table => {literal})").table)))
+        lakehouse.table(str(RelationName.of(call(f"call show_commits(table => {literal(payload)})").table)))
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -192,7 +206,13 @@ def test_names_of_arguments_are_found_in_any_case() -> None:
 
 def test_what_is_left_out_has_its_default() -> None:
     assert call("call show_commits('a.b')").values == {"table": "a.b", "limit": 10}
-    assert call("call show_timeline('a.b', null, '')").values == {"table": "a.b", "limit": 20, "startTime": None, "endTime": None}
+    assert call("call show_timeline('a.b', null, false, '')").values == {
+        "table": "a.b",
+        "limit": 20,
+        "showArchived": False,
+        "startTime": None,
+        "endTime": None,
+    }
 
 
 def test_every_argument_has_a_kind_and_every_procedure_a_table() -> None:
@@ -250,6 +270,166 @@ def test_compactions_are_shown_of_merge_on_read_tables_only(table: HoodieTable) 
     else:
         with pytest.raises(LakehouseError, match="no merge-on-read table"):
             rows(table, "call show_compaction('a.b')")
+
+
+# what changes a table
+
+
+def state_of(table: HoodieTable) -> dict[str, bytes]:
+    """Every file but locks, with its bytes."""
+    root = Path(table.path)
+    files = (path for path in root.rglob("*") if path.is_file() and path.suffix != ".lock")
+    return {str(path.relative_to(root)): path.read_bytes() for path in files}
+
+
+def content(table: HoodieTable) -> list[tuple[object, ...]]:
+    return sorted(tuple(row.values()) for row in table.to_arrow().to_pylist())
+
+
+def add(table: HoodieTable, *ids: int) -> str:
+    written = table.upsert(pa.table({"id": list(ids), "day": ["x"] * len(ids)}, schema=table.schema))
+    assert written.instant is not None
+    return written.instant
+
+
+def test_a_savepoint_is_made_shown_gone_back_to_and_deleted(table: HoodieTable) -> None:
+    before = content(table)
+    newest = table.history()[0].instant
+    (made,) = rows(table, "call create_savepoint(table => 'a.b', user => 'ann', comments => 'why', name => 'before')")
+    assert (made["create_savepoint_result"], made["savepoint_time"], made["name"]) == (True, newest, "before")
+    add(table, 7, 8)
+    add(table, 1)
+    (shown,) = rows(table, "call show_savepoints('a.b')")
+    assert (shown["savepoint_time"], shown["savepointed_by"], shown["comments"], shown["name"]) == (newest, "ann", "why", "before")
+    assert shown["files"] == made["files"]
+    (back,) = rows(table, f"call rollback_to_savepoint(table => 'a.b', instant_time => '{newest}')")
+    assert (back["rollback_savepoint_result"], back["restored_to"], back["instants_rolled_back"]) == (True, newest, 2)
+    assert content(table) == before
+    (gone,) = rows(table, "call delete_savepoint('a.b', 'before')")
+    assert (gone["delete_savepoint_result"], gone["savepoint_time"]) == (True, newest)
+    assert rows(table, "call show_savepoints('a.b')") == []
+
+
+def test_a_savepoint_of_an_older_commit_and_the_newest_one_are_found(table: HoodieTable) -> None:
+    newest, oldest = [entry.instant for entry in table.history()]
+    rows(table, f"call create_savepoint('a.b', {oldest})")
+    rows(table, "call create_savepoint('a.b')")
+    assert [row["savepoint_time"] for row in rows(table, "call show_savepoints('a.b')")] == [newest, oldest]
+    add(table, 9)
+    assert rows(table, "call rollback_to_savepoint('a.b')")[0]["restored_to"] == newest
+
+
+def test_a_restore_past_a_later_savepoint_needs_cascade(table: HoodieTable) -> None:
+    newest, oldest = [entry.instant for entry in table.history()]
+    rows(table, "call create_savepoint('a.b')")
+    before = state_of(table)
+    with pytest.raises(RestoreError):
+        rows(table, f"call restore_to_instant(table => 'a.b', instant_time => '{oldest}')")
+    assert state_of(table) == before
+    (done,) = rows(table, f"call restore_to_instant(table => 'a.b', instant_time => '{oldest}', cascade => true)")
+    assert (done["restore_result"], done["savepoints_deleted"]) == (True, newest)
+    assert [row[0] for row in content(table)] == [1, 2, 3]
+
+
+def test_the_newest_commit_is_rolled_back_by_its_instant(table: HoodieTable) -> None:
+    before = content(table)
+    instant = add(table, 5)
+    (done,) = rows(table, f"call rollback_to_instant('a.b', '{instant}')")
+    assert (done["rollback_result"], done["rolled_back"], done["rows_taken_back"]) == (True, instant, 1)
+    assert content(table) == before
+    (entry,) = [row for row in rows(table, "call show_timeline('a.b')") if row["action"] == "rollback"]
+    assert instant in str(entry["rollback_info"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "call create_savepoint(table => 'a.b', dry_run => true)",
+        "call rollback_to_savepoint(table => 'a.b', instant_time => 'start', dry_run => true)",
+        "call restore_to_instant(table => 'a.b', instant_time => '{first}', dry_run => true)",
+        "call rollback_to_instant(table => 'a.b', instant_time => '{last}', dry_run => true)",
+        "call run_clean(table => 'a.b', retain_commits => 1, dry_run => true)",
+        "call archive_commits(table => 'a.b', min_commits => 2, retain_commits => 1, dry_run => true)",
+    ],
+)
+def test_a_dry_run_says_what_would_be_done_and_changes_nothing(table: HoodieTable, text: str) -> None:
+    first = table.history()[1].instant
+    table.savepoint(first, name="start")
+    add(table, 1, 9)
+    last = add(table, 1)
+    before = state_of(table)
+    assert len(rows(table, text.format(first=first, last=last))) == 1
+    assert state_of(table) == before
+
+
+def test_a_compaction_is_scheduled_shown_and_run(table: HoodieTable) -> None:
+    if str(table.config.table_type) != "MERGE_ON_READ":
+        with pytest.raises(CompactionError):
+            rows(table, "call run_compaction('run', 'a.b')")
+        return
+    add(table, 1, 2)
+    before = content(table)
+    (planned,) = rows(table, "call run_compaction(op => 'schedule', table => 'a.b')")
+    assert rows(table, "call show_compaction('a.b')") == [
+        {"timestamp": planned["timestamp"], "operation_size": planned["operation_size"], "state": "REQUESTED"}
+    ]
+    (note,) = [row["note"] for row in rows(table, "call show_timeline('a.b')") if row["action"] == "compaction"]
+    assert "archiving stops here" in str(note)
+    (done,) = rows(table, f"call run_compaction(op => 'run', table => 'a.b', timestamp => {planned['timestamp']})")
+    assert (done["timestamp"], done["state"]) == (planned["timestamp"], "COMPLETED")
+    assert rows(table, "call show_compaction('a.b')")[0]["state"] == "COMPLETED"
+    assert content(table) == before
+    assert rows(table, "call run_compaction('scheduleAndExecute', 'a.b')") == []
+
+
+def test_an_unknown_operation_of_a_compaction_is_refused(table: HoodieTable) -> None:
+    with pytest.raises(OptionError, match="not one of run, schedule, execute"):
+        rows(table, "call run_compaction('now', 'a.b')")
+
+
+def test_a_clean_deletes_and_is_shown_and_archived_commits_are_still_shown(table: HoodieTable) -> None:
+    for number in range(4):
+        table.insert_overwrite_table(pa.table({"id": [number], "day": ["x"]}, schema=table.schema))
+    if str(table.config.table_type) == "MERGE_ON_READ":
+        add(table, 3, 9)  # or archiving would stop at the first delta commit, from which the next compaction is reckoned
+        rows(table, "call run_compaction('run', 'a.b')")
+    before = content(table)
+    stored = len(list(Path(table.path).rglob("*.parquet")))
+    (cleaned,) = rows(table, "call run_clean(table => 'a.b', retain_commits => 1)")
+    assert stored - len(list(Path(table.path).rglob("*.parquet"))) == cleaned["total_files_deleted"] > 0  # type: ignore[operator]
+    (shown,) = rows(table, "call show_cleans('a.b')")
+    assert (shown["clean_time"], shown["total_files_deleted"]) == (cleaned["start_clean_time"], cleaned["total_files_deleted"])
+    (archived,) = rows(table, "call archive_commits(table => 'a.b', min_commits => 2, max_commits => 3, retain_commits => 1)")
+    assert (archived["result"], int(str(archived["archived"])) > 0) == (0, True), archived["kept"]
+    everything = rows(table, "call show_timeline('a.b', limit => 100, showArchived => true)")
+    gone = [row for row in everything if row["timeline_type"] == "ARCHIVED"]
+    assert len(gone) == archived["archived"]
+    assert len({row["instant_time"] for row in everything}) == len(everything)
+    assert content(table) == before
+
+
+@pytest.mark.parametrize("payload", HOSTILE)
+def test_a_hostile_comment_is_kept_as_it_is_or_refused(lakehouse: Lakehouse, payload: str) -> None:
+    schema = pa.schema([("id", pa.int64())])
+    made = lakehouse.create_table("a.b", schema=schema, record_key=["id"])
+    made.bulk_insert(pa.table({"id": [1]}, schema=schema))
+    text = f"call create_savepoint(table => 'a.b', comments => {literal(payload)}, name => {literal(payload)})"
+    try:
+        rows(made, text)
+    except SavepointError:
+        assert made.savepoints() == []
+    else:
+        (kept,) = made.savepoints()
+        assert (kept.comment, kept.name) == (payload, payload)
+        assert made.to_arrow(as_of=payload).num_rows == 1
+    assert [row["id"] for row in made.to_arrow().to_pylist()] == [1]
+
+
+def test_options_are_those_of_the_engine(table: HoodieTable) -> None:
+    with pytest.raises(UnknownOptionError, match=r"did you mean 'hoodie.clean.commits.retained'"):
+        call("call run_clean(table => 'a.b', options => 'hoodie.clean.commits.retain=1')")
+    with pytest.raises(OptionError, match="is not options"):
+        call("call run_clean(table => 'a.b', options => 'whatever')")
 
 
 def test_sql_errors_are_one_tree() -> None:

@@ -1,0 +1,202 @@
+"""Procedures that change a table: savepoints and going back to them, compaction, cleaning, archiving.
+
+Each has `dry_run` besides Hudi's arguments: the answer is then what would be done. Columns beyond Hudi's own come last.
+"""
+
+from __future__ import annotations
+
+from lakehouse_engine.errors import OptionError
+from lakehouse_engine.model.services import RestoreResult
+from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_HOURS, CLEAN_POLICY, CLEAN_VERSIONS
+from lakehouse_engine.sql.procedures.arguments import TABLE, Argument, Kind, Refused
+from lakehouse_engine.sql.procedures.procedure import FLAG, LONG, PATH, TEXT, Rows, Values, procedure
+from lakehouse_engine.table_services import TableServices
+
+_DRY_RUN = Argument("dry_run", Kind.FLAG, False)
+_OPTIONS = Argument("options", Kind.OPTIONS, {})
+_COMPACTION_OPS = {
+    "run": "schedule_and_run",
+    "scheduleandexecute": "schedule_and_run",
+    "schedule_and_run": "schedule_and_run",
+    "schedule": "schedule",
+    "execute": "run",
+}
+"""Hudi's words for `op`; `run` has meant both steps since Hudi 0.13."""
+_RETAINED = {
+    "retain_commits": (CLEAN_COMMITS, "KEEP_LATEST_COMMITS"),
+    "file_versions_retained": (CLEAN_VERSIONS, "KEEP_LATEST_FILE_VERSIONS"),
+    "hours_retained": (CLEAN_HOURS, "KEEP_LATEST_BY_HOURS"),
+}
+"""What each argument sets, and the policy that it belongs to."""
+
+
+def _create_savepoint(table: TableServices, values: Values) -> Rows:
+    made = table.savepoint(
+        values["commit_time"],
+        name=values["name"],
+        comment=values["comments"],
+        user=values["user"],
+        dry_run=values["dry_run"],
+    )
+    yield not values["dry_run"], made.instant, made.name, made.files, made.bytes
+
+
+def _delete_savepoint(table: TableServices, values: Values) -> Rows:
+    gone = table.delete_savepoint(values["instant_time"])
+    yield True, gone.instant, gone.name
+
+
+def _rollback_to_savepoint(table: TableServices, values: Values) -> Rows:
+    done = table.restore(values["instant_time"], cascade=values["cascade"], dry_run=values["dry_run"])
+    yield _restored(done)
+
+
+def _restore_to_instant(table: TableServices, values: Values) -> Rows:
+    done = table.restore(to=values["instant_time"], cascade=values["cascade"], dry_run=values["dry_run"])
+    yield _restored(done)
+
+
+def _restored(done: RestoreResult) -> tuple[object, ...]:
+    gone = len(done.files_deleted), done.bytes_deleted, done.rows_taken_back
+    return not done.dry_run, done.instant, done.restored_to, len(done.rolled_back), *gone, ", ".join(done.savepoints_deleted)
+
+
+def _rollback_to_instant(table: TableServices, values: Values) -> Rows:
+    done = table.rollback(values["instant_time"], dry_run=values["dry_run"])
+    yield not done.dry_run, done.instant, done.rolled_back, len(done.files_deleted), done.bytes_deleted, done.rows_taken_back
+
+
+def _run_compaction(table: TableServices, values: Values) -> Rows:
+    op = _COMPACTION_OPS.get(values["op"].lower())
+    if op is None:
+        raise OptionError(f"CALL run_compaction: op => {values['op']!r} is not one of run, schedule, execute, scheduleAndExecute")
+    if values["timestamp"] is not None:
+        op = "run"
+    done = table.compact(op, instant=values["timestamp"], dry_run=values["dry_run"], options=values["options"])
+    if done.instant is not None or done.operations:
+        yield done.instant, len(done.operations), done.state.upper(), done.rows_written, done.bytes_written
+
+
+def _run_clean(table: TableServices, values: Values) -> Rows:
+    given = [name for name in _RETAINED if values[name] is not None]
+    options = {_RETAINED[name][0].key: values[name] for name in given}
+    if len(given) == 1:
+        options[CLEAN_POLICY.key] = _RETAINED[given[0]][1]
+    if values["clean_policy"] is not None:
+        options[CLEAN_POLICY.key] = values["clean_policy"]
+    done = table.clean(dry_run=values["dry_run"], options={**options, **values["options"]})
+    yield done.instant, len(done.files_deleted), done.earliest_retained, done.policy, done.bytes_deleted, "; ".join(done.kept)
+
+
+def _archive_commits(table: TableServices, values: Values) -> Rows:
+    retained = values["retain_commits"]
+    done = table.archive(
+        min_commits=values["min_commits"],
+        max_commits=values["max_commits"],
+        dry_run=values["dry_run"],
+        options={} if retained is None else {CLEAN_COMMITS.key: retained},
+    )
+    yield 0, len(done.archived), done.archived[-1] if done.archived else None, "; ".join(done.kept)
+
+
+_RESTORED = {
+    "restored_to": TEXT,
+    "instants_rolled_back": LONG,
+    "files_deleted": LONG,
+    "bytes_deleted": LONG,
+    "rows_taken_back": LONG,
+    "savepoints_deleted": TEXT,
+}
+_LOCKED = Refused("skip_locking", "a clean always takes the table's lock")
+_INLINE = Refused("schedule_in_line", "a clean is planned and carried out in one call")
+_TRIGGER = Refused("trigger_strategy", "a call cleans at once; hoodie.clean.trigger.max.commits is for cleans after writes")
+_METADATA = Refused("enable_metadata", "tables have no metadata table")
+
+SERVICES = (
+    procedure(
+        "create_savepoint",
+        (
+            TABLE,
+            Argument("commit_time", Kind.INSTANT),
+            Argument("user"),
+            Argument("comments", default=""),
+            Argument("name"),
+            _DRY_RUN,
+        ),
+        {"create_savepoint_result": FLAG, "savepoint_time": TEXT, "name": TEXT, "files": LONG, "bytes": LONG},
+        _create_savepoint,
+    ),
+    procedure(
+        "delete_savepoint",
+        (TABLE, Argument("instant_time", Kind.SAVEPOINT, required=True)),
+        {"delete_savepoint_result": FLAG, "savepoint_time": TEXT, "name": TEXT},
+        _delete_savepoint,
+    ),
+    procedure(
+        "rollback_to_savepoint",
+        (TABLE, Argument("instant_time", Kind.SAVEPOINT, "latest"), Argument("cascade", Kind.FLAG, False), _DRY_RUN),
+        {"rollback_savepoint_result": FLAG, "start_restore_time": TEXT, **_RESTORED},
+        _rollback_to_savepoint,
+    ),
+    procedure(
+        "restore_to_instant",
+        (TABLE, Argument("instant_time", Kind.INSTANT, required=True), Argument("cascade", Kind.FLAG, False), _DRY_RUN),
+        {"restore_result": FLAG, "start_restore_time": TEXT, **_RESTORED},
+        _restore_to_instant,
+        refused=(PATH, _METADATA),
+    ),
+    procedure(
+        "rollback_to_instant",
+        (TABLE, Argument("instant_time", Kind.INSTANT, required=True), _DRY_RUN),
+        {
+            "rollback_result": FLAG,
+            "start_rollback_time": TEXT,
+            "rolled_back": TEXT,
+            "files_deleted": LONG,
+            "bytes_deleted": LONG,
+            "rows_taken_back": LONG,
+        },
+        _rollback_to_instant,
+    ),
+    procedure(
+        "run_compaction",
+        (Argument("op", required=True), TABLE, Argument("timestamp", Kind.INSTANT), _OPTIONS, _DRY_RUN),
+        {"timestamp": TEXT, "operation_size": LONG, "state": TEXT, "rows_written": LONG, "bytes_written": LONG},
+        _run_compaction,
+    ),
+    procedure(
+        "run_clean",
+        (
+            TABLE,
+            Argument("retain_commits", Kind.COUNT),
+            Argument("clean_policy"),
+            Argument("hours_retained", Kind.COUNT),
+            Argument("file_versions_retained", Kind.COUNT),
+            _OPTIONS,
+            _DRY_RUN,
+        ),
+        {
+            "start_clean_time": TEXT,
+            "total_files_deleted": LONG,
+            "earliest_commit_to_retain": TEXT,
+            "clean_policy": TEXT,
+            "bytes_deleted": LONG,
+            "kept": TEXT,
+        },
+        _run_clean,
+        refused=(PATH, _LOCKED, _INLINE, _TRIGGER, Refused("trigger_max_commits", _TRIGGER.because)),
+    ),
+    procedure(
+        "archive_commits",
+        (
+            TABLE,
+            Argument("min_commits", Kind.COUNT),
+            Argument("max_commits", Kind.COUNT),
+            Argument("retain_commits", Kind.COUNT),
+            _DRY_RUN,
+        ),
+        {"result": LONG, "archived": LONG, "last_archived": TEXT, "kept": TEXT},
+        _archive_commits,
+        refused=(PATH, _METADATA),
+    ),
+)
