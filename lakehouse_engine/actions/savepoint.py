@@ -13,6 +13,7 @@ import getpass
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+from lakehouse_engine.actions.archive.passed import archive_passed
 from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.log_owners import log_owners
 from lakehouse_engine.errors import InstantNotFoundError, SavepointError
@@ -81,6 +82,7 @@ def delete_savepoint(storage: Storage, savepoint: str, *, lock_timeout_ms: int) 
             return _described(state, {savepoint: HoodieSavepointMetadata(savepointed_by="", savepointed_at=0, comments="")})[0]
         found = find_savepoint(state, savepoint)
         _remove_begun(state, timeline)
+        archive_passed(state, found.instant)
         timeline.delete_savepoint(found.instant)
         return found
 

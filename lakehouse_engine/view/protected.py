@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
+from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
 
@@ -22,12 +26,39 @@ def savepoint_metadata(state: TableState) -> dict[str, HoodieSavepointMetadata]:
 def protected_files(state: TableState, *, up_to: str | None = None) -> dict[str, str]:
     """Path (relative to the table) of every pinned base and log file, with the instant of a savepoint that pins it.
 
-    Of the savepoints of instants not after `up_to`, or of all.
+    Of the savepoints of instants not after `up_to`, or of all. A base file of a compaction that was scheduled before a savepoint and
+    completed after it is pinned too: a table restored to the savepoint reads it in place of the slice that it was made of.
     """
-    return {
-        join_path(partition, name): time
-        for time, metadata in savepoint_metadata(state).items()
-        if up_to is None or time <= up_to
-        for partition, names in metadata.pinned_files().items()
-        for name in names
-    }
+    found: dict[str, str] = {}
+    for time, metadata in savepoint_metadata(state).items():
+        if up_to is None or time <= up_to:
+            pinned = [join_path(partition, name) for partition, names in metadata.pinned_files().items() for name in names]
+            found.update(dict.fromkeys(_compacted_since(state, time, pinned), time))
+            found.update(dict.fromkeys(pinned, time))
+    return found
+
+
+def _compacted_since(state: TableState, time: str, pinned: Iterable[str]) -> Iterator[str]:
+    """Base files of compactions up to `time` that are newer than those pinned of the same groups."""
+    if state.config.table_type is not TableType.MERGE_ON_READ:
+        return
+    newest = _newest_bases(pinned)
+    for instant in state.timeline.completed().up_to(time):
+        if instant.action is Action.COMMIT:
+            for stat in state.commit_metadata(instant).write_stats():
+                group = (stat.partition_path or "", stat.file_id)
+                if stat.path and group in newest and instant.requested_time > newest[group]:
+                    yield stat.path
+
+
+def _newest_bases(paths: Iterable[str]) -> dict[tuple[str, str | None], str]:
+    newest: dict[tuple[str, str | None], str] = {}
+    for path in paths:
+        partition, _, name = path.rpartition("/")
+        if is_base_file_name(name):
+            base = parse_base_file(partition, name)
+            group = (partition, base.file_id)
+            newest[group] = max(base.instant_time, newest.get(group, ""))
+        elif is_log_file_name(name):
+            newest.setdefault((partition, parse_log_file(partition, name).file_id), "")
+    return newest
