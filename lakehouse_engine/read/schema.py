@@ -8,6 +8,7 @@ from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.format.avro_arrow import avro_to_arrow
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.read.base_file import open_base_file, stored_schema
+from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.view.table_state import TableState
 
 
@@ -25,6 +26,10 @@ def table_schema(state: TableState, as_of: str | None = None) -> pa.Schema:
 
 
 def _committed(state: TableState, as_of: str | None) -> pa.Schema | None:
+    if as_of is not None and as_of in state.timeline.savepointed and not state.timeline.writes().contains(as_of):
+        kept = KeptCommits(state.storage, state.layout).metadata(as_of)
+        if kept is not None and kept.schema_json:
+            return _parsed(kept.schema_json, f"the commit {as_of}", state)
     for instant in reversed(state.timeline.completed().writes().instants):
         if as_of is not None and instant.requested_time > as_of:
             continue

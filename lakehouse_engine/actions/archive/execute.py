@@ -5,7 +5,8 @@
  3. their completed files are deleted, oldest first
 
 After 1, instants are on both timelines, which no reader of the active one notices; whoever archives next looks at the newest archive
-file and goes on with 2. An instant never loses its completed file while it has others: it would be taken for a dead write.
+file and goes on with 2. An instant never loses its completed file while it has others: it would be taken for a dead write. Before 1,
+commits of savepoints are kept aside (`KeptCommits`), so that the table can be restored to them.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.archived import archive_file_name, render_archive
 from lakehouse_engine.format.archived_record import archived_entry
 from lakehouse_engine.model.archived import ArchivedEntry
-from lakehouse_engine.model.instant import Instant, format_instant_time
+from lakehouse_engine.model.instant import Action, Instant, format_instant_time
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.timeline.kept import KeptCommits
+from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -34,8 +37,10 @@ _States = dict[tuple[str, str], list[tuple[Instant, StoredFile]]]
 def finish_archiving(state: TableState) -> list[Instant]:
     """Remove from the active timeline what a crash left there after it was archived. The table lock is held."""
     archive = _archive(state)
-    active = {(instant.requested_time, instant.action.completes_as) for instant in state.timeline.completed()}
-    both = [instant for instant in archive.newest_file() if (instant.requested_time, instant.action.completes_as) in active]
+    KeptCommits(state.storage, state.layout).forget_all_but(state.timeline.savepointed)
+    put_back = {record.target for record in restores(ActiveTimeline(state.storage, state.layout), state.timeline)}
+    active = {_key(instant) for instant in state.timeline.completed() if instant.requested_time not in put_back}
+    both = [instant for instant in archive.newest_file() if _key(instant) in active]
     if both:
         logger.info("%d archived instants of %s are on the active timeline still; removing them", len(both), state.config.name)
         _remove(state, both, _state_files(state))
@@ -49,11 +54,23 @@ def execute_archive(state: TableState, instants: Sequence[Instant], batch: int) 
     """
     files = _state_files(state)
     entries = [_entries(state, files[_key(instant)]) for instant in instants]
+    _keep_aside(state, [files[_key(instant)] for instant in instants if _is_savepointed(state, instant)])
     archive = _archive(state)
     path = f"{archive.path}/{archive_file_name(archive.next_number())}"
     state.storage.create(path, render_archive(entries, batch))
     _remove(state, instants, files)
     return path
+
+
+def _is_savepointed(state: TableState, instant: Instant) -> bool:
+    return instant.action.is_write and instant.requested_time in state.timeline.savepointed
+
+
+def _keep_aside(state: TableState, commits: Iterable[Sequence[tuple[Instant, StoredFile]]]) -> None:
+    """Before anything says that they are archived: a restore needs them whole, and the archive does not keep all that they say."""
+    kept = KeptCommits(state.storage, state.layout)
+    for files in commits:
+        kept.keep((instant, state.storage.read(file.path)) for instant, file in files if instant.action is not Action.SAVEPOINT)
 
 
 def _archive(state: TableState) -> ArchivedTimeline:

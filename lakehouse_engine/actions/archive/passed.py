@@ -1,4 +1,4 @@
-"""Savepointed commits that archiving passed by: they are on the active timeline for their savepoint only.
+"""Savepointed commits that archiving passed by, as Hudi's own archiver leaves them with `hoodie.archive.beyond.savepoint`.
 
 Readers take everything older than the first commit without a savepoint for committed. A commit that loses its savepoint would become that
 first one, and what was written between it and the next active commit would vanish. So it is archived before its savepoint is deleted.
@@ -11,6 +11,7 @@ from lakehouse_engine.actions.archive.plan import has_replaced_files
 from lakehouse_engine.errors import SavepointError
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.options.services import ARCHIVAL_BATCH
+from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.view.table_state import TableState
 
 
@@ -20,9 +21,8 @@ def archive_passed(state: TableState, instant_time: str) -> bool:
     To be called under the table lock, while the savepoint is there. Raises `SavepointError` for a replace commit of which replaced
     files are still there: archived, it would not hide them any more.
     """
-    start = state.timeline.start
     commit = next((found for found in state.timeline.completed().writes() if found.requested_time == instant_time), None)
-    if commit is None or start is None or instant_time >= start.requested_time:
+    if commit is None or instant_time >= proven_since(state):
         return False
     if commit.action is Action.REPLACE_COMMIT and has_replaced_files(state, commit):
         raise SavepointError(

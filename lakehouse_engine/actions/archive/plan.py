@@ -45,25 +45,16 @@ class _Stop:
 def plan_archive(state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions) -> PlannedArchive:
     """What archiving takes from the active timeline of `state` now.
 
-    Writes go once there are more than `max_commits`, down to `min_commits`, oldest first and without leaving one out, but for savepointed
-    ones. Cleans and rollbacks have a count of their own, and none goes before the writes that are older. Savepoints, restores (incremental
-    readers look for them) and everything that is pending stay.
+    Writes go once there are more than `max_commits`, down to `min_commits`, oldest first and without leaving one out. Cleans and
+    rollbacks have a count of their own, and none goes before the writes that are older. Savepoints, restores (incremental readers look for
+    them) and everything that is pending stay.
     """
-    writes = _countable(state.timeline)
-    surplus = writes[: len(writes) - options.min_commits] if len(writes) > options.max_commits else []
+    writes = state.timeline.completed().writes().instants
+    surplus = writes[: len(writes) - options.min_commits] if len(writes) > options.max_commits else ()
     leaving, kept = _leaving(state, surplus, _stops(state, options, clean, compaction)) if surplus else ([], [])
-    leaving = _keep_a_start(leaving, writes, state.timeline.savepointed)
-    kept = [*_passed(state, leaving), *kept]
-    left = set(leaving) | {instant for instant in writes if instant.requested_time in state.timeline.savepointed}
-    oldest = next((instant.requested_time for instant in writes if instant not in left), "")
+    oldest = writes[len(leaving)].requested_time if len(leaving) < len(writes) else ""
     services = [instant for action in _COUNTED_ALONE for instant in _surplus_of(state.timeline, action, options, oldest)]
     return PlannedArchive((*sorted(services, key=lambda instant: instant.requested_time), *leaving), tuple(kept))
-
-
-def _countable(timeline: Timeline) -> list[Instant]:
-    """Completed writes, but for savepointed ones that archiving passed by."""
-    start = timeline.start.requested_time if timeline.start else ""
-    return [instant for instant in timeline.completed().writes() if instant.requested_time >= start]
 
 
 def _leaving(state: TableState, surplus: Sequence[Instant], stops: Sequence[_Stop]) -> tuple[list[Instant], list[str]]:
@@ -74,26 +65,13 @@ def _leaving(state: TableState, surplus: Sequence[Instant], stops: Sequence[_Sto
         stop = next((stop for stop in stops if time >= stop.time), None)
         if stop is not None:
             return leaving, [*kept, f"archiving stops at {stop.what}"]
-        if time in state.timeline.savepointed:
-            continue
-        elif instant.action is Action.REPLACE_COMMIT and has_replaced_files(state, instant):
+        if instant.action is Action.REPLACE_COMMIT and has_replaced_files(state, instant):
             # Readers hide replaced groups by active replace commits only: archived, the rows would be there twice.
             return leaving, [*kept, f"archiving stops at the replacecommit {time}: files that it replaced are not cleaned yet"]
-        else:
-            leaving.append(instant)
+        leaving.append(instant)
+        if time in state.timeline.savepointed:
+            kept.append(f"{_savepoint(state, time)} keeps its commit aside: the table can still be restored to it")
     return leaving, kept
-
-
-def _passed(state: TableState, leaving: Sequence[Instant]) -> list[str]:
-    """Savepointed commits that are older than what leaves."""
-    last = leaving[-1].requested_time if leaving else ""
-    return [f"the commit {time} stays for {_savepoint(state, time)}" for time in sorted(state.timeline.savepointed) if time < last]
-
-
-def _keep_a_start(leaving: list[Instant], writes: Sequence[Instant], savepointed: frozenset[str]) -> list[Instant]:
-    """Readers take what is older than the first write without a savepoint for committed, so one newer than what leaves has to stay."""
-    stays = [instant for instant in writes if instant.requested_time not in savepointed and instant not in leaving]
-    return leaving if stays else leaving[:-1]
 
 
 def _surplus_of(timeline: Timeline, action: Action, options: ArchiveOptions, oldest_write: str) -> list[Instant]:

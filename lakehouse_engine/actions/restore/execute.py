@@ -3,6 +3,7 @@
  1. move the restore to inflight
  2. delete savepoints of later writes (the plan was only made because that was asked for)
  3. un-publish later writes, newest first: readers that do not know of the restore see one earlier state after the other
+    then put the commit of the target back, if it was archived
  4. delete files of later writes, and write rollback blocks where log files stay
  5. delete what is pending of later writes (before 4 where commits are archived, or those would count as committed until then)
  6. delete later rollbacks, cleans that are only planned, markers and heartbeats: all are about what is gone
@@ -38,6 +39,7 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.clock import InstantClock
+from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.table_state import TableState
@@ -83,6 +85,7 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
     inflight = restore if restore.state is State.INFLIGHT else timeline.to_inflight(restore)
     work = _Restore(state, timeline, restore.requested_time, target)
     work.unpublish()
+    KeptCommits(state.storage, state.layout).put_back(target)
     changes = find_changes(state.storage, target, protected_files(state.refresh()))
     if work.has_archive:
         work.remove_pending()

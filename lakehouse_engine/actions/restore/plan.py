@@ -27,6 +27,7 @@ from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.read.scan import complete_slices
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.view.protected import protected_files, savepoint_metadata
 from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
@@ -102,7 +103,8 @@ def _target(state: TableState, savepoint: str | None, to: str | None) -> tuple[s
 
 
 def _check_commit_is_there(state: TableState, instant_time: str) -> None:
-    if not state.timeline.completed().writes().contains(instant_time):
+    is_kept = KeptCommits(state.storage, state.layout).find(instant_time) is not None
+    if not is_kept and not state.timeline.completed().writes().contains(instant_time):
         raise RestoreError(
             "the savepoint's own commit is not on the timeline: another program archived or removed it",
             instant=instant_time,

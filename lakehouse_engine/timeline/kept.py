@@ -1,0 +1,69 @@
+"""Commits of savepoints that were archived: their state files, kept aside as they were.
+
+A savepointed commit that stayed on the active timeline when later ones leave would be its first write, and Hudi and hudi-rs then take the
+later ones for uncommitted: their rows are gone for those readers. So it leaves like any other, and a restore puts it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+
+from lakehouse_engine.errors import StoredFileExistsError
+from lakehouse_engine.format.layout import Layout
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.storage.base import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCommits:
+    """Mutations are made under the table's lock, each of them may have been done before by a process that died."""
+
+    storage: Storage
+    layout: Layout
+    folder: str = ".hoodie/.aux/savepointed"
+
+    def keep(self, states: Iterable[tuple[Instant, bytes]]) -> None:
+        """Store state files of an instant with their contents; durable on return. The completed one comes last."""
+        for instant, content in states:
+            self._create(f"{self.folder}/{self.layout.file_name(instant)}", content)
+
+    def find(self, instant_time: str) -> Instant | None:
+        """The completed instant of that time, None where it is not kept."""
+        return next((instant for instant in self._states() if instant.requested_time == instant_time and instant.is_completed), None)
+
+    def metadata(self, instant_time: str) -> HoodieCommitMetadata | None:
+        """What the commit of that time says, None where it is not kept. Raises `CorruptInstantError`."""
+        instant = self.find(instant_time)
+        return None if instant is None else self.layout.decode_commit(self.storage.read(f"{self.folder}/{self.layout.file_name(instant)}"))
+
+    def put_back(self, instant_time: str) -> bool:
+        """Put a kept commit on the active timeline again; False where it is not kept.
+
+        Its completed file comes first: with the others only it would be a dead write, to be rolled back.
+        """
+        if self.find(instant_time) is None:
+            return False
+        for instant in sorted(self._states(), key=lambda found: found.state.rank, reverse=True):
+            if instant.requested_time == instant_time:
+                name = self.layout.file_name(instant)
+                self._create(f"{self.layout.timeline_folder}/{name}", self.storage.read(f"{self.folder}/{name}"))
+        return True
+
+    def forget_all_but(self, savepointed: Container[str]) -> None:
+        """Remove what no savepoint needs any more."""
+        for instant in self._states():
+            if instant.requested_time not in savepointed:
+                self.storage.delete(f"{self.folder}/{self.layout.file_name(instant)}")
+
+    def _states(self) -> list[Instant]:
+        found = (self.layout.parse_file_name(entry.name) for entry in self.storage.list(self.folder) if not entry.is_directory)
+        return [instant for instant in found if instant is not None]
+
+    def _create(self, path: str, content: bytes) -> None:
+        try:
+            self.storage.create(path, content)
+        except StoredFileExistsError:
+            # Contents of instants never change: this one was done before.
+            self.storage.sync(path)
