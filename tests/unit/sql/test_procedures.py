@@ -391,7 +391,7 @@ def test_a_clean_deletes_and_is_shown_and_archived_commits_are_still_shown(table
     for number in range(4):
         table.insert_overwrite_table(pa.table({"id": [number], "day": ["x"]}, schema=table.schema))
     if str(table.config.table_type) == "MERGE_ON_READ":
-        add(table, 3, 9)  # or archiving would stop at the first delta commit, from which the next compaction is reckoned
+        add(table, 3)  # or archiving would stop at the first delta commit, from which the next compaction is reckoned
         rows(table, "call run_compaction('run', 'a.b')")
     before = content(table)
     stored = len(list(Path(table.path).rglob("*.parquet")))
