@@ -50,10 +50,15 @@ def lost_files(
     found = {piece.group: piece.base_instant for piece in slices if piece.base_file is not None or logs}
     replaced = state.view.replaced_as_of(as_of)
     expected = _expected(state, as_of)
+    # Of others the base file was written, and what is left of them is only what was logged later.
+    begun = {piece.group: piece.base_instant for piece in slices if piece.base_file is None}
+    headless = {file.path for group, file in expected.items() if _is_base(file.path) and begun.get(group) == file.instant_time}
     lost = [
         file
         for group, file in expected.items()
-        if group not in replaced and found.get(group, "") < (file.instant_time or "0") and (begin is None or _after(file, begin))
+        if group not in replaced
+        and (found.get(group, "") < (file.instant_time or "0") or file.path in headless)
+        and (begin is None or _after(file, begin))
     ]
     return lost + (_lost_logs(slices, log_promises(state, as_of), replaced) if logs and not lost else [])
 
@@ -94,6 +99,10 @@ def _lacks(piece: FileSlice | None, promise: LogPromise) -> bool:
     return parse_log_file(partition, name).base_instant >= piece.base_instant and name not in {log.name for log in piece.log_files}
 
 
+def _is_base(path: str) -> bool:
+    return is_base_file_name(path.rpartition("/")[2])
+
+
 def _after(file: ExpectedFile, begin: str) -> bool:
     return not file.instant_time or file.instant_time > begin
 
@@ -101,11 +110,14 @@ def _after(file: ExpectedFile, begin: str) -> bool:
 def _expected(state: TableState, as_of: str | None) -> dict[FileGroupId, ExpectedFile]:
     expected: dict[FileGroupId, ExpectedFile] = {}
     born: set[FileGroupId] = set()
+    pending = pending_compactions(state.timeline)
     for instant, metadata in _writes(state):
         if as_of is None or instant.requested_time <= as_of:
             expected.update((file.group, file) for file in _written(instant, metadata))
             continue
         for group, previous in _previous(metadata):
+            if previous in pending:
+                continue  # the slice to be says nothing about the one before it
             if previous in _NO_COMMIT or str(previous) > as_of:
                 born.add(group)
             elif group not in expected and group not in born:
@@ -127,7 +139,7 @@ def _writes(state: TableState) -> Iterator[tuple[Instant, HoodieCommitMetadata]]
 def _written(instant: Instant, metadata: HoodieCommitMetadata) -> Iterator[ExpectedFile]:
     for partition, stats in metadata.partition_to_write_stats.items():
         for stat in stats:
-            if stat.file_id and stat.path and is_base_file_name(stat.path.rpartition("/")[2]):
+            if stat.file_id and stat.path and _is_base(stat.path):
                 yield ExpectedFile(FileGroupId(partition, stat.file_id), instant.requested_time, stat.path)
 
 

@@ -37,7 +37,7 @@ from lakehouse_engine.errors import CommitOutcomeUnknownError, CompactionError, 
 from lakehouse_engine.format.arrow_avro import table_avro_schema
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.format.plans_codec import encode_plan
-from lakehouse_engine.model.instant import Action, Instant, InstantRange, State
+from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.services import CompactionResult
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
@@ -213,6 +213,12 @@ class _Execution:
                 instant=self.time,
                 table=state.config.name,
             )
+        if fitting_plan(state, self.time, plan).operations != plan.operations:
+            raise CompactionError(
+                "a program without the table lock changed a slice while it was compacted; what was written is taken back: run it again",
+                instant=self.time,
+                table=state.config.name,
+            )
 
     def _give_back(self) -> None:
         try:
@@ -226,7 +232,7 @@ class _Execution:
 def _tasks(state: TableState, plan: HoodieCompactionPlan, context: FileContext, memory_bytes: int) -> list[CompactTask]:
     time = context.instant_time
     rules = MergeRules.of(state.config, context.schema)
-    reader = SliceReader(state.storage, context.schema, rules, LogScope.of(state.timeline, InstantRange(None, time)))
+    reader = SliceReader(state.storage, context.schema, rules, LogScope.of(state.timeline))
     slices = [piece for operation in plan.operations or () if (piece := slice_before(state, operation, time)) is not None]
     pieces = enumerate(logged_slices(state, slices))
     return [CompactTask(context, number, reader, piece, memory_bytes) for number, piece in pieces]
