@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +21,10 @@ from lakehouse_engine.format.log_format import CONTENT_VERSION, BlockType, LogBl
 _INTEGER = struct.Struct(">i")
 
 
-def decode_data_block(block: LogBlock) -> pa.Table:
+def decode_data_block(block: LogBlock, wanted: Collection[str] | None = None) -> pa.Table:
     """The block's rows in its own columns, meta columns included: Avro blocks in those of its schema, Parquet blocks as stored.
+
+    Of a Parquet block columns may be left out that are not among `wanted` (names in lower case).
 
     Raises `UnsupportedTableError` for HFile and CDC blocks and partial updates, `FormatError` for a block that does not decode,
     `UnsupportedTypeError` for a column that the engine has no type for.
@@ -30,15 +32,16 @@ def decode_data_block(block: LogBlock) -> pa.Table:
     if block.is_partial:
         raise UnsupportedTableError("log blocks with partial updates (table version 8 and later) cannot be read")
     if block.type is BlockType.PARQUET_DATA:
-        return _parquet(block.content)
+        return _parquet(block.content, wanted)
     if block.type is BlockType.AVRO_DATA:
         return _avro(block)
     raise UnsupportedTableError(f"log blocks of type {block.type.name} cannot be read")
 
 
-def _parquet(content: memoryview) -> pa.Table:
+def _parquet(content: memoryview, wanted: Collection[str] | None) -> pa.Table:
     try:
-        table = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us").read()
+        file = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us")
+        table = file.read(None if wanted is None else [name for name in file.schema_arrow.names if name.lower() in wanted])
         # Logs have no checksums: text that is no UTF-8 would come up in whatever touches it next.
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError) as error:

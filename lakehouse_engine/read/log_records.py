@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakehouse_engine.errors import CorruptLogError, FormatError
 from lakehouse_engine.format.data_block import decode_data_block
@@ -53,9 +54,11 @@ class _Events:
     always: npt.NDArray[np.bool_]
 
 
-def fold_logs(blocks: Sequence[ScannedBlock], wanted: pa.Schema, rules: MergeRules, spill: SpillTo | None = None) -> LogOutcome:
+def fold_logs(
+    blocks: Sequence[ScannedBlock], wanted: pa.Schema, rules: MergeRules, spill: SpillTo | None = None, *, keys: pa.Array | None = None
+) -> LogOutcome:
     """`wanted` has the columns to keep, those that `rules` need among them. With `spill`, rows above its limit are kept in files;
-    keys and ordering values stay in memory.
+    keys and ordering values stay in memory. With `keys`, rows of other keys may be left out.
 
     Raises `CorruptLogError` where a block does not decode, and as `decode_data_block` for one that is refused.
     """
@@ -63,6 +66,8 @@ def fold_logs(blocks: Sequence[ScannedBlock], wanted: pa.Schema, rules: MergeRul
     for scanned in blocks:
         part = _decode(scanned, wanted)
         if isinstance(part, pa.Table):
+            if keys is not None:
+                part = part.filter(pc.is_in(rules.record_keys(part), value_set=keys))
             pool.add(part)
             part = part.select([name for name in part.column_names if name.lower() in compared])
         decoded.append(part)
@@ -79,7 +84,7 @@ def _decode(scanned: ScannedBlock, wanted: pa.Schema) -> pa.Table | DeleteRecord
     try:
         if block.type is BlockType.DELETE:
             return decode_delete_block(block)
-        raw = decode_data_block(block)
+        raw = decode_data_block(block, {field.name.lower() for field in wanted})
     except (FormatError, pa.ArrowException) as error:
         raise CorruptLogError(
             f"a block at byte {block.offset} of the log file {scanned.path!r}, written by {block.instant_time}, does not decode: {error}",

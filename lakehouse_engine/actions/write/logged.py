@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 
 from lakehouse_engine.actions.write.context import WriteContext
@@ -13,6 +14,9 @@ from lakehouse_engine.read.log_scanner import LoggedSlice, LogPromise, LogScope
 from lakehouse_engine.read.merge_rules import MergeRules
 from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.view.table_state import TableState
+
+_BUCKET = re.compile(r"[0-9]{8}-")
+"""A file id that begins with the number of a bucket; some of those with random ids begin so too."""
 
 
 class SliceLogs:
@@ -27,8 +31,13 @@ class SliceLogs:
         return LoggedSlice(piece, tuple(self._promises.get(piece.group, ())))
 
     def may_insert(self, piece: FileSlice) -> bool:
-        """Whether logs of the slice may have keys that its base file has not."""
-        return bool(piece.log_files) and (piece.base_file is None or self._unknown(piece) or any(self._count(piece, 0)))
+        """Whether logs of the slice may have keys that its base file has not.
+
+        Writers with a bucket index do not know what they insert, and count all as updates; the names of their file groups tell.
+        """
+        if not piece.log_files or piece.base_file is None or _BUCKET.match(piece.file_id):
+            return bool(piece.log_files)
+        return self._unknown(piece) or any(self._count(piece, 0))
 
     def may_delete(self, piece: FileSlice) -> bool:
         """Whether keys of the slice's base file may be deleted by its logs."""

@@ -19,9 +19,10 @@ from lakehouse_engine.actions.write.stored_values import stored_values
 from lakehouse_engine.actions.write.tasks import Mask
 from lakehouse_engine.index.base import TaggedFile
 from lakehouse_engine.model.files import FileSlice
-from lakehouse_engine.read.log_records import NO_ROW
-from lakehouse_engine.read.log_scanner import LoggedSlice
-from lakehouse_engine.read.slice_reader import SliceReader
+from lakehouse_engine.read.base_file import projected_schema
+from lakehouse_engine.read.log_records import NO_ROW, fold_logs
+from lakehouse_engine.read.log_scanner import LoggedSlice, scan_logs
+from lakehouse_engine.read.slice_reader import SliceReader, plain
 from lakehouse_engine.record.ordering import incoming_wins
 
 NOT_IN_BASE = -1
@@ -76,7 +77,7 @@ class SettleTask:
 
 
 def settle(task: SettleTask) -> SliceHits:
-    """Raises as `SliceReader.merge`."""
+    """Raises as `scan_logs` and `fold_logs`."""
     logs = _Logs.read(task)
     in_base = np.zeros(len(task.keys), dtype=bool)
     in_base[task.found] = True
@@ -100,11 +101,13 @@ class _Logs:
     def read(cls, task: SettleTask) -> _Logs:
         if not task.fold:
             return cls(np.full(len(task.keys), NO_ROW, np.int64), pa.table({}), np.empty(0, dtype=bool))
-        merge = task.reader.merge(task.piece, [])
+        reader = task.reader
+        wanted = plain(projected_schema(reader.schema, reader.rules.columns(reader.schema, base=False)))
+        outcome = fold_logs(scan_logs(reader.storage, task.piece, reader.scope).blocks, wanted, reader.rules, keys=task.keys)
         rows = np.full(len(task.keys), NO_ROW, np.int64)
-        at = pc.index_in(task.keys, value_set=merge.outcome.keys)
-        rows[np.asarray(at.is_valid())] = merge.outcome.rows[np.asarray(at.drop_null()).astype(np.int64)]
-        return cls(rows, merge.outcome.data, merge.deletions)
+        at = pc.index_in(task.keys, value_set=outcome.keys)
+        rows[np.asarray(at.is_valid())] = outcome.rows[np.asarray(at.drop_null()).astype(np.int64)]
+        return cls(rows, outcome.data, np.asarray(reader.rules.deletions(outcome.data), dtype=bool))
 
     @property
     def alive(self) -> Mask:
