@@ -23,10 +23,14 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class SliceChanges:
-    """What logs do to a base file: rows at the positions `removed` (ascending) go, the rows `added` come, new or in their place."""
+    """What logs do to a base file: rows at the positions `removed` (ascending) go, the rows `added` come, new or in their place.
+
+    `base_rows` counts the rows of the base file.
+    """
 
     removed: Rows
     added: pa.Table
+    base_rows: int = 0
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
@@ -76,7 +80,7 @@ class SliceReader:
             added.append(replaced)
             before += stored.num_rows
         rows = [table.select(list(columns)) for table in (*added, merge.inserts())]
-        return SliceChanges(np.concatenate(positions), concat(rows, self._plain(columns)))
+        return SliceChanges(np.concatenate(positions), concat(rows, self._plain(columns)), before)
 
     def merge(self, piece: LoggedSlice, columns: Sequence[str], spill: SpillTo | None = None) -> SliceMerge:
         """The outcome of the slice's logs in the given columns and those that the merge needs. Raises as `scan_logs` and `fold_logs`."""

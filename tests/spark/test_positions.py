@@ -1,0 +1,198 @@
+"""Snapshot reads of slices with logs through Spark: bitmaps over native scans give what `FileSliceReader` gives, from cached positions."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import col, xxhash64
+
+from lakehouse_engine import HoodieTable
+from lakehouse_engine.actions.create import TableSpec, create_table
+from lakehouse_engine.read.query import Query, plan_query
+from lakehouse_engine.read.slice_reader import SliceReader
+from lakehouse_engine.spark import positions, scan
+from lakehouse_engine.spark.positions import EffectCache, SliceEffect, bitmaps_of
+from lakehouse_engine.spark.xxhash import xxhash64 as hash_blocks
+from lakehouse_engine.storage.local import LocalStorage
+from tests.support.readers import assert_same_rows
+
+SCHEMA = pa.schema(
+    [("id", pa.int64()), ("region", pa.string()), ("ts", pa.int64()), ("name", pa.string()), ("tags", pa.list_(pa.string()))]
+)
+
+
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch) -> EffectCache:
+    """An empty cache in the place of the process's."""
+    fresh = EffectCache(limit=64 * 1024 * 1024)
+    monkeypatch.setattr(scan, "EFFECTS", fresh)
+    return fresh
+
+
+def rows(ids: list[int], seed: int) -> pa.Table:
+    chance = random.Random(seed)
+    return pa.table(
+        {
+            "id": ids,
+            "region": [f"r{number % 2}" for number in ids],
+            "ts": [seed] * len(ids),
+            "name": [chance.choice(["Zoë", "", None, f"n{seed}"]) for _ in ids],
+            "tags": [chance.choice([[], None, ["a", None]]) for _ in ids],
+        },
+        schema=SCHEMA,
+    )
+
+
+def make(path: Path, *, ordering: bool = False, partitioned: bool = False, **options: str) -> HoodieTable:
+    spec = TableSpec(
+        "t",
+        SCHEMA,
+        record_key=["id"],
+        ordering_fields=["ts"] if ordering else [],
+        partition_by=["region"] if partitioned else [],
+        table_type="mor",
+        properties={"hoodie.compact.inline": "false"},
+    )
+    create_table(LocalStorage(str(path)), spec)
+    return HoodieTable.open(str(path), options=options)
+
+
+def assert_spark_reads_as_arrow(table: HoodieTable, spark: SparkSession) -> None:
+    frame = HoodieTable.open(table.path, spark=spark).dataframe(meta_columns=True)
+    assert_same_rows(frame.toArrow(), table.to_arrow(meta_columns=True))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_tables_read_as_arrow_reads_them(seed: int, spark: SparkSession, tmp_path: Path, cache: EffectCache) -> None:
+    chance = random.Random(seed)
+    table = make(tmp_path / "t", ordering=bool(seed % 2), partitioned=seed >= 3, **{"hoodie.parquet.max.file.size": "4000"})
+    known = list(range(300))
+    table.bulk_insert(rows(known, 1))
+    for step in range(2, 6):
+        if chance.random() < 0.3:
+            table.delete(rows(chance.sample(known, 20), step).select(["id", "region"]))
+        else:
+            fresh = list(range(1000 * step, 1000 * step + chance.randint(0, 30)))
+            table.upsert(rows([*chance.sample(known, chance.randint(1, 120)), *fresh], chance.randint(1, 9)))
+            known += fresh
+        assert_spark_reads_as_arrow(table, spark)
+    times = [write.requested_time for write in table.timeline.completed().writes()]
+    frame = HoodieTable.open(table.path, spark=spark)
+    for query in ({"as_of": times[2]}, {"query": "incremental", "begin": times[1]}, {"query": "read_optimized"}):
+        assert_same_rows(frame.dataframe(**query).toArrow(), table.to_arrow(**query))  # type: ignore[arg-type]
+
+
+def test_rows_at_the_borders_of_blocks(spark: SparkSession, tmp_path: Path, cache: EffectCache) -> None:
+    table = make(tmp_path / "t", **{"lakehouse.parquet.row.group.rows": "50000"})
+    table.bulk_insert(rows(list(range(140_000)), 1))
+    borders = [0, 1, 63, 64, 65_534, 65_535, 65_536, 65_537, 131_071, 131_072, 139_999]
+    table.upsert(rows(borders, 2))
+    frame = HoodieTable.open(table.path, spark=spark).dataframe().select("id", "ts").toArrow().sort_by("id")
+    ids = np.asarray(frame.column("id"))
+    assert (ids == np.arange(140_000)).all()
+    assert np.flatnonzero(np.asarray(frame.column("ts")) == 2).tolist() == borders
+
+
+def test_a_second_read_of_the_same_slices_reads_no_logs(
+    spark: SparkSession, tmp_path: Path, cache: EffectCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    original = SliceReader.changes
+
+    def counted(self: SliceReader, piece: object, columns: object) -> object:
+        read.append(piece.slice.file_id)  # type: ignore[attr-defined]
+        return original(self, piece, columns)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SliceReader, "changes", counted)
+    table = make(tmp_path / "t", partitioned=True)
+    table.bulk_insert(rows(list(range(100)), 1))
+    table.upsert(rows([0, 1, 2, 3], 2))
+    assert_spark_reads_as_arrow(table, spark)
+    assert len(read) == 2
+    assert_spark_reads_as_arrow(table, spark)
+    assert len(read) == 2
+    table.upsert(rows([0, 2], 3))  # the other partition's slice stays as it is
+    assert_spark_reads_as_arrow(table, spark)
+    assert len(read) == 3
+
+
+def test_a_commit_that_completes_later_is_seen_although_its_files_were_there(tmp_path: Path, cache: EffectCache) -> None:
+    table = make(tmp_path / "t")
+    table.bulk_insert(rows(list(range(50)), 1))
+    result = table.upsert(rows([1, 2], 2))
+    completed = tmp_path / "t" / ".hoodie" / f"{result.instant}.deltacommit"
+    content = completed.read_bytes()
+    completed.unlink()
+
+    def names() -> list[int]:
+        plan = plan_query(HoodieTable.open(table.path).state, Query())
+        effects = cache.effects(plan.reader, plan.logged, plan.schema.names) if plan.reader else []
+        return [number for effect in effects for number in effect.removed.tolist()]
+
+    assert names() == []
+    completed.write_bytes(content)
+    assert len(names()) == 2
+
+
+def test_the_cache_forgets_what_was_used_longest_ago(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", partitioned=True)
+    table.bulk_insert(rows(list(range(100)), 1))
+    table.upsert(rows([0, 1, 2, 3], 2))
+    plan = plan_query(table.state, Query())
+    assert plan.reader is not None
+    one = EffectCache(limit=10**9).effects(plan.reader, plan.logged[:1], plan.schema.names)[0]
+    small = EffectCache(limit=one.nbytes + one.nbytes // 2)
+    for _ in range(2):
+        found = small.effects(plan.reader, plan.logged, plan.schema.names)
+        assert sorted(effect.added.num_rows for effect in found) == [2, 2]
+        assert 0 < small.size <= small.limit
+    assert EffectCache(limit=1).effects(plan.reader, plan.logged, plan.schema.names)[0].added.equals(one.added)
+
+
+def test_keys_of_blocks_are_those_that_spark_computes(spark: SparkSession) -> None:
+    chance = random.Random(7)
+    names = ["", "a", "abcd", "é" * 5, "x" * 31, "x" * 32, "y" * 71, *(f"{chance.random()}_{chance.random()}" for _ in range(20))]
+    numbers = [0, 1, -1, 2**40 + 3, chance.getrandbits(62)]
+    frame = spark.createDataFrame([(name, number) for name in names for number in numbers], "name string, number bigint")
+    for row in frame.select("name", "number", xxhash64(col("name"), col("number")).alias("hash")).collect():
+        assert hash_blocks(row["name"], np.array([row["number"]]))[0] == row["hash"]
+
+
+def test_blocks_with_one_key_get_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    effects = [SliceEffect(f"p/f{number}.parquet", 70_000, np.array([5]), SCHEMA.empty_table()) for number in range(2)]
+
+    def colliding(name: str, blocks: np.ndarray) -> np.ndarray:
+        return hash_blocks(name, blocks) if blocks[0] >= positions._SALT else np.zeros(len(blocks), np.int64)
+
+    monkeypatch.setattr(positions, "hash_blocks", colliding)
+    bitmaps = bitmaps_of(effects)
+    assert bitmaps.salt == positions._SALT
+    assert len(set(bitmaps.rows.column(0).to_pylist())) == 2
+
+
+def test_a_salted_key_finds_its_rows(spark: SparkSession, tmp_path: Path, cache: EffectCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    def colliding(name: str, blocks: np.ndarray) -> np.ndarray:
+        return hash_blocks(name, blocks) if blocks[0] >= positions._SALT else np.zeros(len(blocks), np.int64)
+
+    monkeypatch.setattr(positions, "hash_blocks", colliding)
+    table = make(tmp_path / "t", partitioned=True)
+    table.bulk_insert(rows(list(range(100)), 1))
+    table.upsert(rows([0, 1, 2, 3], 2))
+    assert_spark_reads_as_arrow(table, spark)
+
+
+def test_columns_that_are_not_asked_for_are_not_read(spark: SparkSession, tmp_path: Path, cache: EffectCache) -> None:
+    table = make(tmp_path / "t")
+    table.bulk_insert(rows(list(range(100)), 1))
+    table.upsert(rows([0, 1], 2))
+    frame = HoodieTable.open(table.path, spark=spark).dataframe().select("ts")
+    frame.createOrReplaceTempView("narrow")
+    plan = "\n".join(row[0] for row in spark.sql("explain select ts from narrow").collect())
+    assert "FileScan parquet" in plan
+    assert "ReadSchema: struct<ts:bigint,_tmp_metadata_row_index:bigint>" in plan
+    assert "Python" not in plan
