@@ -1,9 +1,10 @@
-"""The writes that are crashed: each with the table that it starts from and the rows before and after it."""
+"""The actions that are crashed: each with the table that it starts from and the rows before and after it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import pyarrow as pa
@@ -12,9 +13,9 @@ from lakehouse_engine.actions.create import TableSpec, create_table
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.timeline.config_store import ConfigStore
 from tests.crash.checker import Rows
+from tests.support.local_table import LocalTable
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("part", pa.string()), ("v", pa.string())])
 COLUMNS = ("ts", "part", "v")
@@ -35,12 +36,12 @@ def by_key(*rows: Row) -> Rows:
     return {row[0]: row[1:] for row in rows}
 
 
-def open_table(storage: Storage) -> HoodieTable:
-    return HoodieTable(storage, options={"lakehouse.task.threads": 1})  # type: ignore[arg-type]
+def open_table(storage: Storage) -> LocalTable:
+    return LocalTable(storage)
 
 
-def create(storage: Storage) -> None:
-    create_table(storage, TableSpec("crashed", SCHEMA, ["id"], ["ts"], ["part"]))
+def create(storage: Storage, table_type: str = "cow") -> None:
+    create_table(storage, TableSpec("crashed", SCHEMA, ["id"], ["ts"], ["part"], table_type))
 
 
 def copy_of(storage: Storage, copy: Memory | None = None) -> Memory | MemoryStorage:
@@ -51,74 +52,219 @@ def copy_of(storage: Storage, copy: Memory | None = None) -> Memory | MemoryStor
     return target
 
 
-def _upsert(table: HoodieTable) -> None:
+@dataclass
+class Made:
+    """A table and what it held after each of its commits, by instant; `rows` is what it holds now."""
+
+    table_type: str
+    storage: MemoryStorage = field(default_factory=MemoryStorage)
+    history: dict[str, Rows] = field(default_factory=dict)
+    rows: Rows = field(default_factory=dict)
+
+    @property
+    def table(self) -> LocalTable:
+        return open_table(self.storage)
+
+    @property
+    def instants(self) -> list[str]:
+        return sorted(self.history)
+
+    def then(self, act: Callable[[LocalTable], object], rows: Rows) -> Made:
+        """Do a write or a compaction that leads to `rows`."""
+        instant = getattr(act(self.table), "instant", None)
+        assert isinstance(instant, str), "nothing was committed"
+        self.rows = self.history[instant] = rows
+        return self
+
+
+def _upsert(table: LocalTable) -> None:
     """Updates a, moves c from y to z, adds e to x and f to a new partition, deletes d: a merge, a move, an insert and a new group."""
     rows = [("a", 2, "x", "a2"), ("c", 2, "z", "c2"), ("e", 1, "x", "e1"), ("f", 1, "w", "f1")]
     table.upsert(batch(rows), delete_keys=pa.table({"id": ["d"]}))
-
-
-def _start() -> MemoryStorage:
-    """Four rows in three partitions, in two commits."""
-    storage = MemoryStorage()
-    create(storage)
-    table = open_table(storage)
-    table.bulk_insert(batch(START[:3]))
-    table.upsert(batch(START[3:]))
-    return storage
-
-
-def _empty() -> MemoryStorage:
-    storage = MemoryStorage()
-    create(storage)
-    return storage
-
-
-def _dead_writer() -> MemoryStorage:
-    """As `_start`, with the remains of an upsert that died with all its files written."""
-    storage = _start()
-    trial = FaultyStorage(copy_of(storage))
-    _upsert(open_table(trial))
-    published = next(number for number, call in enumerate(trial.mutations, 1) if call.endswith(".commit"))
-    try:
-        _upsert(open_table(FaultyStorage(storage, published, Fault.CRASH_BEFORE)))
-    except SimulatedCrash:
-        return storage
-    raise AssertionError("the writer did not die")
-
-
-def _with_metadata_table() -> MemoryStorage:
-    """As `_start`, with a metadata table as Hudi leaves one: named in the properties, with files of its own."""
-    storage = _start()
-    ConfigStore(storage).update({"hoodie.table.metadata.partitions": "files"})
-    storage.create(".hoodie/metadata/.hoodie/hoodie.properties", b"hoodie.table.name=crashed_metadata\n")
-    storage.create(".hoodie/metadata/files/files-0000-0_0-0-0_00000000000000010.hfile", b"stale")
-    return storage
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """`act` is crashed on a copy of what `setup` made; the rows by key are `before` or, if it took effect, `after`."""
-
-    name: str
-    setup: Callable[[], MemoryStorage]
-    act: Callable[[HoodieTable], object]
-    before: Rows
-    after: Rows
 
 
 _A, _B, _C, _D = START
 _AFTER_UPSERT = by_key(("a", 2, "x", "a2"), _B, ("c", 2, "z", "c2"), ("e", 1, "x", "e1"), ("f", 1, "w", "f1"))
 _G, _H = ("g", 1, "x", "g1"), ("h", 1, "v", "h1")
 
-SCENARIOS = [
-    Scenario("first bulk insert", _empty, lambda table: table.bulk_insert(batch(START)), {}, by_key(*START)),
-    Scenario("bulk insert", _start, lambda table: table.bulk_insert(batch([_G, _H])), by_key(*START), by_key(*START, _G, _H)),
-    Scenario("insert", _start, lambda table: table.insert(batch([_G, _H])), by_key(*START), by_key(*START, _G, _H)),
-    Scenario("upsert", _start, _upsert, by_key(*START), _AFTER_UPSERT),
-    Scenario("delete", _start, lambda table: table.delete(pa.table({"id": ["a", "d"]})), by_key(*START), by_key(_B, _C)),
-    Scenario("insert overwrite", _start, lambda table: table.insert_overwrite(batch([_G, _H])), by_key(*START), by_key(_C, _D, _G, _H)),
-    Scenario("overwrite table", _start, lambda table: table.insert_overwrite_table(batch([_G, _H])), by_key(*START), by_key(_G, _H)),
-    Scenario("delete partitions", _start, lambda table: table.delete_partitions(["part=x", "part=z"]), by_key(*START), by_key(_C)),
-    Scenario("rollback, then upsert", _dead_writer, _upsert, by_key(*START), _AFTER_UPSERT),
-    Scenario("metadata table drop, then upsert", _with_metadata_table, _upsert, by_key(*START), _AFTER_UPSERT),
+
+def _empty(table_type: str) -> Made:
+    made = Made(table_type)
+    create(made.storage, table_type)
+    return made
+
+
+def _start(table_type: str) -> Made:
+    """Four rows in three partitions, in two commits."""
+    made = _empty(table_type)
+    made.then(lambda table: table.bulk_insert(batch(START[:3])), by_key(*START[:3]))
+    return made.then(lambda table: table.upsert(batch(START[3:])), by_key(*START))
+
+
+def _dead_writer(table_type: str) -> Made:
+    """As `_start`, with the remains of an upsert that died with all its files written."""
+    made = _start(table_type)
+    trial = FaultyStorage(copy_of(made.storage))
+    _upsert(open_table(trial))
+    published = next(number for number, call in enumerate(trial.mutations, 1) if call.endswith("commit"))
+    try:
+        _upsert(open_table(FaultyStorage(made.storage, published, Fault.CRASH_BEFORE)))
+    except SimulatedCrash:
+        return made
+    raise AssertionError("the writer did not die")
+
+
+def _with_metadata_table(table_type: str) -> Made:
+    """As `_start`, with a metadata table as Hudi leaves one: named in the properties, with files of its own."""
+    made = _start(table_type)
+    ConfigStore(made.storage).update({"hoodie.table.metadata.partitions": "files"})
+    made.storage.create(".hoodie/metadata/.hoodie/hoodie.properties", b"hoodie.table.name=crashed_metadata\n")
+    made.storage.create(".hoodie/metadata/files/files-0000-0_0-0-0_00000000000000010.hfile", b"stale")
+    return made
+
+
+def _updated(table_type: str) -> Made:
+    """As `_start`, then a is updated, b deleted and e added, in one commit each: several slices, or logs of every kind."""
+    made = _start(table_type)
+    a2, a3, e = ("a", 2, "x", "a2"), ("a", 3, "x", "a3"), ("e", 1, "x", "e1")
+    made.then(lambda table: table.upsert(batch([a2, ("d", 2, "z", "d2")])), by_key(a2, _B, _C, ("d", 2, "z", "d2")))
+    made.then(lambda table: table.delete(pa.table({"id": ["b"]})), by_key(a2, _C, ("d", 2, "z", "d2")))
+    return made.then(lambda table: table.upsert(batch([a3, e])), by_key(a3, _C, ("d", 2, "z", "d2"), e))
+
+
+def _scheduled(table_type: str) -> Made:
+    """As `_updated`, with a compaction planned, and an update behind it."""
+    made = _updated(table_type)
+    made.table.schedule_compaction()
+    a4 = ("a", 4, "x", "a4")
+    return made.then(lambda table: table.upsert(batch([a4])), {**made.rows, **by_key(a4)})
+
+
+def _served(table_type: str) -> Made:
+    """A savepoint of the second commit; then updates, a compaction, an overwritten partition and another update: slices for a clean."""
+    made = _start(table_type)
+    made.table.savepoint(name="good")
+    a2, a3 = ("a", 2, "x", "a2"), ("a", 3, "x", "a3")
+    made.then(lambda table: table.upsert(batch([a2])), {**made.rows, **by_key(a2)})
+    if table_type == "mor":
+        made.then(lambda table: table.compact(), made.rows)
+    made.then(lambda table: table.insert_overwrite(batch([_H, ("i", 1, "z", "i1")])), {**by_key(a2, _B, _C, _H), **by_key(("i", 1, "z", "i1"))})
+    made.then(lambda table: table.upsert(batch([a3])), {**made.rows, **by_key(a3)})
+    if table_type == "mor":
+        made.then(lambda table: table.compact(), made.rows)
+    return made.then(lambda table: table.delete(pa.table({"id": ["c"]})), {key: row for key, row in made.rows.items() if key != "c"})
+
+
+def _cleaned(table_type: str) -> Made:
+    made = _served(table_type)
+    made.table.clean(1)
+    return made
+
+
+def _archived(table_type: str) -> Made:
+    made = _cleaned(table_type)
+    made.table.archive(2, 3)
+    return made
+
+
+def _two_savepoints(table_type: str) -> Made:
+    made = _archived(table_type)
+    made.table.savepoint(name="late")
+    k = ("k", 1, "x", "k1")
+    return made.then(lambda table: table.upsert(batch([k])), {**made.rows, **by_key(k)})
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`act` is crashed on a copy of what `setup` made. Rows are then those before or, if it took effect, `after` (None: the same).
+
+    `goes_back` is the position, among the commits of the start, of the one that the action goes back to: later ones vanish.
+    `releases` says that savepoints may go. `again`: the same action, done again, goes on from where it died; else the next write repairs.
+    """
+
+    name: str
+    make: Callable[[str], Made]
+    act: Callable[[LocalTable], object]
+    after: Rows | None = None
+    types: tuple[str, ...] = ("cow", "mor")
+    goes_back: int | None = None
+    releases: bool = False
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scenario on a table type."""
+
+    scenario: Scenario
+    table_type: str
+
+    def __str__(self) -> str:
+        return f"{self.scenario.name}, {self.table_type}"
+
+    @property
+    def act(self) -> Callable[[LocalTable], object]:
+        return self.scenario.act
+
+    def setup(self) -> Made:
+        return _made(self.scenario.make, self.table_type)
+
+    def after(self) -> Rows:
+        start = self.setup()
+        if self.scenario.goes_back is not None:
+            return start.history[start.instants[self.scenario.goes_back]]
+        return start.rows if self.scenario.after is None else self.scenario.after
+
+    def gone(self) -> set[str]:
+        """Instants of the start that the action takes away."""
+        start, back = self.setup(), self.scenario.goes_back
+        return set() if back is None else {time for time in start.instants if time > start.instants[back]}
+
+
+@lru_cache
+def _made(make: Callable[[str], Made], table_type: str) -> Made:
+    return make(table_type)
+
+
+_GH = by_key(_G, _H)
+WRITES = [
+    Scenario("first bulk insert", _empty, lambda table: table.bulk_insert(batch(START)), by_key(*START)),
+    Scenario("bulk insert", _start, lambda table: table.bulk_insert(batch([_G, _H])), {**by_key(*START), **_GH}),
+    Scenario("insert", _start, lambda table: table.insert(batch([_G, _H])), {**by_key(*START), **_GH}),
+    Scenario("upsert", _start, _upsert, _AFTER_UPSERT),
+    Scenario("delete", _start, lambda table: table.delete(pa.table({"id": ["a", "d"]})), by_key(_B, _C)),
+    Scenario("insert overwrite", _start, lambda table: table.insert_overwrite(batch([_G, _H])), {**by_key(_C, _D), **_GH}),
+    Scenario("overwrite table", _start, lambda table: table.insert_overwrite_table(batch([_G, _H])), _GH),
+    Scenario("delete partitions", _start, lambda table: table.delete_partitions(["part=x", "part=z"]), by_key(_C)),
+    Scenario("recovery, then upsert", _dead_writer, _upsert, _AFTER_UPSERT),
+    Scenario("metadata table drop, then upsert", _with_metadata_table, _upsert, _AFTER_UPSERT),
 ]
+_MOR = ("mor",)
+SERVICES = [
+    Scenario("compaction schedule", _updated, lambda table: table.schedule_compaction(), types=_MOR, again=True),
+    Scenario("compaction run", _scheduled, lambda table: table.run_compaction(), types=_MOR, again=True),
+    Scenario("compaction schedule and run", _updated, lambda table: table.compact(), types=_MOR, again=True),
+    Scenario(
+        "upsert beside a planned compaction",
+        _scheduled,
+        lambda table: table.upsert(batch([("a", 5, "x", "a5"), ("g", 1, "x", "g1")]), delete_keys=pa.table({"id": ["d"]})),
+        by_key(("a", 5, "x", "a5"), _C, ("e", 1, "x", "e1"), _G),
+        types=_MOR,
+    ),
+    Scenario("clean", _served, lambda table: table.clean(1), again=True),
+    Scenario("archive", _cleaned, lambda table: table.archive(2, 3), again=True),
+    Scenario("savepoint", _updated, lambda table: table.savepoint(name="here"), again=True),
+    Scenario("delete savepoint", _archived, lambda table: table.delete_savepoint("good"), releases=True, again=True),
+    Scenario("rollback", _updated, lambda table: table.rollback(), goes_back=-2),
+    Scenario("restore", _updated, lambda table: table.restore(to=_second(table)), goes_back=1),
+    Scenario("restore beyond the archive", _archived, lambda table: table.restore("good"), goes_back=1),
+    Scenario("restore over a savepoint", _two_savepoints, partial(LocalTable.restore, savepoint="good", cascade=True), goes_back=1, releases=True),
+    Scenario("restore over a planned compaction", _scheduled, lambda table: table.restore(to=_second(table)), types=_MOR, goes_back=1),
+]
+
+
+def _second(table: LocalTable) -> str:
+    return [instant.requested_time for instant in table.state.timeline.completed().writes()][1]
+
+
+CASES = [Case(scenario, kind) for scenario in [*WRITES, *SERVICES] for kind in scenario.types]

@@ -1,6 +1,8 @@
-"""Every mutating storage call of every write, crashed in every way; then every call of the recovery from it."""
+"""Every mutating storage call of every action, crashed in every way; then every call of the recovery from it."""
 
 from __future__ import annotations
+
+import time
 
 import pytest
 
@@ -8,48 +10,56 @@ from lakehouse_engine.errors import StorageError, TableExistsError, TableNotFoun
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
 from tests.crash.checker import check_rows, look
-from tests.crash.harness import FAULTS, at, calls_of, check_point, check_recovery, write_on
-from tests.crash.scenarios import COLUMNS, SCENARIOS, START, Scenario, batch, create, open_table
+from tests.crash.harness import FAULTS, Harness, at
+from tests.crash.scenarios import CASES, COLUMNS, START, Case, batch, by_key, create, open_table
 
-EACH = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+EACH = pytest.mark.parametrize("case", CASES, ids=str)
 
 
 @EACH
-def test_action_survives_every_fault_at_every_call(scenario: Scenario) -> None:
-    start = scenario.setup()
-    calls = calls_of(scenario, start)
+def test_action_survives_every_fault_at_every_call(case: Case) -> None:
+    harness, began = Harness(case), time.perf_counter()
+    calls = harness.calls()
     for call, name in enumerate(calls, 1):
         for fault in FAULTS:
             with at(f"{fault} at call {call} of {len(calls)}, {name}"):
-                check_point(scenario, start, call, fault)
-    print(f"{scenario.name}: {len(calls)} calls x {len(FAULTS)} faults")
+                harness.check_point(call, fault)
+    assert calls
+    tell(harness, f"{len(calls)} calls x {len(FAULTS)} faults", began)
 
 
 @EACH
-def test_recovery_survives_a_crash_at_every_call(scenario: Scenario) -> None:
-    start, points = scenario.setup(), 0
-    for call, name in enumerate(calls_of(scenario, start), 1):
+def test_recovery_survives_a_crash_at_every_call(case: Case) -> None:
+    harness, began = Harness(case), time.perf_counter()
+    points = 0
+    for call, name in enumerate(harness.calls(), 1):
         with at(name):
-            points += check_recovery(scenario, start, call)
-    print(f"{scenario.name}: {points} points in recoveries")
+            points += harness.check_recovery(call)
+    tell(harness, f"{points} points in recoveries", began)
     assert points
 
 
+def tell(harness: Harness, what: str, began: float) -> None:
+    took = time.perf_counter() - began
+    print(f"{harness.case}: {what}, {harness.cases} cases that left {harness.states} different tables, {took:.1f} s")
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LOST_ACK])
-def test_create_table_is_there_or_not(fault: Fault) -> None:
+def test_create_table_is_there_or_not(fault: Fault, table_type: str) -> None:
     trial = FaultyStorage(MemoryStorage())
-    create(trial)
+    create(trial, table_type)
     for call in range(1, len(trial.mutations) + 1):
         storage = MemoryStorage()
         with pytest.raises((SimulatedCrash, StorageError)):
-            create(FaultyStorage(storage, call, fault))
+            create(FaultyStorage(storage, call, fault), table_type)
         try:
-            create(storage)
+            create(storage, table_type)
         except TableExistsError:
             assert fault is not Fault.CRASH_BEFORE
         check_rows(look(storage, COLUMNS), {})
         open_table(storage).insert(batch(START))
-        write_on(storage, look(storage, COLUMNS))
+        check_rows(look(storage, COLUMNS), by_key(*START))
 
 
 def test_no_write_makes_a_table_where_there_is_none() -> None:

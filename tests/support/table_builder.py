@@ -95,6 +95,7 @@ class TableBuilder:
         ordering: str | None = None,
         hive_style: bool = True,
         index: str = "GLOBAL_SIMPLE",
+        table_type: str = "cow",
         payload: str | None = None,
         properties: Mapping[str, str] | None = None,
         options: Mapping[str, Any] | None = None,
@@ -106,6 +107,7 @@ class TableBuilder:
             record_key=record_key,
             ordering_fields=[ordering] if ordering else [],
             partition_by=partition_by,
+            table_type=table_type,
             hive_style=hive_style,
             properties={"hoodie.index.type": index, "hoodie.datasource.write.payload.class": _FLAGS[payload], **(properties or {})},
         )

@@ -70,6 +70,19 @@ class TableModel:
         self._drop(set(partitions))
         self._commit(instant)
 
+    # what services do
+
+    def compact(self, instant: str) -> None:
+        """A completed compaction changes no row; it may have been planned before later commits."""
+        before = [time for time in self.snapshots if time < instant]
+        self.snapshots[instant] = dict(self.snapshots[before[-1]]) if before else {}
+        self.snapshots = dict(sorted(self.snapshots.items()))
+
+    def go_back(self, instant: str | None) -> None:
+        """Take back every commit after `instant` (None: all)."""
+        self.snapshots = {time: stored for time, stored in self.snapshots.items() if instant is not None and time <= instant}
+        self.stored = dict(self.snapshots[max(self.snapshots)]) if self.snapshots else {}
+
     # readings
 
     def snapshot(self, as_of: str | None = None) -> list[Row]:

@@ -1,0 +1,161 @@
+"""The timeline of a table, active and archived, from the names and bytes of its files. Shares nothing with the engine."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import fastavro
+
+from lakehouse_engine.storage.base import Storage
+from tests.crash.log_files import blocks
+
+_ACTIONS = "commit|deltacommit|replacecommit|compaction|logcompaction|rollback|clean|restore|savepoint"
+_INSTANT = re.compile(rf"(\d{{17}})\.(?:({_ACTIONS})(?:\.(requested|inflight))?|(inflight))")
+_ARCHIVE = re.compile(r"\.commits_\.archive\.(\d+)_1-0-1")
+_OTHERS = re.compile(r"hoodie\.properties(\.backup)?")
+WRITES = ("commit", "deltacommit", "replacecommit")
+SERVICES = ("compaction", "logcompaction", "clean")
+"""Plans that wait for whoever runs them; everything else that is pending is repaired by the next action."""
+_SAME = {"compaction": "commit", "logcompaction": "deltacommit"}
+
+Json = dict[str, Any]
+
+
+class Violation(AssertionError):
+    """An invariant does not hold."""
+
+
+def expect(condition: object, message: str) -> None:
+    if not condition:
+        raise Violation(message)
+
+
+@dataclass
+class Timeline:
+    """`completed` and `pending` are action by time; `archived` the completed instants that the archive holds, with their metadata.
+
+    `savepoints` are completed ones by the instant that they keep, `begun` those that never were completed. `contents` are the bytes of
+    every file of the active timeline by name.
+    """
+
+    contents: dict[str, bytes] = field(default_factory=dict)
+    completed: dict[str, str] = field(default_factory=dict)
+    pending: dict[str, str] = field(default_factory=dict)
+    savepoints: dict[str, Json] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
+    archived: dict[str, Json] = field(default_factory=dict)
+
+    @property
+    def writes(self) -> list[str]:
+        """Times of all writes that count, archived ones too. From its plan on a restore takes away what it goes back over."""
+        active = [time for time, action in self.completed.items() if action in WRITES]
+        rolled_back = {time for record in self.records("rollback") for time in record["commitsRollback"]}
+        kept = [time for time, entry in self.archived.items() if entry["actionType"] in WRITES and time not in rolled_back]
+        spans = [(plan["savepointToRestoreTimestamp"], time) for time, plan in self.plans("restore").items()]
+        return sorted(time for time in {*active, *kept} if not any(target < time < restore for target, restore in spans))
+
+    def commit(self, time: str) -> Json:
+        if time in self.completed:
+            return dict(json.loads(self.contents[f"{time}.{self.completed[time]}"]))
+        entry = self.archived[time]
+        return dict(entry["hoodieReplaceCommitMetadata"] or entry["hoodieCommitMetadata"])
+
+    def records(self, action: str) -> Iterator[Json]:
+        """Records of the completed instants of a table service."""
+        member = {"rollback": "hoodieRollbackMetadata", "clean": "hoodieCleanMetadata"}.get(action)
+        for time, kind in self.completed.items():
+            if kind == action:
+                yield record_of(f"{time}.{action}", self.contents[f"{time}.{action}"])
+        for time, entry in self.archived.items():
+            if entry["actionType"] == action and time not in self.completed and member is not None:
+                yield entry[member]
+
+    def retained_since(self) -> str:
+        """The instant from which on every clean, pending or done, kept what readers need."""
+        times = [record["earliestCommitToRetain"] for record in self.records("clean")]
+        times += [(plan["earliestInstantToRetain"] or {}).get("timestamp", "") for plan in self.plans("clean").values()]
+        return max(times, default="")
+
+    def plans(self, action: str) -> dict[str, Json]:
+        """Plans of an action's instants on the active timeline, pending or not, by time."""
+        names = [name for name in self.contents if name.endswith(f".{action}.requested")]
+        return {name[:17]: record_of(name, self.contents[name]) for name in names}
+
+
+def read_timeline(storage: Storage) -> Timeline:
+    timeline = Timeline()
+    timeline.archived = _archived(storage)
+    states: dict[tuple[str, bool], set[tuple[str, str]]] = {}
+    for entry in storage.list(".hoodie"):
+        if entry.is_directory:
+            continue
+        match = _INSTANT.fullmatch(entry.name)
+        if match is None:
+            expect(_OTHERS.fullmatch(entry.name), f"unknown file {entry.path}")
+            continue
+        time, action, state, plain = match.groups()
+        timeline.contents[entry.name] = storage.read(entry.path)
+        states.setdefault((time, action == "savepoint"), set()).add((action or "commit", state or plain or "completed"))
+    for name, content in timeline.contents.items():
+        _parse(name, content)
+    for (time, savepoint), seen in states.items():
+        _sort_in(timeline, time, seen, savepoint)
+    return timeline
+
+
+def _sort_in(timeline: Timeline, time: str, seen: set[tuple[str, str]], savepoint: bool) -> None:
+    done = [action for action, state in seen if state == "completed"]
+    if savepoint:
+        if done:
+            timeline.savepoints[time] = record_of("savepoint", timeline.contents[f"{time}.savepoint"])
+        else:
+            timeline.begun.add(time)
+        return
+    expect(len({_SAME.get(action, action) for action, _ in seen}) == 1, f"two actions at {time}: {seen}")
+    archived = timeline.archived.get(time)
+    if done:
+        expect(len(seen) == 3 or archived, f"{time} is completed without its other states: {seen}")
+        timeline.completed[time] = done[0]
+    else:
+        expect(archived is None, f"{time} is archived as completed and passes for a pending instant: {seen}")
+        timeline.pending[time] = next(iter(seen))[0]
+
+
+def record_of(name: str, content: bytes) -> Json:
+    records = list(fastavro.reader(io.BytesIO(content)))
+    expect(len(records) == 1, f"{name} holds {len(records)} records")
+    return dict(records[0])  # type: ignore[arg-type]
+
+
+def _parse(name: str, content: bytes) -> None:
+    """Raise `Violation` for a file that is no whole one of its kind."""
+    kind = name[18:]
+    try:
+        if kind in WRITES:
+            expect(isinstance(json.loads(content).get("partitionToWriteStats"), dict), f"{name} is no commit")
+        elif kind in ("inflight", "deltacommit.inflight", "replacecommit.inflight"):
+            expect(not content or isinstance(json.loads(content), dict), f"{name} is no plan of a write")
+        elif content or kind in ("rollback", "clean", "restore", "savepoint") or kind.split(".")[0] in ("compaction", "logcompaction"):
+            if content or not kind.endswith("inflight"):
+                record_of(name, content)
+    except Violation:
+        raise
+    except Exception as error:
+        raise Violation(f"{name} of {len(content)} bytes cannot be read: {error!r}") from error
+
+
+def _archived(storage: Storage) -> dict[str, Json]:
+    """Completed instants of the archived timeline, oldest first; the last entry counts where one was archived twice."""
+    found: dict[str, Json] = {}
+    files = [(int(match[1]), entry.path) for entry in storage.list(".hoodie/archived") if (match := _ARCHIVE.fullmatch(entry.name))]
+    for _, path in sorted(files):
+        for block in blocks(storage.read(path)):
+            for entry in block.rows():
+                if entry["actionState"] == "COMPLETED":
+                    found[entry["commitTime"]] = entry
+    return dict(sorted(found.items()))

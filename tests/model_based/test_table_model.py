@@ -1,0 +1,51 @@
+"""Random histories of tables against plain dicts: after each step the table holds what the model holds.
+
+Every sequence is made of its number alone; a failure names it, and prints the fewest of its steps that fail. After each step the snapshot,
+the newest instant, a random one and the changes between them are compared, and all instants and changes after steps that may touch what
+was there, and at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from tests.model_based.histories import History, Make, Refused, Step, replay, shrunk
+
+SEQUENCES = int(os.environ.get("LAKEHOUSE_MODEL_SEQUENCES", "500"))
+FIRST = int(os.environ.get("LAKEHOUSE_MODEL_SEED", "0"))
+STEPS = 15
+_BLOCK = 25
+_HARMLESS = ("bulk_insert", "insert", "upsert", "upsert_columns", "delete", "schedule", "savepoint", "delete_savepoint")
+
+
+def run(number: int) -> int:
+    """One sequence; how many of its steps applied."""
+    chance = random.Random(number)
+    history, steps = History(Make.random(chance)), list[Step]()
+    tried = 0
+    try:
+        while len(steps) < STEPS and tried < 4 * STEPS:
+            tried += 1
+            step = history.propose(chance)
+            steps.append(step)
+            try:
+                history.do(step)
+            except Refused:
+                steps.pop()
+                continue
+            history.check(chance, every=step.name not in _HARMLESS or len(steps) == STEPS)
+    except Exception as error:
+        few = shrunk(history.make, steps) if replay(history.make, steps) else steps
+        script = "\n  ".join(str(step) for step in few)
+        raise AssertionError(f"sequence {number}: {history.make}\n  {script}\n{replay(history.make, few) or error!r}") from error
+    return len(steps)
+
+
+@pytest.mark.parametrize("first", range(FIRST, FIRST + SEQUENCES, _BLOCK))
+def test_random_histories_equal_the_model_after_each_step(first: int) -> None:
+    steps = sum(run(number) for number in range(first, min(first + _BLOCK, FIRST + SEQUENCES)))
+    print(f"LAKEHOUSE_MODEL_SEED={first}: {_BLOCK} sequences, {steps} steps")
+    assert steps >= 0.95 * STEPS * _BLOCK
