@@ -172,8 +172,12 @@ class HudiJudge:
 
     def read_all(self, path: str | Path, queries: Sequence[Query], *, conf: Mapping[str, str] | None = None) -> list[pa.Table]:
         """What Hudi answers to each of several queries; much quicker than one after the other."""
-        reads = [{"options": query.asked(), "into": str(self._fresh())} for query in queries]
-        self._ask({"op": "reads", "path": str(path), "reads": reads, "conf": self._session(conf)})
+        return self.read_many([(path, query) for query in queries], conf=conf)
+
+    def read_many(self, asked: Sequence[tuple[str | Path, Query]], *, conf: Mapping[str, str] | None = None) -> list[pa.Table]:
+        """As `read_all`, of several tables."""
+        reads = [{"path": str(path), "options": query.asked(), "into": str(self._fresh())} for path, query in asked]
+        self._ask({"op": "reads", "reads": reads, "conf": self._session(conf)})
         return [self._take(Path(str(read["into"]))) for read in reads]
 
     def write(

@@ -4,7 +4,7 @@ Run by the interpreter of the interop environment (`make interop-setup`), never 
 this project. Each request is one line on standard input, each answer one line on standard output:
 
     {"op": "read", "path": ..., "options": {...}, "into": <parquet folder>, "conf": {...}}
-    {"op": "reads", "path": ..., "reads": [{"options": {...}, "into": <parquet folder>}, ...], "conf": {...}}
+    {"op": "reads", "reads": [{"path": ..., "options": {...}, "into": <parquet folder>}, ...], "conf": {...}}
     {"op": "write", "path": ..., "rows": <parquet file>, "options": {...}, "mode": "append", "conf": {...}}
     {"op": "sql", "statements": [...], "into": <parquet folder, for the rows of the last statement>, "conf": {...}}
     {"op": "stop"}
@@ -108,10 +108,11 @@ class Judge:
         return self._load(request["path"], request)
 
     def _reads(self, request: dict) -> dict:
-        """Several reads of one table side by side: most of a small read is waiting for Spark's scheduler."""
-        self._spark.catalog.refreshByPath(request["path"])
+        """Several reads side by side: most of a small read is waiting for Spark's scheduler."""
+        for path in dict.fromkeys(read["path"] for read in request["reads"]):
+            self._spark.catalog.refreshByPath(path)
         with ThreadPoolExecutor(4) as pool:
-            return {"reads": list(pool.map(lambda read: self._load(request["path"], read), request["reads"]))}
+            return {"reads": list(pool.map(lambda read: self._load(read["path"], read), request["reads"]))}
 
     def _load(self, path: str, read: dict) -> dict:
         frame = self._spark.read.format("hudi").options(**read.get("options") or {}).load(path)
