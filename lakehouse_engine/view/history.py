@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from lakehouse_engine.format.archived_record import archived_commit
 from lakehouse_engine.format.plans_codec import decode_plan
+from lakehouse_engine.model.archived import ArchivedEntry
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionPlan, HoodieRestoreMetadata, HoodieRollbackMetadata
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.view.restores import RestoreRecord, restores
 from lakehouse_engine.view.table_state import TableState
 
 _NAMED = 3
+_SAVEPOINTED = "savepointed: its files are kept, and it is not rolled back"
 _UNFINISHED = {
     Action.COMPACTION: "archiving stops here",
     Action.LOG_COMPACTION: "archiving stops here",
@@ -28,7 +34,8 @@ _UNFINISHED = {
 class HistoryEntry:
     """One instant. Counts are rows, and None where the action is no write or not completed.
 
-    `note` says what the instant keeps, holds up or took back, where there is something to say.
+    `note` says what the instant keeps, holds up or took back, where there is something to say. `archived` instants are no longer on the
+    active timeline.
     """
 
     instant: str
@@ -41,23 +48,32 @@ class HistoryEntry:
     files: int | None = None
     bytes_written: int | None = None
     note: str | None = None
+    archived: bool = False
 
 
-def history(state: TableState, limit: int | None = None, *, begin: str | None = None, end: str | None = None) -> list[HistoryEntry]:
+def history(
+    state: TableState, limit: int | None = None, *, begin: str | None = None, end: str | None = None, archived: bool = False
+) -> list[HistoryEntry]:
     """Instants of the active timeline from `begin` to `end` (both inclusive), newest first, at most `limit`.
 
-    Raises `CorruptInstantError` for one whose file is torn.
+    With `archived`, those that are archived only come after them. Raises `CorruptInstantError` for one whose file is torn, and
+    `CorruptLogError` for a damaged archive.
     """
     instants = (one for one in reversed(state.timeline.instants) if (begin or "") <= one.requested_time)
     found = (one for one in instants if end is None or one.requested_time <= end)
-    return [_entry(state, instant) for instant in islice(found, limit)]
+    entries = [_entry(state, instant) for instant in islice(found, limit)]
+    left = None if limit is None else limit - len(entries)
+    return entries + (_archived(state, left, begin or "", end) if archived and left != 0 else [])
 
 
 def _entry(state: TableState, instant: Instant) -> HistoryEntry:
     entry = HistoryEntry(instant.requested_time, str(instant.action), str(instant.state), note=_note(state, instant))
     if not (instant.is_completed and instant.action.is_write):
         return entry
-    metadata = state.commit_metadata(instant)
+    return _with_counts(entry, state.commit_metadata(instant))
+
+
+def _with_counts(entry: HistoryEntry, metadata: HoodieCommitMetadata) -> HistoryEntry:
     stats = list(metadata.write_stats())
     return replace(
         entry,
@@ -70,12 +86,36 @@ def _entry(state: TableState, instant: Instant) -> HistoryEntry:
     )
 
 
+def _archived(state: TableState, limit: int | None, begin: str, end: str | None) -> list[HistoryEntry]:
+    """What archiving had not finished, or a restore put back, is on the active timeline and no entry here."""
+    active = {(instant.requested_time, instant.action.completes_as) for instant in state.timeline}
+    found: dict[tuple[str, Action], ArchivedEntry] = {}
+    for entry in ArchivedTimeline(state.storage, state.layout, state.config.archive_folder).entries():
+        key = entry.instant.requested_time, entry.instant.action.completes_as
+        is_asked = begin <= key[0] and (end is None or key[0] <= end) and key not in active
+        if is_asked and (key not in found or entry.instant.state.rank > found[key].instant.state.rank):
+            found[key] = entry
+    records = restores(ActiveTimeline(state.storage, state.layout), state.timeline)
+    return [_archived_entry(state, found[key], records) for key in sorted(found, reverse=True)[:limit]]
+
+
+def _archived_entry(state: TableState, archived: ArchivedEntry, records: Sequence[RestoreRecord]) -> HistoryEntry:
+    instant = archived.instant
+    gone = [record.instant.requested_time for record in records if instant.requested_time in record.rolled_back]
+    if gone and instant.action.is_write:
+        note: str | None = f"taken back by the restore {gone[-1]}"
+    else:
+        note = _SAVEPOINTED if instant.action.is_write and instant.requested_time in state.timeline.savepointed else None
+    entry = HistoryEntry(instant.requested_time, str(instant.action), str(instant.state), note=note, archived=True)
+    metadata = archived_commit(archived)
+    return entry if metadata is None else _with_counts(entry, metadata)
+
+
 def _note(state: TableState, instant: Instant) -> str | None:
     if not instant.is_completed:
         return _pending_note(state, instant)
     if instant.action.is_write:
-        saved = instant.requested_time in state.timeline.savepointed
-        return "savepointed: its files are kept, and it is neither rolled back nor archived" if saved else None
+        return _SAVEPOINTED if instant.requested_time in state.timeline.savepointed else None
     describe = _COMPLETED.get(instant.action)
     return describe(ActiveTimeline(state.storage, state.layout).read(instant)) if describe is not None else None
 
