@@ -8,6 +8,7 @@ from typing import Any
 from lakehouse_engine.actions.archive import archive
 from lakehouse_engine.actions.clean import clean
 from lakehouse_engine.actions.compact import run, schedule, schedule_and_run
+from lakehouse_engine.actions.repair import RepairReport, repair
 from lakehouse_engine.actions.restore.request import restore
 from lakehouse_engine.actions.rollback.request import rollback
 from lakehouse_engine.actions.savepoint import create_savepoint, delete_savepoint, list_savepoints
@@ -75,9 +76,9 @@ class TableServices:
         """The same table, as what is done to it besides reading and writing rows."""
         return self
 
-    def history(self, limit: int | None = None) -> list[HistoryEntry]:
-        """Instants of the active timeline, newest first, with what each keeps or holds up."""
-        return history(self.state, limit)
+    def history(self, limit: int | None = None, *, archived: bool = False) -> list[HistoryEntry]:
+        """Instants of the active timeline, newest first, with what each keeps or holds up; then, if asked for, the archived ones."""
+        return history(self.state, limit, archived=archived)
 
     # savepoints, and going back
 
@@ -120,6 +121,10 @@ class TableServices:
         return rollback(self._storage, instant=instant, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run)
 
     # services
+
+    def repair(self, *, dry_run: bool = False) -> RepairReport:
+        """Take dead writes back and finish what was cut off, as the next write would."""
+        return repair(self._storage, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run)
 
     def compact(
         self, op: str = "schedule_and_run", *, instant: str | None = None, dry_run: bool = False, options: Mapping[str, Any] | None = None

@@ -7,11 +7,7 @@ from typing import Any
 
 import click
 
-from lakehouse_engine.actions.verify import VerifyReport
-from lakehouse_engine.actions.verify import verify as verify_table
 from lakehouse_engine.cli.describe import describe_columns, describe_slice, describe_table
-from lakehouse_engine.cli.errors import FAILED
-from lakehouse_engine.cli.output import human_bytes, print_json, print_rows
 from lakehouse_engine.cli.rows import FORMATS, TABLE_LIMIT, limited, write_rows
 from lakehouse_engine.cli.shared import show_facts, show_rows, with_settings
 from lakehouse_engine.cli.target import Settings
@@ -21,16 +17,7 @@ from lakehouse_engine.read.base_file import projected_schema
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.view.history import HistoryEntry, history
 
-
-@click.command()
-@click.option("--schema", "schema_name", metavar="NAME", help="Only this schema's.")
-@with_settings
-def tables(settings: Settings, schema_name: str | None) -> None:
-    """List the tables and stored views of the warehouse."""
-    catalog = settings.catalog()
-    names = [(name, "table") for name in catalog.tables(schema_name)] + [(name, "view") for name in catalog.views(schema_name)]
-    rows = [{"name": str(name), "schema": name.schema, "relation": name.name, "kind": kind} for name, kind in sorted(names)]
-    show_rows(settings, rows, ("name", "kind"))
+AS_OF = "An instant, a date or timestamp in UTC, the name of a savepoint, or -N for the Nth commit before the newest."
 
 
 @click.command()
@@ -43,7 +30,7 @@ def info(settings: Settings, table: str) -> None:
 
 @click.command()
 @click.argument("table")
-@click.option("--as-of", metavar="WHEN", help="An instant, or a date or timestamp in UTC.")
+@click.option("--as-of", metavar="WHEN", help=AS_OF)
 @with_settings
 def schema(settings: Settings, table: str, as_of: str | None) -> None:
     """List the columns."""
@@ -53,10 +40,11 @@ def schema(settings: Settings, table: str, as_of: str | None) -> None:
 @click.command()
 @click.argument("table")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N instants.")
+@click.option("--archived", is_flag=True, help="Archived instants, too.")
 @with_settings
-def timeline(settings: Settings, table: str, limit: int | None) -> None:
-    """List what happened to the table, newest first (the active timeline)."""
-    rows = [asdict(entry) for entry in history(settings.open(table), limit)]
+def timeline(settings: Settings, table: str, limit: int | None, archived: bool) -> None:
+    """List what happened to the table, newest first, and what each instant keeps or holds up."""
+    rows = [asdict(entry) for entry in history(settings.open(table), limit, archived=archived)]
     show_rows(settings, rows, [field.name for field in fields(HistoryEntry)])
 
 
@@ -71,7 +59,7 @@ def files(settings: Settings, table: str) -> None:
 
 @click.command()
 @click.argument("table")
-@click.option("--as-of", metavar="WHEN", help="The rows as they were: an instant, or a date or timestamp in UTC.")
+@click.option("--as-of", metavar="WHEN", help=f"The rows as they were. {AS_OF}")
 @click.option("--begin", metavar="INSTANT", help="Only rows that changed after this instant ('earliest': any).")
 @click.option("--end", metavar="INSTANT", help="Only rows that changed up to this instant.")
 @click.option("--read-optimized", is_flag=True, help="Base files of a merge-on-read table, without its logs.")
@@ -115,26 +103,3 @@ def _query(as_of: str | None, begin: str | None, end: str | None, read_optimized
     if read_optimized:
         raise click.UsageError("--read-optimized does not go with --begin and --end")
     return Query("incremental", as_of, begin, end)
-
-
-@click.command()
-@click.argument("table")
-@with_settings
-def verify(settings: Settings, table: str) -> None:
-    """Check that the table is whole: timeline, files and their sizes, no record key twice. Exit code 1 where it is not."""
-    report = verify_table(settings.open(table))
-    if settings.as_json:
-        print_json({"ok": report.ok, **asdict(report)})
-    else:
-        _print_report(report)
-    if not report.ok:
-        click.get_current_context().exit(FAILED)
-
-
-def _print_report(report: VerifyReport) -> None:
-    looked = f"{report.instants} instants, {report.files} files, {human_bytes(report.bytes)}, {report.rows} rows"
-    click.echo(f"{report.table}: {'ok' if report.ok else f'{len(report.findings)} findings'} ({looked})")
-    for skipped in report.skipped:
-        click.echo(f"not checked: {skipped}")
-    if report.findings:
-        print_rows(("finding", "path", "message"), [(str(one.kind), one.path, one.message) for one in report.findings])

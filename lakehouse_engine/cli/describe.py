@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.instant import Action
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.schema import table_schema
+from lakehouse_engine.view.protected import savepoint_metadata
 from lakehouse_engine.view.table_state import TableState
+
+_COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
 
 
 def describe_table(state: TableState) -> dict[str, Any]:
@@ -29,7 +33,10 @@ def describe_table(state: TableState) -> dict[str, Any]:
         "latest_instant": last.requested_time if last else None,
         "commits": len(completed),
         "pending": [str(instant) for instant in state.timeline.pending()],
-        "savepoints": sorted(state.timeline.savepointed),
+        "pending_compactions": [instant.requested_time for instant in state.timeline.pending() if instant.action in _COMPACTIONS],
+        "savepoints": [
+            f"{metadata.name} ({time})" if metadata.name else time for time, metadata in savepoint_metadata(state).items()
+        ],
         "partitions": len({piece.partition_path for piece in slices}),
         "base_files": sum(piece.base_file is not None for piece in slices),
         "log_files": sum(len(piece.log_files) for piece in slices),

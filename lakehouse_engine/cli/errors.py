@@ -8,11 +8,16 @@ import click
 
 from lakehouse_engine.errors import (
     CommitConflictError,
+    CompactionError,
     InstantCleanedError,
+    InstantNotFoundError,
     LakehouseError,
+    LockTimeoutError,
     OptionError,
     ProtectedFileError,
     RelationNotFoundError,
+    RollbackError,
+    SavepointError,
     SqlError,
     UnsupportedSqlError,
     UnsupportedTableError,
@@ -30,6 +35,11 @@ _CODES: tuple[tuple[type[LakehouseError], int], ...] = (
     (InstantCleanedError, REFUSED),
     (CommitConflictError, REFUSED),
     (ProtectedFileError, REFUSED),
+    (SavepointError, REFUSED),
+    (RollbackError, REFUSED),
+    (CompactionError, REFUSED),
+    (LockTimeoutError, REFUSED),
+    (InstantNotFoundError, REFUSED),
     (OptionError, USAGE),
     (RelationNotFoundError, FAILED),
     (SqlError, USAGE),  # here: a table name that does not parse

@@ -1,21 +1,65 @@
-"""`lakehouse`: the command line. It reads tables without Spark and starts no JVM."""
+"""`lakehouse`: the command line. It works on tables without Spark and starts no JVM."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import click
 
-from lakehouse_engine.cli import commands
 from lakehouse_engine.cli.errors import FAILED, exit_code_of, show
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.errors import LakehouseError
 
 
+@dataclass(frozen=True, slots=True)
+class _Home:
+    """Where a command is, and the line that says what it does."""
+
+    module: str
+    attribute: str
+    help: str
+
+
+COMMANDS = {
+    "tables": _Home("warehouse", "tables", "List the tables and stored views of the warehouse."),
+    "info": _Home("commands", "info", "Say what a table is: type, keys, newest commit, size."),
+    "schema": _Home("commands", "schema", "List the columns."),
+    "timeline": _Home("commands", "timeline", "List what happened to the table, newest first."),
+    "history": _Home("commands", "timeline", "The same as timeline."),
+    "files": _Home("commands", "files", "List the file slices that make the table now."),
+    "read": _Home("commands", "read", "Read rows: the newest snapshot, an earlier one, or what changed."),
+    "savepoint": _Home("savepoints", "savepoint", "Make, list and delete savepoints."),
+    "restore": _Home("savepoints", "restore", "Bring the table back to a savepoint or commit."),
+    "rollback": _Home("savepoints", "rollback", "Take the newest commit back."),
+    "compact": _Home("services", "compact", "Merge the logs of a merge-on-read table into base files."),
+    "clean": _Home("services", "clean", "Delete files that no query within the retention reads."),
+    "archive": _Home("services", "archive", "Move old instants to the archived timeline."),
+    "verify": _Home("health", "verify", "Check that the table is whole."),
+    "repair": _Home("health", "repair", "Take back dead writes and finish what was cut off."),
+}
+"""Each is imported when it is called: a command starts as fast as it can alone."""
+
+
 class LakehouseGroup(click.Group):
-    """Ends every expected error in one line and its exit code."""
+    """Finds commands in their modules, and ends every expected error in one line and its exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        home = COMMANDS.get(cmd_name)
+        if home is None:
+            return None
+        command: click.Command = getattr(import_module(f"lakehouse_engine.cli.{home.module}"), home.attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, home.help) for name, home in COMMANDS.items()])
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *others: Any, **extra: Any) -> Any:
         arguments = list(sys.argv[1:] if args is None else args)
@@ -35,24 +79,11 @@ class LakehouseGroup(click.Group):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
 @click.pass_context
 def cli(context: click.Context, warehouse: str, as_json: bool) -> None:
-    """Look into Apache Hudi tables. TABLE is schema.table of the warehouse, or a table's directory.
+    """Look into Apache Hudi tables, and look after them. TABLE is schema.table of the warehouse, or a table's directory.
 
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (nothing was changed).
     """
     context.obj = Settings(warehouse, as_json)
-
-
-_COMMANDS: tuple[click.Command, ...] = (
-    commands.tables,
-    commands.info,
-    commands.schema,
-    commands.timeline,
-    commands.files,
-    commands.read,
-    commands.verify,
-)
-for _command in _COMMANDS:
-    cli.add_command(_command)
 
 
 def main() -> None:

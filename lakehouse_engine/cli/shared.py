@@ -28,6 +28,10 @@ def with_settings(command: Command) -> Command:
     return run
 
 
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+
+
 def show_rows(settings: Settings, rows: Sequence[dict[str, Any]], names: Sequence[str]) -> None:
     """Rows as JSON objects, or the named members of each as a table."""
     if settings.as_json:

@@ -29,9 +29,10 @@ class Settings:
 
     def open(self, table: str) -> TableState:
         """The table that `table` names. Raises `TableNotFoundError`, `SqlError` for text that is neither a name nor a path."""
-        return TableState.load(LocalStorage(self._directory(table)))
+        return TableState.load(LocalStorage(self.directory(table)))
 
-    def _directory(self, table: str) -> str:
+    def directory(self, table: str) -> str:
+        """Where the table is that `table` names. Raises as `open`."""
         if "/" in table or table.startswith((".", "~", "file:")):
             return ospath.expanduser(table)
         if ospath.isfile(f"{table}/{_PROPERTIES}"):

@@ -16,7 +16,8 @@ from lakehouse_engine.sql.procedures.procedure import FILTER, LONG, PATH, TEXT, 
 from lakehouse_engine.table_services import TableServices
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
-from lakehouse_engine.view.history import history, state_times
+from lakehouse_engine.view.history import history
+from lakehouse_engine.view.state_times import state_times
 from lakehouse_engine.view.table_state import TableState
 
 _NO_COMMIT = (None, "", "null")
@@ -49,7 +50,7 @@ def _show_commits(table: TableServices, values: Values) -> Rows:
 def _show_timeline(table: TableServices, values: Values) -> Rows:
     state_now, left = table.state, values["limit"]
     times = state_times(state_now)
-    for entry in history(state_now, left, begin=values["startTime"], end=values["endTime"]):
+    for entry in history(state_now, left, begin=values["startTime"] or "", end=values["endTime"]):
         left -= 1
         reached = {state: _reached(times, entry.instant, Action(entry.action), state) for state in State}
         rolled_back = entry.note if entry.action in (Action.ROLLBACK, Action.RESTORE) else None

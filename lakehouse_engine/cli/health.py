@@ -1,0 +1,65 @@
+"""Commands that ask whether a table is whole and in order, and see to it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from lakehouse_engine.actions.repair import RepairReport
+from lakehouse_engine.actions.verify import VerifyReport
+from lakehouse_engine.actions.verify import verify as verify_table
+from lakehouse_engine.cli.errors import FAILED
+from lakehouse_engine.cli.output import human_bytes, print_json, print_rows
+from lakehouse_engine.cli.progress import working
+from lakehouse_engine.cli.shared import dry_run_option, with_settings
+from lakehouse_engine.cli.target import Settings
+from lakehouse_engine.cli.work import open_services
+
+
+@click.command()
+@click.argument("table")
+@with_settings
+def verify(settings: Settings, table: str) -> None:
+    """Check that the table is whole: timeline, files and their sizes, no record key twice. Exit code 1 where it is not."""
+    with working(f"verifying {table}"):
+        report = verify_table(settings.open(table))
+    if settings.as_json:
+        print_json({"ok": report.ok, **asdict(report)})
+    else:
+        _print_report(report)
+    if not report.ok:
+        click.get_current_context().exit(FAILED)
+
+
+def _print_report(report: VerifyReport) -> None:
+    looked = f"{report.instants} instants, {report.retained_files} files, {human_bytes(report.bytes)}, {report.rows} rows"
+    click.echo(f"{report.table}: {'ok' if report.ok else f'{len(report.findings)} findings'} ({looked})")
+    for skipped in report.skipped:
+        click.echo(f"not checked: {skipped}")
+    if report.findings:
+        print_rows(("finding", "path", "message"), [(str(one.kind), one.path, one.message) for one in report.findings])
+
+
+@click.command()
+@click.argument("table")
+@dry_run_option
+@with_settings
+def repair(settings: Settings, table: str, dry_run: bool) -> None:
+    """Take back dead writes and finish what was cut off, as the next write would; with --dry-run only say so."""
+    services = open_services(settings, table)
+    with working(f"repairing {table}"):
+        report = services.repair(dry_run=dry_run)
+    if settings.as_json:
+        print_json(asdict(report))
+    else:
+        _print_repair(report)
+
+
+def _print_repair(report: RepairReport) -> None:
+    done = "would be repaired" if report.dry_run else "repaired"
+    rows = [(done, *_row) for _row in ((str(one.kind), one.what, one.message) for one in report.repaired)]
+    rows += [("left", str(one.kind), one.what, one.message) for one in report.left]
+    click.echo(f"{report.table}: {len(report.repaired)} {done}, {len(report.left)} left" if rows else f"{report.table}: in order")
+    if rows:
+        print_rows(("", "disorder", "what", "message"), rows)

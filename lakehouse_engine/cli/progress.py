@@ -1,0 +1,47 @@
+"""What a long command is doing, on standard error, and only where that is a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from lakehouse_engine.engine import LocalRunner
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A line that moves until the block ends."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+class ProgressRunner(LocalRunner):
+    """Runs tasks in threads, and shows how many of them are done."""
+
+    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, name: str) -> list[Result]:
+        if not sys.stderr.isatty() or len(tasks) < 2:
+            return super().run(function, tasks, name=name)
+        # Here, since a command that shows no progress starts faster without it.
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            shown = progress.add_task(name, total=len(tasks))
+
+            def counted(task: Task) -> Result:
+                result = function(task)
+                progress.advance(shown)
+                return result
+
+            return super().run(counted, tasks, name=name)

@@ -1,0 +1,58 @@
+"""What a command did to a table, or would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import click
+
+from lakehouse_engine.cli.output import print_json, printable
+from lakehouse_engine.cli.shared import show_facts
+from lakehouse_engine.cli.target import Settings
+from lakehouse_engine.compat import UTC
+from lakehouse_engine.model.services import ArchiveResult, CleanResult, CompactionResult, RestoreResult, RollbackResult, Savepoint
+
+Result = ArchiveResult | CleanResult | CompactionResult | RestoreResult | RollbackResult
+_LISTED = 20
+_REASONS = "kept"
+
+
+def show_result(settings: Settings, result: Result) -> None:
+    """All of it as JSON; for people lists as their number, and on a dry run what is in them."""
+    whole = asdict(result)
+    if settings.as_json:
+        print_json(whole)
+        return
+    lists = {name: value for name, value in whole.items() if isinstance(value, tuple | list)}
+    facts = {name: len(value) if name in lists else value for name, value in whole.items() if name not in (_REASONS, "dry_run")}
+    show_facts(settings, facts)
+    for reason in lists.get(_REASONS, ()):
+        click.echo(f"kept: {printable(reason)}")
+    if result.dry_run:
+        _show_plan({name: value for name, value in lists.items() if name != _REASONS})
+        click.echo("dry run: nothing was changed")
+
+
+def _show_plan(lists: Mapping[str, Any]) -> None:
+    for name, entries in lists.items():
+        if entries:
+            click.echo(f"\n{name.replace('_', ' ')}:")
+        for entry in entries[:_LISTED]:
+            click.echo(f"  {printable(_line(entry))}")
+        if len(entries) > _LISTED:
+            click.echo(f"  and {len(entries) - _LISTED} more; --json lists all")
+
+
+def _line(entry: Any) -> str:
+    """A path or an instant; of a compaction's operation the slice."""
+    if not isinstance(entry, Mapping):
+        return str(entry)
+    return f"{entry['partition_path'] or ''} {entry['file_id']} ({len(entry['delta_file_paths'] or ())} logs)".strip()
+
+
+def savepoint_row(savepoint: Savepoint) -> dict[str, Any]:
+    """A savepoint with its moment as people read it."""
+    return {**asdict(savepoint), "created_at": datetime.fromtimestamp(savepoint.created_at / 1000, UTC).isoformat(timespec="seconds")}

@@ -1,0 +1,73 @@
+"""Commands that keep a table in shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from lakehouse_engine.cli.progress import working
+from lakehouse_engine.cli.results import show_result
+from lakehouse_engine.cli.shared import dry_run_option, with_settings
+from lakehouse_engine.cli.target import Settings
+from lakehouse_engine.cli.work import open_services
+from lakehouse_engine.table_services import COMPACTION_OPS
+
+
+def _options(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    pairs = [one.partition("=") for one in given]
+    wrong = next((one for one, (key, separator, _) in zip(given, pairs, strict=True) if not separator or not key), None)
+    if wrong is not None:
+        raise click.BadParameter(f"{wrong!r} is not KEY=VALUE")
+    return {key: value for key, _, value in pairs}
+
+
+options_option = click.option(
+    "--option", "options", multiple=True, callback=_options, metavar="KEY=VALUE", help="A hoodie.* option; may be given several times."
+)
+_COUNT = click.IntRange(min=1)
+
+
+@click.command()
+@click.argument("table")
+@click.option("--op", type=click.Choice(COMPACTION_OPS), default="schedule_and_run", show_default=True, help="What to do.")
+@click.option("--instant", metavar="INSTANT", help="The scheduled compaction to run (the oldest); with --op run.")
+@click.option("--log", is_flag=True, help="Merge the blocks of logs with each other, and leave base files.")
+@options_option
+@dry_run_option
+@with_settings
+def compact(settings: Settings, table: str, op: str, instant: str | None, log: bool, **arguments: Any) -> None:
+    """Merge the logs of a merge-on-read table into base files."""
+    services = open_services(settings, table)
+    with working(f"compacting {table}"):
+        result = (services.log_compact if log else services.compact)(op, instant=instant, **arguments)
+    show_result(settings, result)
+
+
+@click.command()
+@click.argument("table")
+@click.option("--retain-commits", type=_COUNT, metavar="N", help="Keep the files of the last N commits.")
+@options_option
+@dry_run_option
+@with_settings
+def clean(settings: Settings, table: str, **arguments: Any) -> None:
+    """Delete files that no query within the retention reads. Files of savepoints stay."""
+    services = open_services(settings, table)
+    with working(f"cleaning {table}"):
+        result = services.clean(**arguments)
+    show_result(settings, result)
+
+
+@click.command()
+@click.argument("table")
+@click.option("--min-commits", type=_COUNT, metavar="N", help="Leave N commits on the active timeline.")
+@click.option("--max-commits", type=_COUNT, metavar="N", help="Only where there are more than N (as many as are left).")
+@options_option
+@dry_run_option
+@with_settings
+def archive(settings: Settings, table: str, **arguments: Any) -> None:
+    """Move old instants to the archived timeline."""
+    services = open_services(settings, table)
+    with working(f"archiving {table}"):
+        result = services.archive(**arguments)
+    show_result(settings, result)

@@ -1,0 +1,24 @@
+"""Tables to be worked on: what commands that change a table begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lakehouse_engine.cli.progress import ProgressRunner
+from lakehouse_engine.cli.target import Settings
+from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.table_services import TableServices
+
+
+class WatchedTable(TableServices):
+    """A table whose tasks are counted on the terminal."""
+
+    def _runner(self, options: Mapping[str, Any]) -> TaskRunner:
+        return ProgressRunner(super()._runner(options).parallelism)
+
+
+def open_services(settings: Settings, table: str) -> TableServices:
+    """The table that a command's argument names. Raises as `Settings.open`."""
+    return WatchedTable(LocalStorage(settings.directory(table)))
