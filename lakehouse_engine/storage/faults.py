@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 
 from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.errors import StorageError
 from lakehouse_engine.storage.base import Listing, Storage, StoredFile
+
+Answer = TypeVar("Answer")
 
 
 class SimulatedCrash(BaseException):
@@ -85,30 +89,19 @@ class FaultyStorage:
         self._inner.sync(path)
 
     def create(self, path: str, data: bytes) -> None:
-        self._before(f"create {path}")
-        self._inner.create(path, data)
-        self._after()
+        self._mutate(f"create {path}", lambda: self._inner.create(path, data))
 
     def overwrite(self, path: str, data: bytes) -> None:
-        self._before(f"overwrite {path}")
-        self._inner.overwrite(path, data)
-        self._after()
+        self._mutate(f"overwrite {path}", lambda: self._inner.overwrite(path, data))
 
     def delete(self, path: str) -> bool:
-        self._before(f"delete {path}")
-        removed = self._inner.delete(path)
-        self._after()
-        return removed
+        return self._mutate(f"delete {path}", lambda: self._inner.delete(path))
 
     def delete_tree(self, path: str) -> None:
-        self._before(f"delete_tree {path}")
-        self._inner.delete_tree(path)
-        self._after()
+        self._mutate(f"delete_tree {path}", lambda: self._inner.delete_tree(path))
 
     def rename_tree(self, source: str, target: str) -> None:
-        self._before(f"rename_tree {source} {target}")
-        self._inner.rename_tree(source, target)
-        self._after()
+        self._mutate(f"rename_tree {source} {target}", lambda: self._inner.rename_tree(source, target))
 
     def open_output(self, path: str) -> pa.NativeFile:
         self._before(f"open_output {path}")
@@ -119,6 +112,14 @@ class FaultyStorage:
             output.close()
             raise
         return output
+
+    def _mutate(self, mutation: str, call: Callable[[], Answer]) -> Answer:
+        self._before(mutation)
+        try:
+            return call()
+        finally:
+            # Also where the call was refused: a process dies after that as well.
+            self._after()
 
     def _alive(self) -> None:
         if self._crashed:

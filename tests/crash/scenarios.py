@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TypeVar
 
 import pyarrow as pa
@@ -148,7 +148,7 @@ def _served(table_type: str) -> Made:
     made.then(lambda table: table.upsert(batch([a2])), {**made.rows, **by_key(a2)})
     if table_type == "mor":
         made.then(lambda table: table.compact(), made.rows)
-    made.then(lambda table: table.insert_overwrite(batch([_H, ("i", 1, "z", "i1")])), {**by_key(a2, _B, _C, _H), **by_key(("i", 1, "z", "i1"))})
+    made.then(lambda table: table.insert_overwrite(batch([_H, ("i", 1, "z", "i1")])), by_key(a2, _B, _C, _H, ("i", 1, "z", "i1")))
     made.then(lambda table: table.upsert(batch([a3])), {**made.rows, **by_key(a3)})
     if table_type == "mor":
         made.then(lambda table: table.compact(), made.rows)
@@ -258,7 +258,13 @@ SERVICES = [
     Scenario("rollback", _updated, lambda table: table.rollback(), goes_back=-2),
     Scenario("restore", _updated, lambda table: table.restore(to=_second(table)), goes_back=1),
     Scenario("restore beyond the archive", _archived, lambda table: table.restore("good"), goes_back=1),
-    Scenario("restore over a savepoint", _two_savepoints, partial(LocalTable.restore, savepoint="good", cascade=True), goes_back=1, releases=True),
+    Scenario(
+        "restore over a savepoint",
+        _two_savepoints,
+        lambda table: table.restore("good", cascade=True),
+        goes_back=1,
+        releases=True,
+    ),
     Scenario("restore over a planned compaction", _scheduled, lambda table: table.restore(to=_second(table)), types=_MOR, goes_back=1),
 ]
 

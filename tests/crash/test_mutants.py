@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+import lakehouse_engine.actions.archive.execute as archive_execute
+import lakehouse_engine.actions.archive.plan as archive_plan
+import lakehouse_engine.actions.clean.execute as clean_execute
+import lakehouse_engine.actions.clean.plan as clean_plan
+import lakehouse_engine.actions.compact.execution as compact_execution
+import lakehouse_engine.actions.deletion as deletion
+import lakehouse_engine.actions.locked as locked
 import lakehouse_engine.actions.metadata_table as metadata_table
+import lakehouse_engine.actions.restore.execute as restore_execute
 import lakehouse_engine.actions.rollback.execute as rollback_execute
 import lakehouse_engine.actions.rollback.recover as rollback_recover
+import lakehouse_engine.actions.savepoint as savepoint
 import lakehouse_engine.actions.transaction as transaction
-import lakehouse_engine.actions.write.plan_cow as write_plan
+import lakehouse_engine.actions.write.plan_cow as plan_cow
 import lakehouse_engine.actions.write.tasks as tasks
 from lakehouse_engine.actions.write.operation import _Write
 from lakehouse_engine.errors import CommitOutcomeUnknownError, StorageError
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.instant import Instant, State
+from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.clock import InstantClock
 from tests.crash.checker import check_rows, look
-from tests.crash.harness import FAULTS, calls_of, check_point, check_recovery, write_on
-from tests.crash.scenarios import COLUMNS, SCENARIOS, Scenario, copy_of, open_table
+from tests.crash.harness import Harness, check_readings
+from tests.crash.scenarios import CASES, COLUMNS, Case, copy_of, open_table
 
-BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
+BY_NAME = {str(case): case for case in CASES}
 Patch = pytest.MonkeyPatch
-
-
-def check_all(scenario: Scenario, start: MemoryStorage) -> None:
-    """Every point of a write in depth one, then in depth two."""
-    calls = len(calls_of(scenario, start))
-    for call in range(1, calls + 1):
-        for fault in FAULTS:
-            check_point(scenario, start, call, fault)
-    for call in range(1, calls + 1):
-        check_recovery(scenario, start, call)
 
 
 def commits_before_its_data(patch: Patch) -> None:
@@ -126,15 +127,15 @@ def strays_of_the_wrong_side(patch: Patch) -> None:
 
 
 def nothing_is_rolled_back(patch: Patch) -> None:
-    patch.setattr(transaction, "roll_back_dead_writes", lambda state: state)
+    patch.setattr(locked, "roll_back_dead_writes", lambda state: state)
 
 
 def leftovers_stay(patch: Patch) -> None:
-    patch.setattr(transaction, "remove_leftovers", lambda state: None)
+    patch.setattr(locked, "remove_leftovers", lambda state: None)
 
 
 def metadata_table_stays(patch: Patch) -> None:
-    patch.setattr(transaction, "drop_metadata_table", lambda state: state)
+    patch.setattr(locked, "drop_metadata_table", lambda state: state)
 
 
 def files_go_before_the_property_that_names_them(patch: Patch) -> None:
@@ -147,7 +148,7 @@ def files_go_before_the_property_that_names_them(patch: Patch) -> None:
         state.storage.delete_tree(".hoodie/metadata")
         return original(state)
 
-    patch.setattr(transaction, "drop_metadata_table", drop)
+    patch.setattr(locked, "drop_metadata_table", drop)
 
 
 def published_commit_fails_on_its_markers(patch: Patch) -> None:
@@ -160,8 +161,8 @@ def published_commit_fails_on_its_markers(patch: Patch) -> None:
 
 
 def moved_rows_stay_behind(patch: Patch) -> None:
-    original = write_plan._Plan._merge
-    patch.setattr(write_plan._Plan, "_merge", lambda self, number, change: original(self, number, _without_deletes(change)))
+    original = plan_cow._Plan._merge
+    patch.setattr(plan_cow._Plan, "_merge", lambda self, number, change: original(self, number, _without_deletes(change)))
 
 
 def _without_deletes(change: Any) -> Any:
@@ -169,31 +170,179 @@ def _without_deletes(change: Any) -> Any:
     return change
 
 
+def clean_ignores_savepoints(patch: Patch) -> None:
+    for module in (clean_plan, clean_execute, deletion):
+        patch.setattr(module, "protected_files", lambda state: {})
+
+
+def clean_takes_the_newest_slices(patch: Patch) -> None:
+    patch.setattr(clean_plan._Sieve, "_superfluous", lambda self, group: [version for version in group.versions if version.is_committed])
+    patch.setattr(deletion, "needed_files", lambda state, partitions: {})
+
+
+def savepoint_lists_base_files_only(patch: Patch) -> None:
+    original = savepoint._pins
+
+    def pins(state: Any, target: str) -> Any:
+        parts = original(state, target).items()
+        return {name: replace(part, savepoint_data_file=_base_files(part.savepoint_data_file)) for name, part in parts}
+
+    patch.setattr(savepoint, "_pins", pins)
+
+
+def _base_files(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if name.endswith(".parquet"))
+
+
+def savepoint_is_published_before_its_files_are_known(patch: Patch) -> None:
+    patch.setattr(savepoint, "_pins", lambda state, target: {})
+
+
+def archive_removes_completed_files_first(patch: Patch) -> None:
+    original = ActiveTimeline.delete_all
+
+    def remove(state: Any, instants: Any, files: Any) -> None:
+        timeline = ActiveTimeline(state.storage, state.layout)
+        states = [found for instant in instants for found, _ in files[archive_execute._key(instant)]]
+        original(timeline, (found for found in states if found.is_completed))
+        original(timeline, (found for found in states if not found.is_completed))
+
+    patch.setattr(archive_execute, "_remove", remove)
+
+
+def archive_removes_before_it_writes(patch: Patch) -> None:
+    original = archive_execute.execute_archive
+
+    def execute(state: Any, instants: Any, batch: int) -> str:
+        archive_execute._remove(state, instants, archive_execute._state_files(state))
+        return original(state, (), batch)
+
+    patch.setattr("lakehouse_engine.actions.archive.service.execute_archive", execute)
+
+
+def replace_commit_is_archived_early(patch: Patch) -> None:
+    patch.setattr(archive_plan, "has_replaced_files", lambda state, instant: False)
+
+
+def restore_has_no_plan(patch: Patch) -> None:
+    """Whoever comes next does not know of it."""
+
+    def forget(state: Any, instant: Instant) -> Any:
+        ActiveTimeline(state.storage, state.layout).delete_pending(instant)
+        return state.refresh()
+
+    patch.setattr(locked, "resume_restore", forget)
+
+
+def restore_deletes_files_of_published_commits(patch: Patch) -> None:
+    original, traces = restore_execute._Restore.unpublish, restore_execute._Restore.remove_traces
+
+    def late(self: Any) -> None:
+        original(self)
+        traces(self)
+
+    patch.setattr(restore_execute._Restore, "unpublish", lambda self: None)
+    patch.setattr(restore_execute._Restore, "remove_traces", late)
+
+
+def rollback_deletes_files_of_a_published_commit(patch: Patch) -> None:
+    """The completed file goes after the data."""
+    original = rollback_execute.execute_rollback
+
+    def execute(state: Any, rollback: Instant, plan: Any) -> Any:
+        target = plan.instant_to_rollback
+        completed = Instant(target.commit_time, rollback_execute.Action(target.action), State.COMPLETED)
+        path = f"{state.layout.timeline_folder}/{state.layout.file_name(completed)}"
+        if state.storage.head(path) is None:
+            state.storage.create(path, state.layout.encode_commit(state.commit_metadata(completed)))
+            rollback_execute._delete(state, plan, target.commit_time)
+            state.storage.delete(path)
+        return original(state, rollback, plan)
+
+    patch.setattr("lakehouse_engine.actions.rollback.request.execute_rollback", execute)
+
+
+def dead_compactions_leave_their_files(patch: Patch) -> None:
+    def take_back(state: Any, instant: Instant) -> None:
+        ActiveTimeline(state.storage, state.layout).delete(Instant(instant.requested_time, instant.action, State.INFLIGHT))
+        state.storage.delete_tree(marker_folder(instant.requested_time))
+
+    patch.setattr(compact_execution, "take_back", take_back)
+
+
 MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
-    (commits_before_its_data, "upsert"),
-    (rollback_keeps_the_data, "upsert"),
-    (rollback_deletes_the_instant_first, "upsert"),
-    (rollback_deletes_what_the_commit_before_wrote, "upsert"),
-    (creation_overwrites, "bulk insert"),
-    (unknown_outcome_is_cleaned_up, "upsert"),
-    (no_markers_and_no_listing, "insert"),
-    (strays_of_the_wrong_side, "bulk insert"),
-    (nothing_is_rolled_back, "insert"),
-    (leftovers_stay, "insert"),
-    (metadata_table_stays, "metadata table drop, then upsert"),
-    (files_go_before_the_property_that_names_them, "metadata table drop, then upsert"),
-    (published_commit_fails_on_its_markers, "insert"),
-    (moved_rows_stay_behind, "upsert"),
+    (commits_before_its_data, "upsert, cow"),
+    (rollback_keeps_the_data, "upsert, cow"),
+    (rollback_keeps_the_data, "upsert, mor"),
+    (rollback_deletes_the_instant_first, "upsert, cow"),
+    (rollback_deletes_what_the_commit_before_wrote, "upsert, cow"),
+    (creation_overwrites, "bulk insert, cow"),
+    (unknown_outcome_is_cleaned_up, "upsert, cow"),
+    (unknown_outcome_is_cleaned_up, "upsert, mor"),
+    (no_markers_and_no_listing, "insert, cow"),
+    (strays_of_the_wrong_side, "bulk insert, cow"),
+    (nothing_is_rolled_back, "insert, cow"),
+    (nothing_is_rolled_back, "upsert, mor"),
+    (leftovers_stay, "insert, cow"),
+    (metadata_table_stays, "metadata table drop, then upsert, cow"),
+    (files_go_before_the_property_that_names_them, "metadata table drop, then upsert, cow"),
+    (published_commit_fails_on_its_markers, "insert, cow"),
+    (moved_rows_stay_behind, "upsert, cow"),
+    (clean_ignores_savepoints, "clean, cow"),
+    (clean_takes_the_newest_slices, "clean, mor"),
+    (savepoint_lists_base_files_only, "savepoint, mor"),
+    (savepoint_is_published_before_its_files_are_known, "savepoint, cow"),
+    (archive_removes_completed_files_first, "archive, mor"),
+    (archive_removes_before_it_writes, "archive, cow"),
+    (replace_commit_is_archived_early, "archive, cow"),
+    (restore_has_no_plan, "restore, cow"),
+    (restore_deletes_files_of_published_commits, "restore, mor"),
+    (rollback_deletes_files_of_a_published_commit, "rollback, mor"),
+    (dead_compactions_leave_their_files, "compaction run, mor"),
 ]
 
 
-@pytest.mark.parametrize(("mutant", "scenario"), MUTANTS, ids=lambda value: value if isinstance(value, str) else value.__name__)
-def test_mutant_is_caught(mutant: Callable[[Patch], None], scenario: str, monkeypatch: Patch) -> None:
-    start = BY_NAME[scenario].setup()
+@pytest.mark.parametrize(("mutant", "name"), MUTANTS, ids=lambda value: value if isinstance(value, str) else value.__name__)
+def test_mutant_is_caught(mutant: Callable[[Patch], None], name: str, monkeypatch: Patch) -> None:
+    harness = Harness(BY_NAME[name])
     mutant(monkeypatch)
     with pytest.raises(AssertionError) as caught:
-        check_all(BY_NAME[scenario], start)
-    print(f"{mutant.__name__}: {caught.value}"[:300])
+        harness.check_all()
+    print(f"{mutant.__name__}: {caught.value}"[:400])
+
+
+def check_savepoint_beside_a_clean(table_type: str) -> None:
+    """A clean dies with its plan written; then an older commit, whose files are in the plan, is savepointed; then the clean goes on."""
+    case = BY_NAME[f"clean, {table_type}"]
+    start, checked = case.setup(), 0
+    calls = Harness(case).calls()
+    planned = next(number for number, call in enumerate(calls, 1) if ".clean.inflight" in call)
+    for time in start.instants[:-1]:
+        storage = copy_of(start.storage)
+        with pytest.raises(SimulatedCrash):
+            case.act(open_table(FaultyStorage(storage, planned, Fault.CRASH_BEFORE)))
+        table = open_table(storage)
+        table.savepoint(time)
+        table.clean(1)
+        found = look(storage, COLUMNS)
+        check_rows(found, start.rows)
+        check_readings(storage, found, start.history)
+        table.restore(time, cascade=True)
+        check_rows(look(storage, COLUMNS), start.history[time])
+        checked += 1
+    assert checked
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_savepoint_made_after_the_plan_of_a_clean_keeps_its_files(table_type: str) -> None:
+    check_savepoint_beside_a_clean(table_type)
+
+
+def test_mutant_that_cleans_without_looking_for_savepoints_again_is_caught(monkeypatch: Patch) -> None:
+    for module in (clean_execute, deletion):
+        monkeypatch.setattr(module, "protected_files", lambda state: {})
+    with pytest.raises(AssertionError):
+        check_savepoint_beside_a_clean("cow")
 
 
 class Interrupted(MemoryStorage):
@@ -206,7 +355,7 @@ class Interrupted(MemoryStorage):
 
 
 def test_interrupt_while_publishing_deletes_nothing_of_the_commit() -> None:
-    check_interrupt(BY_NAME["upsert"])
+    check_interrupt(BY_NAME["upsert, cow"])
 
 
 def test_mutant_that_cleans_up_after_an_interrupt_is_caught(monkeypatch: Patch) -> None:
@@ -216,16 +365,16 @@ def test_mutant_that_cleans_up_after_an_interrupt_is_caught(monkeypatch: Patch) 
         lambda self, instant, content: self._timeline.complete(instant, content),
     )
     with pytest.raises(AssertionError):
-        check_interrupt(BY_NAME["upsert"])
+        check_interrupt(BY_NAME["upsert, cow"])
 
 
-def check_interrupt(scenario: Scenario) -> None:
-    storage = copy_of(scenario.setup(), Interrupted())
+def check_interrupt(case: Case) -> None:
+    storage = copy_of(case.setup().storage, Interrupted())
     with pytest.raises(KeyboardInterrupt):
-        scenario.act(open_table(storage))
+        case.act(open_table(storage))
     left = look(storage, COLUMNS)
-    check_rows(left, scenario.after)
-    write_on(copy_of(storage), left)
+    check_rows(left, case.after())
+    Harness(case).write_on(copy_of(storage), left, left.rows)
 
 
 class Blind(MemoryStorage):
@@ -248,11 +397,11 @@ class Blind(MemoryStorage):
 
 
 def test_commit_of_unknown_outcome_keeps_every_file() -> None:
-    scenario = BY_NAME["upsert"]
-    storage = copy_of(scenario.setup(), Blind())
+    case = BY_NAME["upsert, cow"]
+    storage = copy_of(case.setup().storage, Blind())
     with pytest.raises(CommitOutcomeUnknownError):
-        scenario.act(open_table(storage))
+        case.act(open_table(storage))
     storage.blind = False
     left = look(storage, COLUMNS)
-    check_rows(left, scenario.after)
-    write_on(copy_of(storage), left)
+    check_rows(left, case.after())
+    Harness(case).write_on(copy_of(storage), left, left.rows)

@@ -53,11 +53,14 @@ class Timeline:
     @property
     def writes(self) -> list[str]:
         """Times of all writes that count, archived ones too. From its plan on a restore takes away what it goes back over."""
-        active = [time for time, action in self.completed.items() if action in WRITES]
         rolled_back = {time for record in self.records("rollback") for time in record["commitsRollback"]}
         kept = [time for time, entry in self.archived.items() if entry["actionType"] in WRITES and time not in rolled_back]
         spans = [(plan["savepointToRestoreTimestamp"], time) for time, plan in self.plans("restore").items()]
-        return sorted(time for time in {*active, *kept} if not any(target < time < restore for target, restore in spans))
+        return sorted(time for time in {*self.published(), *kept} if not any(target < time < restore for target, restore in spans))
+
+    def published(self) -> set[str]:
+        """Times of the completed writes of the active timeline, which every reader takes for committed."""
+        return {time for time, action in self.completed.items() if action in WRITES}
 
     def commit(self, time: str) -> Json:
         if time in self.completed:
@@ -140,9 +143,8 @@ def _parse(name: str, content: bytes) -> None:
             expect(isinstance(json.loads(content).get("partitionToWriteStats"), dict), f"{name} is no commit")
         elif kind in ("inflight", "deltacommit.inflight", "replacecommit.inflight"):
             expect(not content or isinstance(json.loads(content), dict), f"{name} is no plan of a write")
-        elif content or kind in ("rollback", "clean", "restore", "savepoint") or kind.split(".")[0] in ("compaction", "logcompaction"):
-            if content or not kind.endswith("inflight"):
-                record_of(name, content)
+        elif content or kind in ("rollback", "clean", "restore", "savepoint", "compaction.requested", "logcompaction.requested"):
+            record_of(name, content)
     except Violation:
         raise
     except Exception as error:

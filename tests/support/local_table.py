@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
 
+from lakehouse_engine.actions import archive, clean, compact, savepoint
+from lakehouse_engine.actions.restore.request import restore
+from lakehouse_engine.actions.rollback.request import rollback
 from lakehouse_engine.actions.write.input import ArrowInput
 from lakehouse_engine.actions.write.operation import execute_write
 from lakehouse_engine.actions.write.request import WriteRequest
 from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.model.services import ArchiveResult, CleanResult, CompactionResult, RestoreResult, RollbackResult, Savepoint
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 from lakehouse_engine.options import STORED_PREFIX, WriteOptions
 from lakehouse_engine.options.services import ArchiveOptions, CleanOptions, CompactionOptions
@@ -21,10 +24,6 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 
 Op = WriteOperationType
-
-
-def action(module: str, name: str) -> Any:
-    return getattr(import_module(f"lakehouse_engine.actions.{module}"), name)
 
 
 class LocalTable:
@@ -38,12 +37,15 @@ class LocalTable:
     def state(self) -> TableState:
         return TableState.load(self.storage)
 
+    def instants(self, state: TableState | None = None) -> list[str]:
+        """Times of the completed writes of the active timeline, oldest first."""
+        return [instant.requested_time for instant in (state or self.state).timeline.completed().writes()]
+
     # rows
 
     def write(self, operation: Op, rows: pa.Table | None, **arguments: Any) -> WriteResult:
-        options = {**self.state.config.prefixed(STORED_PREFIX), **self.options}
         data = None if rows is None else ArrowInput(rows)
-        return execute_write(self.storage, WriteRequest(operation, data, WriteOptions.read(options), **arguments), self.runner)
+        return execute_write(self.storage, WriteRequest(operation, data, self._write_options(), **arguments), self.runner)
 
     def bulk_insert(self, rows: pa.Table) -> WriteResult:
         return self.write(Op.BULK_INSERT, rows)
@@ -71,49 +73,56 @@ class LocalTable:
         self, columns: Sequence[str] | None = None, *, meta_columns: bool = False, state: TableState | None = None, **query: Any
     ) -> pa.Table:
         """`query` as `HoodieTable.to_arrow` takes it: query, as_of, begin, end. `state` is the table now, if it is known."""
-        asked = Query(query.get("query", "snapshot"), query.get("as_of"), query.get("begin"), query.get("end"))
+        asked = Query(query.get("query", "snapshot"), query.get("as_of"), query.get("begin"), query.get("end"), query.get("on_restore", "fail"))
         return read_arrow(plan_query(state or self.state, asked), columns=columns, meta_columns=meta_columns, runner=self.runner)
 
     # services
 
-    def schedule_compaction(self, *, log_compaction: bool = False) -> Any:
-        options = CompactionOptions.read({"hoodie.compact.inline.max.delta.commits": 1, "hoodie.log.compaction.blocks.threshold": 2})
-        return action("compact", "schedule")(
-            self.storage, options, lock_timeout_ms=self.lock_timeout_ms, log_compaction=log_compaction
+    def schedule_compaction(self, *, log_compaction: bool = False) -> CompactionResult:
+        return compact.schedule(
+            self.storage, self._compaction(), lock_timeout_ms=self.lock_timeout_ms, log_compaction=log_compaction
         )
 
-    def run_compaction(self, instant: str | None = None) -> Any:
-        write = WriteOptions.read({**self.state.config.prefixed(STORED_PREFIX), **self.options})
-        return action("compact", "run")(
-            self.storage, CompactionOptions.read(self.options), write, self.runner, instant=instant, lock_timeout_ms=self.lock_timeout_ms
+    def run_compaction(self, *, log_compaction: bool = False) -> CompactionResult:
+        return compact.run(
+            self.storage,
+            self._compaction(),
+            self._write_options(),
+            self.runner,
+            lock_timeout_ms=self.lock_timeout_ms,
+            log_compaction=log_compaction,
         )
 
-    def compact(self) -> Any:
-        options = CompactionOptions.read({"hoodie.compact.inline.max.delta.commits": 1})
-        write = WriteOptions.read({**self.state.config.prefixed(STORED_PREFIX), **self.options})
-        return action("compact", "schedule_and_run")(self.storage, options, write, self.runner, lock_timeout_ms=self.lock_timeout_ms)
-
-    def clean(self, retain: int) -> Any:
-        options = CleanOptions.read({"hoodie.clean.commits.retained": retain})
-        return action("clean", "clean")(self.storage, options, lock_timeout_ms=self.lock_timeout_ms)
-
-    def archive(self, least: int, most: int, *, retain: int = 1) -> Any:
-        options = ArchiveOptions(min_commits=least, max_commits=most)
-        clean = CleanOptions.read({"hoodie.clean.commits.retained": retain})
-        return action("archive", "archive")(self.storage, options, lock_timeout_ms=self.lock_timeout_ms, clean=clean)
-
-    def savepoint(self, instant: str | None = None, name: str | None = None) -> Any:
-        return action("savepoint", "create_savepoint")(
-            self.storage, instant=instant, name=name, comment="", lock_timeout_ms=self.lock_timeout_ms
+    def compact(self) -> CompactionResult:
+        return compact.schedule_and_run(
+            self.storage, self._compaction(), self._write_options(), self.runner, lock_timeout_ms=self.lock_timeout_ms
         )
 
-    def delete_savepoint(self, savepoint: str) -> Any:
-        return action("savepoint", "delete_savepoint")(self.storage, savepoint, lock_timeout_ms=self.lock_timeout_ms)
+    def _compaction(self) -> CompactionOptions:
+        """Due at once; a dead executor is taken over at once too, for in memory there is no lock that would die with it."""
+        return CompactionOptions(delta_commits=1, log_blocks=2, timeout_seconds=0)
 
-    def rollback(self, instant: str | None = None) -> Any:
-        return action("rollback.request", "rollback")(self.storage, instant=instant, lock_timeout_ms=self.lock_timeout_ms)
+    def _write_options(self) -> WriteOptions:
+        return WriteOptions.read({**self.state.config.prefixed(STORED_PREFIX), **self.options})
 
-    def restore(self, savepoint: str | None = None, *, to: str | None = None, cascade: bool = False) -> Any:
-        return action("restore.request", "restore")(
-            self.storage, savepoint=savepoint, to=to, cascade=cascade, lock_timeout_ms=self.lock_timeout_ms
+    def clean(self, retain: int) -> CleanResult:
+        options = CleanOptions(commits_retained=retain)
+        return clean.clean(self.storage, options, lock_timeout_ms=self.lock_timeout_ms)
+
+    def archive(self, least: int, most: int, *, retain: int = 1) -> ArchiveResult:
+        options, kept = ArchiveOptions(min_commits=least, max_commits=most), CleanOptions(commits_retained=retain)
+        return archive.archive(
+            self.storage, options, lock_timeout_ms=self.lock_timeout_ms, clean=kept, compaction=CompactionOptions(delta_commits=1)
         )
+
+    def savepoint(self, instant: str | None = None, name: str | None = None) -> Savepoint:
+        return savepoint.create_savepoint(self.storage, instant=instant, name=name, lock_timeout_ms=self.lock_timeout_ms)
+
+    def delete_savepoint(self, name: str) -> Savepoint:
+        return savepoint.delete_savepoint(self.storage, name, lock_timeout_ms=self.lock_timeout_ms)
+
+    def rollback(self, instant: str | None = None) -> RollbackResult:
+        return rollback(self.storage, instant=instant, lock_timeout_ms=self.lock_timeout_ms)
+
+    def restore(self, savepoint: str | None = None, *, to: str | None = None, cascade: bool = False) -> RestoreResult:
+        return restore(self.storage, savepoint=savepoint, to=to, cascade=cascade, lock_timeout_ms=self.lock_timeout_ms)
