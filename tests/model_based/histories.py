@@ -18,7 +18,14 @@ from tests.support.local_table import LocalTable
 from tests.support.table_model import COMMIT_TIME, DELETED, Row, TableModel
 
 SCHEMA = pa.schema(
-    [("id", pa.int64()), ("part", pa.string()), ("ts", pa.int64()), ("a", pa.string()), ("tags", pa.list_(pa.int32())), (DELETED, pa.bool_())]
+    [
+        ("id", pa.int64()),
+        ("part", pa.string()),
+        ("ts", pa.int64()),
+        ("a", pa.string()),
+        ("tags", pa.list_(pa.int32())),
+        (DELETED, pa.bool_()),
+    ]
 )
 KEYS, PARTITIONS = 12, ("x", "z=1")
 _PAYLOADS = {
@@ -57,7 +64,7 @@ class Make:
         payload = chance.choice(["overwrite", "event_time", "event_time", "partial"])
         # Among log records Hudi 0.15 orders by the ordering field under every payload; tables of ours name none where it must not count.
         ordering = payload != "overwrite" or (table_type == "cow" and chance.random() < 0.5)
-        index = chance.choice(["GLOBAL_SIMPLE", "SIMPLE", "BUCKET"] if table_type == "mor" else ["GLOBAL_SIMPLE", "SIMPLE", "GLOBAL_BLOOM", "BLOOM"])
+        index = chance.choice(["GLOBAL_SIMPLE", "SIMPLE", *(["BUCKET"] if table_type == "mor" else ["GLOBAL_BLOOM", "BLOOM"])])
         options = {
             "hoodie.parquet.small.file.limit": chance.choice([0, 1700, 100_000]),
             "hoodie.parquet.max.file.size": chance.choice([2000, 200_000]),
@@ -275,7 +282,7 @@ class History:
         self.savepoints = {name: time for name, time in self.savepoints.items() if target is not None and time <= target}
 
     def _do_savepoint(self, name: str, back: int) -> None:
-        active = [instant.requested_time for instant in self.table.state.timeline.completed().writes() if instant.requested_time >= self.floor]
+        active = [time for time in self.table.instants() if time >= self.floor]
         if len(active) <= back or name in self.savepoints:
             raise Refused
         instant = active[-1 - back]
@@ -318,7 +325,7 @@ class History:
         """The snapshot, time travel to all instants that are kept (or to a random one), and changes between them."""
         state = self.table.state
         self._compare(state, self.model.snapshot(), "now")
-        active = [instant.requested_time for instant in state.timeline.completed().writes()]
+        active = self.table.instants(state)
         unknown = sorted(set(active) - set(self.model.snapshots))
         assert not unknown, f"unknown instants: {unknown}"
         assert not active or max(active) == self.newest, f"{self.newest} is gone, the newest is {max(active)}"
@@ -336,7 +343,8 @@ class History:
         try:
             self._compare(state, self.model.snapshot(time), f"as of {time}", as_of=time)
         except InstantCleanedError:
-            assert time < self.floor and time not in self.savepoints.values(), f"the table cannot be read as of {time}"
+            may_be_gone = time < self.floor and time not in self.savepoints.values()
+            assert may_be_gone, f"the table cannot be read as of {time}"
             return False
         return True
 
@@ -353,14 +361,18 @@ def _order(row: Row) -> tuple[int, str]:
 def replay(make: Make, steps: Sequence[Step]) -> str | None:
     """Do the steps that apply, checking everything after each; what failed, or None."""
     history, chance = History(make), random.Random(0)
-    for step in steps:
-        try:
-            history.do(step)
-            history.check(chance, every=True)
-        except Refused:
-            continue
-        except (AssertionError, LakehouseError, LookupError, ValueError, TypeError, pa.ArrowException) as error:
-            return f"{step}: {type(error).__name__}: {error}"
+    failures = (failure for step in steps if (failure := _failure(history, step, chance)) is not None)
+    return next(failures, None)
+
+
+def _failure(history: History, step: Step, chance: random.Random) -> str | None:
+    try:
+        history.do(step)
+        history.check(chance, every=True)
+    except Refused:
+        return None
+    except (AssertionError, LakehouseError, LookupError, ValueError, TypeError, pa.ArrowException) as error:
+        return f"{step}: {type(error).__name__}: {error}"
     return None
 
 
