@@ -1,0 +1,261 @@
+"""Commands that keep a table in shape, and see to what a dead process left."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine.actions.repair import DisorderKind
+from lakehouse_engine.actions.verify import FindingKind, verify
+from lakehouse_engine.cli import progress
+from lakehouse_engine.cli.main import COMMANDS, cli
+from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.storage.faults import FaultyStorage, SimulatedCrash
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.view.protected import protected_files
+from tests.unit.cli.conftest import SCHEMA, orders
+
+NO_SERVICES = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false", "hoodie.compact.inline": "false"}
+
+
+@pytest.fixture(params=["cow", "mor"])
+def table(tmp_path: Path, request: pytest.FixtureRequest) -> HoodieTable:
+    lakehouse = Lakehouse(str(tmp_path / "lake"), options=NO_SERVICES)
+    made = lakehouse.create_table(
+        "analytics.orders", schema=SCHEMA, record_key=["order_id"], partition_by=["day"], table_type=request.param
+    )
+    made.upsert(orders(range(10), "new"))
+    made.upsert(orders(range(10), "paid"))
+    return made
+
+
+def is_mor(table: HoodieTable) -> bool:
+    return str(table.config.table_type) == "MERGE_ON_READ"
+
+
+def run(table: HoodieTable, *arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["--warehouse", str(Path(table.path).parents[1]), *arguments])
+
+
+def answer(table: HoodieTable, *arguments: str) -> Any:
+    result = run(table, *arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def content(table: HoodieTable) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.to_arrow(columns=["order_id", "status"]).to_pylist()
+    return sorted(rows, key=lambda row: int(row["order_id"]))
+
+
+def die_committing(table: HoodieTable) -> str:
+    """An upsert whose process dies when all is written but the commit; its instant."""
+    copy = f"{table.path}-copy"
+    shutil.copytree(table.path, copy)
+    counting = FaultyStorage(LocalStorage(copy))
+    HoodieTable(counting, options=NO_SERVICES).upsert(orders(range(5), "lost"))  # type: ignore[arg-type]
+    shutil.rmtree(copy)
+    call = next(number for number, made in enumerate(counting.mutations, 1) if made.endswith(("commit", "deltacommit")))
+    known = {entry.instant for entry in table.history()}
+    dying = FaultyStorage(LocalStorage(table.path), call)
+    with pytest.raises(SimulatedCrash):
+        HoodieTable(dying, options=NO_SERVICES).upsert(orders(range(5), "lost"))  # type: ignore[arg-type]
+    (instant,) = {entry.instant for entry in table.history()} - known
+    return instant
+
+
+# compaction, cleaning, archiving
+
+
+def test_a_compaction_in_two_steps_and_in_one(table: HoodieTable) -> None:
+    if not is_mor(table):
+        refused = run(table, "compact", "analytics.orders")
+        assert (refused.exit_code, "merge-on-read" in refused.stderr) == (3, True)
+        return
+    before = content(table)
+    planned = answer(table, "compact", "analytics.orders", "--op", "schedule")
+    assert answer(table, "info", "analytics.orders")["pending_compactions"] == [planned["instant"]]
+    done = answer(table, "compact", "analytics.orders", "--op", "run", "--instant", planned["instant"])
+    assert (done["instant"], done["state"], done["log_files_compacted"]) == (planned["instant"], "completed", 2)
+    assert content(table) == before
+    table.upsert(orders(range(10), "sent"))
+    assert answer(table, "compact", "analytics.orders")["files_created"] == 2
+    assert {row["status"] for row in content(table)} == {"sent"}
+
+
+def test_log_blocks_are_merged(table: HoodieTable) -> None:
+    if not is_mor(table):
+        pytest.skip("copy-on-write tables have no logs")
+    for number in range(6):
+        table.upsert(orders(range(10), f"step {number}"))
+    done = answer(table, "compact", "analytics.orders", "--log")
+    assert (done["operation"], done["state"]) == ("LOG_COMPACT", "completed")
+    assert {row["status"] for row in content(table)} == {"step 5"}
+
+
+def test_a_clean_says_what_it_deleted_and_keeps_a_savepoint(table: HoodieTable) -> None:
+    table.savepoint(name="start")
+    for status in ("sent", "back", "gone"):
+        table.insert_overwrite_table(orders(range(10), status))
+    wanted = answer(table, "clean", "analytics.orders", "--retain-commits", "1", "--dry-run")["files_deleted"]
+    cleaned = answer(table, "clean", "analytics.orders", "--retain-commits", "1")
+    assert (cleaned["files_deleted"], any("savepoint" in reason for reason in cleaned["kept"])) == (wanted, True)
+    assert wanted
+    assert not any((Path(table.path) / path).exists() for path in wanted)
+    assert {row["status"] for row in content(table)} == {"gone"}
+    assert {row["status"] for row in table.to_arrow(as_of="start").to_pylist()} == {"paid"}
+
+
+def test_archived_instants_leave_the_timeline_and_are_shown_on_request(table: HoodieTable) -> None:
+    for status in ("sent", "back", "gone"):
+        table.insert_overwrite_table(orders(range(10), status))
+    table.clean(retain_commits=1)
+    everything = [entry.instant for entry in table.history()]
+    options = ["--min-commits", "2", "--option", "hoodie.clean.commits.retained=1"]
+    if is_mor(table):
+        stopped = answer(table, "archive", "analytics.orders", *options)
+        assert (stopped["archived"], "compaction" in stopped["kept"][0]) == ([], True)
+        return
+    archived = answer(table, "archive", "analytics.orders", *options)["archived"]
+    assert archived
+    assert {row["instant"] for row in answer(table, "timeline", "analytics.orders")} == set(everything) - set(archived)
+    shown = answer(table, "timeline", "analytics.orders", "--archived")
+    assert [row["instant"] for row in shown if row["archived"]] == sorted(archived, reverse=True)
+
+
+@pytest.mark.parametrize("command", ["clean", "archive", "compact", "repair", "verify", "timeline", "history"])
+def test_every_command_prints_text_for_people_too(table: HoodieTable, command: str) -> None:
+    result = run(table, command, "analytics.orders")
+    assert result.exit_code == (3 if command == "compact" and not is_mor(table) else 0), result.stderr
+    assert result.stdout.strip() or result.stderr.strip()
+
+
+# repair
+
+
+def test_a_table_in_order_has_nothing_to_repair(table: HoodieTable) -> None:
+    report = answer(table, "repair", "analytics.orders")
+    assert (report["repaired"], report["left"]) == ([], [])
+
+
+def test_a_dead_write_is_told_of_then_taken_back(table: HoodieTable) -> None:
+    before = content(table)
+    instant = die_committing(table)
+    stored = set(Path(table.path).rglob("*"))
+    told = answer(table, "repair", "analytics.orders", "--dry-run")
+    assert [(one["kind"], one["what"]) for one in told["repaired"]] == [(DisorderKind.DEAD_WRITE, instant)]
+    assert set(Path(table.path).rglob("*")) == stored
+    done = answer(table, "repair", "analytics.orders")
+    assert [(one["kind"], one["what"]) for one in done["repaired"]] == [(DisorderKind.DEAD_WRITE, instant)]
+    assert answer(table, "repair", "analytics.orders", "--dry-run")["repaired"] == []
+    assert not any(instant in path.name and path.suffix == ".parquet" for path in Path(table.path).rglob("*"))
+    assert content(table) == before
+
+
+def test_what_waits_and_what_nobody_names_is_left_and_told(table: HoodieTable) -> None:
+    stray = Path(table.path) / "day=2026-01-01" / "0b6e6b1c-0000-4000-8000-000000000000-0_0-1-1_29990101000000000.parquet"
+    stray.write_bytes(b"nobody's")
+    expected = {(DisorderKind.ORPHAN.value, f"day=2026-01-01/{stray.name}")}
+    if is_mor(table):
+        expected.add((DisorderKind.PENDING_SERVICE.value, str(table.compact("schedule").instant)))
+    report = answer(table, "repair", "analytics.orders")
+    assert {(one["kind"], one["what"]) for one in report["left"]} == expected
+    assert stray.exists()
+
+
+def test_markers_of_a_finished_write_are_removed(table: HoodieTable) -> None:
+    folder = Path(table.path) / ".hoodie" / ".temp" / table.history()[0].instant
+    folder.mkdir(parents=True)
+    (folder / "staged.arrow").write_bytes(b"rows")
+    report = answer(table, "repair", "analytics.orders")
+    assert [one["kind"] for one in report["repaired"]] == [DisorderKind.LEFTOVER_MARKERS]
+    assert not folder.exists()
+
+
+# verify
+
+
+def test_files_of_earlier_commits_are_verified_until_they_are_cleaned(table: HoodieTable) -> None:
+    table.insert_overwrite_table(orders(range(10), "sent"))
+    report = verify(table.state)
+    assert report.ok
+    assert report.retained_files > report.files
+    old = next(path for path in sorted(Path(table.path).rglob("*.parquet")) if table.history()[0].instant not in path.name)
+    moved = old.rename(old.with_suffix(".away"))
+    (finding,) = verify(table.state).findings
+    assert (finding.kind, finding.path.endswith(old.name)) == (FindingKind.MISSING_FILE, True)
+    moved.rename(old)
+    table.clean(retain_commits=1)
+    assert verify(table.state).ok
+
+
+def test_a_lost_file_of_a_savepoint_is_found(table: HoodieTable) -> None:
+    table.savepoint(name="start")
+    for status in ("sent", "back", "gone"):
+        table.insert_overwrite_table(orders(range(10), status))
+    table.clean(retain_commits=1)
+    assert verify(table.state).ok
+    lost = min(protected_files(table.state))
+    (Path(table.path) / lost).unlink()
+    assert [(one.kind, one.path, "savepoint" in one.message) for one in verify(table.state).findings] == [
+        (FindingKind.MISSING_FILE, lost, True)
+    ]
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def drop(path: Path) -> None:
+    path.unlink()
+
+
+@pytest.mark.parametrize(("damage", "kind"), [(cut, FindingKind.WRONG_SIZE), (drop, FindingKind.MISSING_FILE)])
+def test_damage_of_a_log_file_is_found(table: HoodieTable, damage: Callable[[Path], None], kind: FindingKind) -> None:
+    if not is_mor(table):
+        pytest.skip("copy-on-write tables have no logs")
+    log = min(Path(table.path).rglob(".*.log.*"))
+    damage(log)
+    result = run(table, "verify", "analytics.orders")
+    assert (result.exit_code, str(kind) in result.stdout, log.name in result.stdout) == (1, True, True)
+
+
+def test_keys_in_logs_count(table: HoodieTable) -> None:
+    report = verify(table.state)
+    assert (report.ok, report.rows, report.skipped) == (True, 10, ())
+    table.bulk_insert(orders(range(3), "again"))
+    assert {one.kind for one in verify(table.state).findings} == {FindingKind.DUPLICATE_KEY}
+
+
+# the program itself
+
+
+def test_the_line_of_a_command_in_the_overview_is_that_of_its_own_help() -> None:
+    shown = CliRunner().invoke(cli, ["--help"]).stdout
+    for name in COMMANDS:
+        own = CliRunner().invoke(cli, [name, "--help"])
+        assert own.exit_code == 0
+        assert f"  {name} " in shown
+    assert CliRunner().invoke(cli, ["savepoint", "create", "--help"]).exit_code == 0
+
+
+def test_progress_counts_tasks_on_a_terminal_and_is_silent_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = list(range(20))
+    runner = progress.ProgressRunner(4)
+    assert runner.run(abs, tasks, name="compact") == LocalRunner(4).run(abs, tasks, name="compact") == tasks
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.working("compacting"):
+        assert runner.run(abs, tasks, name="compact") == tasks
+    shown = capsys.readouterr()
+    assert (shown.out, "compact" in shown.err) == ("", True)
