@@ -43,7 +43,7 @@ COMPACTION_MEMORY = Option(
     "hoodie.memory.compaction.max.size", positive, 1024 * 1024 * 1024, "Bytes of log records that a compaction keeps in memory; more spill."
 )
 COMPACTION_TIMEOUT_SECONDS = Option(
-    "compaction.timeout.seconds", positive, 1200, "Seconds after which a compaction that nobody runs any more is planned again."
+    "compaction.timeout.seconds", positive, 1200, "Seconds after which a compaction that Hudi began and did not finish is taken over."
 )
 LOG_COMPACTION_INLINE = Option(
     "hoodie.log.compaction.inline", boolean, False, "Whether a write merges the small log blocks of slices when it is done."
