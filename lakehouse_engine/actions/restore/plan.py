@@ -18,6 +18,7 @@ from lakehouse_engine.errors import (
     OptionError,
     RestoreError,
 )
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRestorePlan
@@ -170,19 +171,22 @@ def _taken_back(state: TableState) -> frozenset[str]:
 
 def _only_marks(state: TableState, instant: Instant, target: str) -> bool:
     """Whether it is the empty write with which an earlier restore to the same instant ended."""
-    if not instant.is_completed or not state.timeline.contains(instant.requested_time):
-        return False
-    return state.commit_metadata(instant).extra_metadata.get(RESTORED_KEY) == target
+    metadata = _metadata(state, instant)
+    return metadata is not None and metadata.extra_metadata.get(RESTORED_KEY) == target
 
 
 def _rows(state: TableState, instant: Instant) -> int:
-    if instant not in state.timeline.instants:
-        return 0
+    return 0 if _metadata(state, instant) is None else rows_written(state, instant)
+
+
+def _metadata(state: TableState, instant: Instant) -> HoodieCommitMetadata | None:
+    """None for an instant that is not completed or archived, and for a torn one: it is to be taken back as it is."""
+    if not instant.is_completed or instant not in state.timeline.instants:
+        return None
     try:
-        return rows_written(state, instant)
+        return state.commit_metadata(instant)
     except CorruptInstantError as error:
-        # It is to be taken back, so what it was about matters to nobody any more.
-        logger.warning("%s of %s does not parse, and is taken back as it is: %s", instant, state.config.name, error)
-        return 0
+        logger.warning("%s of %s does not parse, and is taken back: %s", instant, state.config.name, error)
+        return None
 
 

@@ -1,0 +1,150 @@
+"""The restore matrix: 26 scenarios on tables that copy on write (20 of them) and merge on read, partitioned or not: 92 cells.
+
+Each cell: the rows with their meta columns equal those at the savepoint, as of every commit that is left; so do the data files, byte for
+byte; hudi-rs reads the same; no instant and no file of a later write is left; and the table goes on: write, clean, savepoint, restore.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakehouse_engine.errors import InstantCleanedError, MissingFileError
+from lakehouse_engine.format.file_names import is_log_file_name
+from lakehouse_engine.model.instant import Action
+from lakehouse_engine.read.arrow_scan import read_arrow
+from lakehouse_engine.read.query import Query, plan_query
+from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
+from lakehouse_engine.view.protected import protected_files
+from tests.model_based.restore_scenarios import Cell, cells, rows
+from tests.support.local_table import LocalTable
+from tests.support.readers import assert_same_rows, first_difference, read_with_hudi_rs
+
+CELLS = list(cells())
+
+
+def test_the_matrix_has_all_its_cells() -> None:
+    assert len(CELLS) == 92
+
+
+@pytest.mark.parametrize(
+    ("scenario", "merge_on_read", "partitioned"),
+    CELLS,
+    ids=[f"{scenario.__name__}-{'mor' if mor else 'cow'}-{'parts' if parts else 'flat'}" for scenario, mor, parts in CELLS],
+)
+def test_a_restored_table_is_what_it_was_at_the_savepoint(
+    scenario: Callable[[Cell], None], merge_on_read: bool, partitioned: bool, tmp_path: Path
+) -> None:
+    cell = Cell.create(tmp_path / "t", merge_on_read=merge_on_read, partitioned=partitioned)
+    scenario(cell)
+    if cell.notes.get("crash"):
+        check_every_crash(cell)
+    opened = plan_query(cell.table.state, Query()) if cell.notes.get("reader") else None
+    before = cell.read() if opened is not None else None
+    result = cell.table.restore("kept", cascade=bool(cell.notes.get("cascade")))
+    assert result.restored_to == cell.saved.instant
+    check(cell)
+    if opened is not None:
+        # Its files are gone: it is told so, and gets no part of them.
+        with pytest.raises(MissingFileError):
+            read_arrow(opened, meta_columns=True)
+        assert before is not None
+        assert first_difference(before, cell.saved.rows) is not None
+    goes_on(cell)
+
+
+def check(cell: Cell) -> None:
+    saved = cell.saved
+    assert_same_rows(cell.read(), saved.rows)
+    for time, expected in saved.by_commit.items():
+        check_as_of(cell, time, expected)
+    check_files(cell)
+    check_timeline(cell)
+    if cell.hudi_rs:
+        assert_same_rows(read_with_hudi_rs(cell.path), saved.rows)
+
+
+def check_as_of(cell: Cell, time: str, expected: pa.Table) -> None:
+    try:
+        found = cell.read(as_of=time)
+    except InstantCleanedError:
+        # A clean after the savepoint may have taken what only older commits needed, never what the savepoint pins.
+        assert not cell.exact
+        assert time != cell.saved.instant
+        return
+    assert_same_rows(found, expected)
+
+
+def check_files(cell: Cell) -> None:
+    now, then = cell.data_files(), cell.saved.files
+    pinned = set(protected_files(cell.table.state, up_to=cell.saved.instant))
+    assert pinned <= set(now)
+    changed = [path for path, digest in now.items() if path in then and then[path] != digest]
+    assert changed == []
+    extra = {path for path in set(now) - set(then) if path not in pinned}
+    assert {path for path in extra if not is_log_file_name(path.rpartition("/")[2])} == set()
+    if cell.exact:
+        assert extra == set()
+        assert set(then) <= set(now)
+
+
+def check_timeline(cell: Cell) -> None:
+    state = cell.table.state
+    later = state.timeline.after(cell.saved.instant)
+    assert {instant.action for instant in later} <= {Action.RESTORE, Action.CLEAN, Action.COMMIT, Action.DELTA_COMMIT}
+    assert all(instant.is_completed for instant in later)
+    # An empty write marks where the timeline begins, if commits around the savepoint are archived.
+    for write in later.writes():
+        assert list(state.commit_metadata(write).write_stats()) == []
+    assert cell.storage.walk(".hoodie/.temp") == []
+
+
+def goes_on(cell: Cell) -> None:
+    """Write, clean, archive, savepoint, and back again."""
+    cell.table.upsert(rows([1, 500], 50))
+    assert cell.read(as_of=cell.last_write()).num_rows == cell.read().num_rows
+    cell.table.savepoint(None, "after")
+    again = cell.look(cell.last_write())
+    cell.table.upsert(rows([1, 501], 51))
+    if cell.merge_on_read:
+        cell.table.compact()
+    cell.table.clean(1)
+    cell.table.archive(2, 3)
+    cell.table.upsert(rows([1, 502], 52))
+    cell.table.restore("after")
+    assert_same_rows(cell.read(), again.rows)
+    if cell.hudi_rs:
+        assert_same_rows(read_with_hudi_rs(cell.path), again.rows)
+    cell.table.restore("kept", cascade=True)
+    assert_same_rows(cell.read(), cell.saved.rows)
+
+
+def check_every_crash(cell: Cell) -> None:
+    """The restore dies before each of its calls; readers see the table before it or after it, and whoever comes next finishes it."""
+    before = cell.read()
+    original = cell.path
+    counting = _copy(cell, original, "counting")
+    storage = FaultyStorage(counting.storage)
+    LocalTable(storage, lock_timeout_ms=5000).restore("kept")
+    calls = len(storage.mutations)
+    assert calls > 8
+    for call in range(1, calls + 1):
+        crashed = _copy(cell, original, f"crash{call}")
+        with pytest.raises(SimulatedCrash):
+            LocalTable(FaultyStorage(crashed.storage, call, Fault.CRASH_BEFORE), lock_timeout_ms=5000).restore("kept")
+        seen = crashed.read()
+        assert first_difference(seen, before) is None or first_difference(seen, cell.saved.rows) is None, storage.mutations[call - 1]
+        result = crashed.table.restore("kept")
+        assert result.restored_to == cell.saved.instant
+        check(crashed)
+        shutil.rmtree(crashed.path)
+
+
+def _copy(cell: Cell, original: Path, name: str) -> Cell:
+    target = original.with_name(name)
+    shutil.copytree(original, target)
+    return Cell(target, cell.merge_on_read, cell.partitioned, cell.kept, cell.exact, cell.hudi_rs)
