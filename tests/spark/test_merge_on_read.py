@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.errors import UnsupportedTableError
+from lakehouse_engine.model.instant import Action
 from tests.support.fixtures import expected_readings, fixtures_root, spark_fixtures, unpack_spark_fixture
 from tests.support.readers import assert_same_rows
 
@@ -43,21 +44,22 @@ def test_a_dataframe_has_the_rows_that_arrow_has(name: str, spark: SparkSession,
     assert table.dataframe().count() == expected_readings(name)[1]["snapshot"]["rows"]
 
 
-def test_sql_reads_a_merge_on_read_table_and_refuses_to_write_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_sql_reads_a_merge_on_read_table_of_hudi_and_goes_on_writing_it(spark: SparkSession, tmp_path: Path) -> None:
     name = next(name for name in TABLES if name.endswith("mor_deletes"))
     unpack_spark_fixture(name, tmp_path / "warehouse" / "shop")
     lakehouse = Lakehouse(str(tmp_path / "warehouse"), spark=spark)
     table = lakehouse.table("shop.mor_deletes")
-    assert_same_rows(lakehouse.sql("select * from shop.mor_deletes").toArrow(), table.to_arrow())  # type: ignore[union-attr]
+    before = table.to_arrow()
+    assert_same_rows(lakehouse.sql("select * from shop.mor_deletes").toArrow(), before)  # type: ignore[union-attr]
     first = table.timeline.completed().writes().instants[0].requested_time
     then = lakehouse.sql(f"select count(*) as n from shop.mor_deletes timestamp as of '{first}'")
     assert then.toArrow().to_pylist() == [{"n": table.to_arrow(as_of=first).num_rows}]  # type: ignore[union-attr]
-    before = table.timeline
-    for statement in (
-        "delete from shop.mor_deletes",
-        "update shop.mor_deletes set name = 'x'",
-        "insert into shop.mor_deletes table shop.mor_deletes",
-    ):
-        with pytest.raises(UnsupportedTableError, match="merge-on-read tables cannot be written"):
-            lakehouse.sql(statement)
-    assert table.timeline == before
+    lakehouse.sql("update shop.mor_deletes set name = concat(name, '!')")
+    after = before.set_column(before.schema.get_field_index("name"), "name", pc.binary_join_element_wise(before["name"], "!", ""))
+    assert_same_rows(lakehouse.table("shop.mor_deletes").to_arrow(), after)
+    key = after["id"][0].as_py()
+    lakehouse.sql(f"delete from shop.mor_deletes where id = '{key}'")
+    assert_same_rows(lakehouse.table("shop.mor_deletes").to_arrow(), after.slice(1))
+    newest = lakehouse.table("shop.mor_deletes").timeline.completed().last()
+    assert newest is not None
+    assert newest.action is Action.DELTA_COMMIT
