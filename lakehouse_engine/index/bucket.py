@@ -31,6 +31,8 @@ from lakehouse_engine.view.file_system_view import FileSystemView
 Buckets = npt.NDArray[np.int64]
 
 _DIGITS = 8
+_MOST_BUCKETS = 100_000
+"""A random UUID begins with a number below this once in forty thousand times."""
 _FILE_ID = re.compile(rf"([0-9]{{{_DIGITS}}})-.+")
 
 
@@ -115,6 +117,12 @@ def bucket_of(file_id: str) -> int | None:
     """The bucket of a file group, None for a file id that names none."""
     match = _FILE_ID.fullmatch(file_id)
     return None if match is None else int(match[1])
+
+
+def has_bucket(file_id: str) -> bool:
+    """Whether a file group of a table that does not say which index it has is one of a bucket."""
+    bucket = bucket_of(file_id)
+    return bucket is not None and bucket < _MOST_BUCKETS
 
 
 def slices_by_bucket(layout: BucketLayout, view: FileSystemView, partition: str) -> Mapping[int, FileSlice]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.index.base import Index
-from lakehouse_engine.index.bucket import BucketIndex, BucketLayout, bucket_of
+from lakehouse_engine.index.bucket import BucketIndex, BucketLayout, bucket_of, has_bucket
 from lakehouse_engine.index.simple import KeyColumnIndex
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.table_config import TableConfig
@@ -24,8 +24,6 @@ INDEXES: Mapping[str, Callable[[TableConfig, WriteOptions], Index]] = {
     "BUCKET": lambda config, options: BucketIndex(BucketLayout.of(config, options)),
 }
 
-_MOST_BUCKETS = 100_000
-"""A random UUID begins with a number below this once in forty thousand times."""
 _CHECKED_FILES = 16
 
 
@@ -95,8 +93,7 @@ def _check_keys(state: TableState, layout: BucketLayout) -> None:
 def _check_unbucketed(state: TableState) -> None:
     """Hudi does not store that a table has buckets, but its file ids show it: another index would put new keys into any of them."""
     pieces = _some_slices(state)
-    numbers = [bucket_of(piece.file_id) for piece in pieces]
-    if pieces and all(number is not None and number < _MOST_BUCKETS for number in numbers):
+    if pieces and all(has_bucket(piece.file_id) for piece in pieces):
         raise OptionError(
             f"the file groups of this table ({pieces[0].file_id}, ...) look like those of Hudi's bucket index; set"
             f" {INDEX_TYPE.key}=BUCKET and {NUM_BUCKETS.key} as its writer did, or {INDEX_TYPE.key}=SIMPLE if it has none",

@@ -32,6 +32,8 @@ REFUSED: dict[str, tuple[type[LakehouseError], str]] = {
     "v6-0.15.0/cow_keygen_custom": (UnsupportedTableError, "does not store which of the fields"),
     "v6-0.15.0/cow_keygen_timestamp_millis": (OptionError, "hoodie.keygen.timebased.timestamp.type"),
     "v6-0.15.0/cow_keygen_timestamp_unix": (OptionError, "hoodie.keygen.timebased.timestamp.type"),
+    "v6-0.15.0/cow_bucket": (OptionError, "look like those of Hudi's bucket index"),
+    "v6-0.15.0/cow_bucket_two_keys": (OptionError, "look like those of Hudi's bucket index"),
 }
 """Tables that cannot be written, or not without options, with the error and a word of its reason."""
 
@@ -44,8 +46,14 @@ NOT_STORED: dict[str, dict[str, str]] = {
     },
     "v6-0.15.0/cow_keygen_timestamp_millis": {_TYPE: "EPOCHMILLISECONDS"},
     "v6-0.15.0/cow_keygen_timestamp_unix": {_TYPE: "UNIX_TIMESTAMP"},
+    "v6-0.15.0/cow_bucket": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"},
+    "v6-0.15.0/cow_bucket_two_keys": {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "8",
+        "hoodie.bucket.index.hash.field": "b",
+    },
 }
-"""What Hudi 0.15 does not store of a key generator, and a write has to say."""
+"""What Hudi 0.15 does not store of a key generator or an index, and a write has to say."""
 
 CDC_TABLES = [name for name in SPARK if "cow_cdc_" in name]
 KEYLESS = [name for name in SPARK if name.endswith("cow_keyless")]

@@ -16,19 +16,20 @@ import pyarrow as pa
 from lakehouse_engine.actions.pending import check_group_not_pending, check_not_compacting, compacting_groups, pending_groups
 from lakehouse_engine.actions.write.append import AppendTask, GroupAppend, append_tasks
 from lakehouse_engine.actions.write.assign import SizedFile
+from lakehouse_engine.actions.write.buckets import place_in_buckets
 from lakehouse_engine.actions.write.context import WriteContext, refuse_cdc
 from lakehouse_engine.actions.write.input import Batch
 from lakehouse_engine.actions.write.log_target import log_target
 from lakehouse_engine.actions.write.logged import SliceLogs
 from lakehouse_engine.actions.write.numbered import OlderTask, older_numbers
-from lakehouse_engine.actions.write.placing import Places
+from lakehouse_engine.actions.write.placing import NewGroup, Places
 from lakehouse_engine.actions.write.plan import WritePlan
 from lakehouse_engine.actions.write.settle import SliceHits
 from lakehouse_engine.actions.write.slice_merge import SliceMergeTask
 from lakehouse_engine.actions.write.source import Rows
 from lakehouse_engine.actions.write.tasks import NO_ROWS, CreateTask, FileContext, Mask, MergeTask
 from lakehouse_engine.errors import UnsupportedTableError
-from lakehouse_engine.format.file_names import new_file_id
+from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.view.table_state import TableState
@@ -41,7 +42,8 @@ _SMALL_FILES = 1
 class SliceChange:
     """Changes of one slice. Rows are numbers of the batch's source.
 
-    `rows[i]` meets the base row at `positions[i]`. `revived` are rows of keys that the slice has no live row of. `gone` are base rows
+    `rows[i]` meets the base row at `positions[i]`. `revived` are rows of keys that the slice has no live row of,
+    `unseen` rows to be logged of which that is not known. `gone` are base rows
     to drop, `keys` the record keys of rows to drop, `seqnos` the numbers of those that have no key to themselves.
     """
 
@@ -49,6 +51,7 @@ class SliceChange:
     rows: Rows = field(default_factory=lambda: NO_ROWS)
     positions: Rows = field(default_factory=lambda: NO_ROWS)
     revived: list[Rows] = field(default_factory=list)
+    unseen: list[Rows] = field(default_factory=list)
     gone: list[Rows] = field(default_factory=list)
     keys: list[pa.Array] = field(default_factory=list)
     seqnos: list[pa.Array] = field(default_factory=list)
@@ -65,7 +68,7 @@ class SliceChange:
 
     def logged(self) -> Rows:
         """Every row that is an update or comes back, ascending."""
-        return np.unique(np.concatenate([self.rows, *self.revived]))
+        return np.unique(np.concatenate([self.rows, *self.revived, *self.unseen]))
 
     def deleted_keys(self) -> pa.Array:
         return _distinct(self.keys)
@@ -86,7 +89,7 @@ class DeltaPlan:
         self.logs = SliceLogs(state, context)
         self.changes: dict[FileGroupId, SliceChange] = {}
         self._clustering, self._compacting = pending_groups(state), compacting_groups(state)
-        self._creates: list[tuple[str, Rows]] = []
+        self._creates: list[NewGroup] = []
 
     def change(self, piece: FileSlice) -> SliceChange:
         check_group_not_pending(piece.group, self._clustering)
@@ -119,11 +122,22 @@ class DeltaPlan:
         return older_numbers(OlderTask(self.logs.reader, self.logs.logged(piece), batch.keys.take(pa.array(indices)), ordering))
 
     def insert(self, indices: Rows) -> None:
-        """New records, by partition: to a small file first."""
+        """New records, by partition: to the group of their bucket, else to a small file first."""
+        index = self.context.index
+        if isinstance(index, BucketIndex):
+            self._insert_into_buckets(index.layout, indices)
+            return
         placement = Places(self.files, self._bases, self._open).place(self.batch, indices)
         for base, rows in placement.to_files:
             self.change(self._slices(base.partition_path)[base.path]).inserts = rows
         self._creates += placement.to_new
+
+    def _insert_into_buckets(self, layout: BucketLayout, indices: Rows) -> None:
+        for found in place_in_buckets(layout, self.batch, self.state.view, indices):
+            if found.piece is None:
+                self._creates.append(found.new_group(self.batch))
+            else:
+                self.change(found.piece).revived.append(self.batch.rows[found.rows])
 
     def _slices(self, partition: str) -> dict[str, FileSlice]:
         """Slices with a base file, by its path."""
@@ -150,8 +164,8 @@ class DeltaPlan:
         slices = [self._rewrite(len(tasks) + number, change) for number, change in enumerate(rewrites)]
         first = len(tasks) + len(slices)
         creates = [
-            CreateTask(self.files, first + number, partition, new_file_id(), self.batch.source, rows)
-            for number, (partition, rows) in enumerate(self._creates)
+            CreateTask(self.files, first + number, group.partition, group.file_id, self.batch.source, group.rows)
+            for number, group in enumerate(self._creates)
         ]
         logs = self._append_tasks([self._append(change) for change in appends], first + len(creates), parallelism)
         return WritePlan(tuple(tasks), tuple(creates), tuple(logs), tuple(slices), moves)
@@ -181,7 +195,8 @@ class DeltaPlan:
             positions=change.positions,
             rows=change.rows,
             deletes=np.unique(np.concatenate([NO_ROWS, *change.gone])),
-            inserts=change.inserts,
+            # Without logs nothing is dead: what has no live row is new.
+            inserts=np.unique(np.concatenate([change.inserts, *change.revived])),
         )
 
     def _rewrite(self, number: int, change: SliceChange) -> SliceMergeTask:

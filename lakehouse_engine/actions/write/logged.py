@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 
 from lakehouse_engine.actions.write.context import WriteContext
 from lakehouse_engine.format.file_names import is_log_file_name
+from lakehouse_engine.index.bucket import BucketIndex, has_bucket
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.read.completeness import log_promises
@@ -15,15 +15,13 @@ from lakehouse_engine.read.merge_rules import MergeRules
 from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.view.table_state import TableState
 
-_BUCKET = re.compile(r"[0-9]{8}-")
-"""A file id that begins with the number of a bucket; some of those with random ids begin so too."""
-
 
 class SliceLogs:
     """The logs of a table's slices, as one write sees them."""
 
     def __init__(self, state: TableState, context: WriteContext) -> None:
         self._state = state
+        self._buckets = isinstance(context.index, BucketIndex)
         rules = MergeRules.of(state.config, context.schema)
         self.reader = SliceReader(state.storage, context.schema, rules, LogScope.of(state.timeline))
 
@@ -35,7 +33,7 @@ class SliceLogs:
 
         Writers with a bucket index do not know what they insert, and count all as updates; the names of their file groups tell.
         """
-        if not piece.log_files or piece.base_file is None or _BUCKET.match(piece.file_id):
+        if not piece.log_files or piece.base_file is None or self._buckets or has_bucket(piece.file_id):
             return bool(piece.log_files)
         return self._unknown(piece) or any(self._count(piece, 0))
 

@@ -19,6 +19,7 @@ from functools import cached_property
 from lakehouse_engine.actions.pending import check_group_not_pending, pending_groups
 from lakehouse_engine.actions.transaction import Transaction, begin
 from lakehouse_engine.actions.write import plan_cow, plan_mor
+from lakehouse_engine.actions.write.buckets import plan_new_buckets
 from lakehouse_engine.actions.write.context import WriteContext, prepare
 from lakehouse_engine.actions.write.input import Batch, Input, RowNumberKeying, reduce_batch, unreduced
 from lakehouse_engine.actions.write.plan import WritePlan, plan_new_groups, run_task
@@ -28,6 +29,7 @@ from lakehouse_engine.actions.write.source import RowSource
 from lakehouse_engine.actions.write.tasks import WriteStatus, create_file
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.format.file_names import marker_folder
+from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
@@ -39,6 +41,7 @@ from lakehouse_engine.storage.base import Storage
 _REPLACING = frozenset(
     {WriteOperationType.INSERT_OVERWRITE, WriteOperationType.INSERT_OVERWRITE_TABLE, WriteOperationType.DELETE_PARTITION}
 )
+_INSERTS = frozenset({WriteOperationType.INSERT, WriteOperationType.BULK_INSERT})
 
 
 def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner) -> WriteResult:
@@ -48,7 +51,7 @@ def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner) -
         if request.operation is WriteOperationType.DELETE_PARTITION:
             return write.delete_partitions()
         transaction.start(write.action)
-        if request.operation in _REPLACING or request.operation is WriteOperationType.BULK_INSERT:
+        if request.operation in _REPLACING or (request.operation is WriteOperationType.BULK_INSERT and write.buckets is None):
             return write.new_groups()
         return write.changes()
 
@@ -63,6 +66,12 @@ class _Write:
     @property
     def _merges_on_read(self) -> bool:
         return self.context.config.table_type is TableType.MERGE_ON_READ
+
+    @property
+    def buckets(self) -> BucketLayout | None:
+        """How keys are spread over file groups, where the table's index says that."""
+        index = self.context.index
+        return index.layout if isinstance(index, BucketIndex) else None
 
     @property
     def action(self) -> Action:
@@ -90,10 +99,13 @@ class _Write:
         instant, options = self.transaction.instant_time, self.request.options
         self.transaction.inflight(HoodieCommitMetadata(operation_type=self.request.operation))
         files, keying, dropped = self.context.files(instant), self.context.keying(instant), 0
-        if options.combine_before_insert and not self.context.keyless:
-            batch = self._reduced(self.request.data.stage(keying, files.storage, self._staging))
+        combine = options.combine_before_insert and not self.context.keyless
+        if combine or self.buckets is not None:
+            source = self.request.data.stage(keying, files.storage, self._staging)
+            batch = self._reduced(source) if combine else unreduced(source)
             dropped = batch.duplicates
-            statuses = self.runner.run(create_file, list(plan_new_groups(files, batch).creates), name="write")
+            plan = plan_new_groups(files, batch) if self.buckets is None else plan_new_buckets(files, self.buckets, batch)
+            statuses = self.runner.run(create_file, list(plan.creates), name="write")
         else:
             statuses = self.request.data.write_files(keying, files, self.runner)
         replaced = self._replaced_by(statuses)
@@ -125,8 +137,10 @@ class _Write:
             batch = self._reduced(request.data.stage(keying, files.storage, self._staging), ())
             return batch, planner.plan_deletes(state, context, files, batch, self.runner)
         source = request.data.stage(context.keying(files.instant_time), files.storage, self._staging)
-        if request.operation is WriteOperationType.INSERT:
-            batch = self._reduced(source) if request.options.combine_before_insert and not context.keyless else unreduced(source)
+        if request.operation in _INSERTS:
+            # A log holds one row a key, as far as readers are concerned.
+            combine = request.options.combine_before_insert or (self._merges_on_read and self.buckets is not None)
+            batch = self._reduced(source) if combine and not context.keyless else unreduced(source)
             return batch, planner.plan_inserts(state, context, files, batch, self.runner)
         if request.replaced_rows is not None:
             batch = unreduced(source)

@@ -14,6 +14,7 @@ from lakehouse_engine.actions.write.bulk import ENCODED_SHARE
 from lakehouse_engine.actions.write.input import Batch
 from lakehouse_engine.actions.write.source import Rows
 from lakehouse_engine.actions.write.tasks import FileContext
+from lakehouse_engine.format.file_names import new_file_id
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import IS_DELETED
 from lakehouse_engine.read.footer import read_footer
@@ -22,12 +23,21 @@ _MOST_MEASURED = 32
 """Base files of a partition whose footers are read to fill the small ones and to learn the size of a record."""
 
 
+@dataclass(frozen=True, slots=True)
+class NewGroup:
+    """A file group to be: rows of the batch's source."""
+
+    partition: str
+    rows: Rows
+    file_id: str = field(default_factory=new_file_id)
+
+
 @dataclass(slots=True)
 class Placement:
-    """Rows of the batch's source for existing base files, and for each new group of a partition."""
+    """Rows of the batch's source for existing base files, and for new groups."""
 
     to_files: list[tuple[BaseFile, Rows]] = field(default_factory=list)
-    to_new: list[tuple[str, Rows]] = field(default_factory=list)
+    to_new: list[NewGroup] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +65,7 @@ class Places:
         size = average_record_size(sized, fallback=bytes_per_row(batch))
         assignment = assign_inserts(indices, self.open_to(sized), size, self.files.options)
         placement.to_files += [(base, batch.rows[rows]) for base, rows in assignment.to_files]
-        placement.to_new += [(partition, batch.rows[rows]) for rows in assignment.to_new]
+        placement.to_new += [NewGroup(partition, batch.rows[rows]) for rows in assignment.to_new]
 
     def _sized_files(self, partition: str) -> list[SizedFile]:
         bases = sorted(self.bases(partition), key=lambda base: base.size)

@@ -11,16 +11,17 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.actions.pending import check_not_pending, pending_groups
 from lakehouse_engine.actions.write.assign import SizedFile
+from lakehouse_engine.actions.write.buckets import place_in_bases
 from lakehouse_engine.actions.write.context import WriteContext, refuse_cdc
 from lakehouse_engine.actions.write.input import Batch
 from lakehouse_engine.actions.write.moves import Moves, part_of, winners
-from lakehouse_engine.actions.write.placing import Places, alive
+from lakehouse_engine.actions.write.placing import NewGroup, Places, alive
 from lakehouse_engine.actions.write.plan import WritePlan
 from lakehouse_engine.actions.write.source import Rows
 from lakehouse_engine.actions.write.tasks import NO_ROWS, CreateTask, FileContext, MergeTask
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.format.file_names import new_file_id
 from lakehouse_engine.index.base import KeyedRows, TaggedFile
+from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.index.simple import KeyColumnIndex, RowNumbers
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.view.table_state import TableState
@@ -44,7 +45,7 @@ class _Plan:
         self.state, self.context, self.files, self.batch = state, context, files, batch
         self.pending = pending_groups(state)
         self.changes: dict[str, _Change] = {}
-        self.creates: list[tuple[str, Rows]] = []
+        self.creates: list[NewGroup] = []
 
     def change(self, base: BaseFile) -> _Change:
         check_not_pending(base, self.pending)
@@ -52,8 +53,12 @@ class _Plan:
         return self.changes.setdefault(base.path, _Change(base))
 
     def insert(self, indices: Rows) -> None:
-        """New records, by partition: to small files first."""
-        placement = Places(self.files, self._bases, self._open).place(self.batch, indices)
+        """New records, by partition: to the group of their bucket, else to small files first."""
+        index = self.context.index
+        if isinstance(index, BucketIndex):
+            placement = place_in_bases(index.layout, self.batch, self.state.view, indices)
+        else:
+            placement = Places(self.files, self._bases, self._open).place(self.batch, indices)
         for base, rows in placement.to_files:
             self.change(base).inserts = rows
         self.creates += placement.to_new
@@ -69,8 +74,8 @@ class _Plan:
     def finish(self, moves: int = 0) -> WritePlan:
         merges = [self._merge(number, change) for number, change in enumerate(self.changes.values())]
         creates = [
-            CreateTask(self.files, len(merges) + number, partition, new_file_id(), self.batch.source, rows)
-            for number, (partition, rows) in enumerate(self.creates)
+            CreateTask(self.files, len(merges) + number, group.partition, group.file_id, self.batch.source, group.rows)
+            for number, group in enumerate(self.creates)
         ]
         return WritePlan(tuple(merges), tuple(creates), moves=moves)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakehouse_engine.actions.write.bucket_plan import log_deletes, log_unseen, looks_up_deletes
 from lakehouse_engine.actions.write.context import WriteContext
 from lakehouse_engine.actions.write.delta import DeltaPlan
 from lakehouse_engine.actions.write.input import Batch
@@ -15,11 +16,17 @@ from lakehouse_engine.actions.write.tagging import find_hits
 from lakehouse_engine.actions.write.tasks import FileContext
 from lakehouse_engine.actions.write.upsert import Upsert, marked_rows
 from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.view.table_state import TableState
 
 
 def plan_inserts(state: TableState, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> WritePlan:
-    """Every row of the batch is new: a small file first, then new groups. Nothing is looked up."""
+    """Every row of the batch is new: a small file first, then new groups. Nothing is looked up.
+
+    In a table with buckets a log takes new rows and known ones alike, so there it is an upsert.
+    """
+    if isinstance(context.index, BucketIndex):
+        return plan_upsert(state, context, files, batch, None, runner)
     plan = DeltaPlan(state, context, files, batch)
     plan.insert(np.flatnonzero(~marked_rows(plan)).astype(np.int64))
     return plan.finish(runner.parallelism)
@@ -28,6 +35,9 @@ def plan_inserts(state: TableState, context: WriteContext, files: FileContext, b
 def plan_deletes(state: TableState, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> WritePlan:
     """Drop every stored row with a key of the batch."""
     plan = DeltaPlan(state, context, files, batch)
+    if isinstance(context.index, BucketIndex):
+        log_deletes(plan, context.index.layout, batch)
+        return plan.finish(runner.parallelism)
     for hits in find_hits(state, context, plan.logs, batch, runner, ordered=False):
         plan.drop(hits, hits.alive, batch)
     return plan.finish(runner.parallelism)
@@ -38,7 +48,9 @@ def plan_upsert(
 ) -> WritePlan:
     """Known keys to where they are (or away from there, when they move), new ones to a small file and new groups."""
     plan = DeltaPlan(state, context, files, batch)
-    upsert = Upsert(plan, runner, find_hits(state, context, plan.logs, batch, runner, ordered=True))
+    if isinstance(context.index, BucketIndex) and not (deletes is not None and looks_up_deletes(context, deletes)):
+        plan.batch = log_unseen(plan, context.index.layout)
+    upsert = Upsert(plan, runner, find_hits(state, context, plan.logs, plan.batch, runner, ordered=True))
     upsert.update()
     if deletes is not None:
         _add_deletes(plan, batch, deletes, runner)
@@ -73,6 +85,9 @@ def _add_deletes(plan: DeltaPlan, batch: Batch, deletes: Batch, runner: TaskRunn
     only = np.flatnonzero(~both.to_numpy(zero_copy_only=False)).astype(np.int64)
     chosen = pa.array(only)
     rest = Batch(deletes.source, deletes.rows[only], deletes.keys.take(chosen), deletes.partitions.take(chosen), 0)
+    if isinstance(context.index, BucketIndex) and not looks_up_deletes(context, rest):
+        log_deletes(plan, context.index.layout, rest)
+        return
     ordered = context.merger.compares_ordering
     for hits in find_hits(plan.state, context, plan.logs, rest, runner, ordered=ordered):
         plan.drop(hits, hits.alive & hits.wins, rest)

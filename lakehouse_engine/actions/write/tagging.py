@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lakehouse_engine.actions.write.buckets import rows_by_bucket
 from lakehouse_engine.actions.write.context import WriteContext
 from lakehouse_engine.actions.write.input import Batch
 from lakehouse_engine.actions.write.logged import SliceLogs
@@ -16,6 +17,7 @@ from lakehouse_engine.actions.write.source import Rows
 from lakehouse_engine.actions.write.tasks import NO_ROWS
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.base import KeyedRows, TaggedFile
+from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.view.table_state import TableState
 
@@ -50,6 +52,11 @@ def _places(state: TableState, context: WriteContext, batch: Batch) -> Iterator[
     if context.is_global:
         for piece in state.view.latest_slices():
             yield piece, None
+        return
+    if isinstance(context.index, BucketIndex):
+        for found in rows_by_bucket(context.index.layout, batch, state.view):
+            if found.piece is not None:
+                yield found.piece, found.rows
         return
     for partition, rows in batch.rows_by_partition().items():
         for piece in state.view.latest_slices(partition):

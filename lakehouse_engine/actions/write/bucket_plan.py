@@ -1,0 +1,81 @@
+"""Writes to merge-on-read tables with buckets: every row has its file group before anything is looked up.
+
+Where the outcome is the same for every reader nothing is read at all: rows of a bucket that is there go to its log, updates and new
+records alike, and a new bucket gets a base file. Elsewhere keys are looked up as with any index, in the file group of their bucket.
+
+So a row whose ordering value loses against the stored one is logged too. It shows in no snapshot, but in an incremental query of its
+commit if that does not see the base file, in ours as in Hudi's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.actions.write.buckets import part_of_batch, rows_by_bucket
+from lakehouse_engine.actions.write.context import WriteContext
+from lakehouse_engine.actions.write.delta import DeltaPlan
+from lakehouse_engine.actions.write.input import Batch
+from lakehouse_engine.actions.write.tasks import Mask
+from lakehouse_engine.actions.write.upsert import marked_rows
+from lakehouse_engine.index.bucket import BucketLayout
+from lakehouse_engine.model.files import FileSlice
+
+
+def log_unseen(plan: DeltaPlan, layout: BucketLayout) -> Batch:
+    """Plan the rows of the plan's batch whose outcome does not depend on what is stored; the rest of the batch is returned.
+
+    Such rows are counted as updates, as by Hudi, which does not know either.
+    """
+    batch, rest = plan.batch, [np.empty(0, np.int64)]
+    marked = marked_rows(plan)
+    special = marked | _without_ordering(plan)
+    for found in rows_by_bucket(layout, batch, plan.state.view):
+        if found.piece is None or _must_look(plan, found.piece, bool(special[found.rows].any())):
+            rest.append(found.rows)
+            continue
+        change, deleted = plan.change(found.piece), marked[found.rows]
+        change.unseen.append(batch.rows[found.rows[~deleted]])
+        if deleted.any():
+            change.keys.append(batch.keys.take(pa.array(found.rows[deleted])))
+    return part_of_batch(batch, np.sort(np.concatenate(rest)))
+
+
+def log_deletes(plan: DeltaPlan, layout: BucketLayout, batch: Batch) -> None:
+    """A delete of keys takes away what is stored, whatever it is: it is logged for the buckets that are there."""
+    for found in rows_by_bucket(layout, batch, plan.state.view):
+        if found.piece is not None:
+            plan.change(found.piece).keys.append(batch.keys.take(pa.array(found.rows)))
+
+
+def _must_look(plan: DeltaPlan, piece: FileSlice, special: bool) -> bool:
+    """Whether readers would not agree on what a logged row does to the stored one, or logging it would not say it.
+
+    A row made of the stored one needs that. With ordering values Hudi's versions differ on deletions: on a marked row that is older
+    than the stored one, and on a row that comes after a deletion and is older than the base row (hudi-format 7); and on rows without a
+    value. Where values count among logs only, a row must not be logged behind a newer one.
+    """
+    rules = plan.logs.reader.rules
+    if not plan.context.merger.whole_rows:
+        return True
+    if not rules.ordering:
+        return False
+    if not rules.merger.compares_ordering:
+        return bool(piece.log_files)
+    return special or plan.logs.may_delete(piece)
+
+
+def looks_up_deletes(context: WriteContext, deletes: Batch) -> bool:
+    """Whether keys to delete have ordering values that may lose against stored ones."""
+    fields = context.ordering_fields if context.merger.compares_ordering else ()
+    return bool(fields) and set(fields) <= set(deletes.source.take(deletes.rows[:1]).column_names)
+
+
+def _without_ordering(plan: DeltaPlan) -> Mask:
+    """Rows with a null ordering value."""
+    rules, batch, without = plan.logs.reader.rules, plan.batch, np.zeros(len(plan.batch.rows), dtype=bool)
+    for column in batch.source.columns(rules.ordering).columns if len(batch.rows) else ():
+        if column.null_count:
+            without |= np.asarray(pc.is_null(column.take(pa.array(batch.rows))))
+    return without
