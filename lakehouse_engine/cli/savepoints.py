@@ -70,7 +70,9 @@ def restore(settings: Settings, table: str, savepoint: str | None, to: str | Non
     if not dry_run:
         confirm(_question(table, planned), yes=yes)
         with working(f"restoring to {planned.restored_to}"):
-            planned = services.restore(savepoint, to=to, cascade=cascade)
+            # By its instant, so that "latest" is the savepoint that was confirmed.
+            target = planned.restored_to
+            planned = services.restore(target if savepoint else None, to=target if to else None, cascade=cascade)
     show_result(settings, planned)
 
 

@@ -209,6 +209,30 @@ def test_a_row_that_is_older_than_the_deleted_base_row_does_not_bring_that_one_b
     built.check(with_hudi_rs=True)
 
 
+def test_where_ordering_counts_among_log_rows_only_what_loses_there_is_not_logged(tmp_path: Path) -> None:
+    """`OverwriteWithLatestAvroPayload` with a precombine field, as Hudi 0.15 makes its tables."""
+    built = make(tmp_path, payload="overwrite", **ORDERED)
+
+    def stored() -> list[int]:
+        ours = built.table.to_arrow(meta_columns=True)
+        assert_same_rows(read_with_hudi_rs(built.path), ours)
+        return [one["ts"] for one in ours.to_pylist()]
+
+    def upsert(ts: int, **how: Any) -> Any:
+        return built.table.upsert(built.arrow([row(1, ts=ts, **how)]), options=built.options)
+
+    upsert(10)
+    assert upsert(5).updates == 1, "a base row is overwritten whatever its ordering value"
+    assert stored() == [5]
+    assert upsert(4).instant is None
+    assert upsert(4, deleted=True).instant is None
+    upsert(6)
+    assert stored() == [6]
+    built.table.delete(built.arrow([row(1)], ["id"]), options=built.options)
+    assert upsert(1).inserts == 1
+    assert stored() == [1]
+
+
 def test_a_record_that_moves_dies_where_it_was_and_may_come_back(tmp_path: Path) -> None:
     built = make(tmp_path, **PARTITIONED)
     built.insert([row(1, "x"), row(2, "y")])

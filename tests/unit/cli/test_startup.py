@@ -18,9 +18,23 @@ def run(*arguments: str, code: str | None = None) -> subprocess.CompletedProcess
     return subprocess.run([sys.executable, *command, *arguments], capture_output=True, text=True, check=False, timeout=120)
 
 
-@pytest.mark.parametrize("command", ["--help", "tables", "read"])
-def test_a_command_starts_without_spark(warehouse: Warehouse, command: str) -> None:
-    arguments = [command] if command != "read" else [command, "analytics.orders"]
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["tables"],
+        ["read", "analytics.orders"],
+        ["savepoint", "create", "analytics.orders"],
+        ["restore", "analytics.orders", "--to", "FIRST", "--yes"],
+        ["rollback", "analytics.orders", "--yes"],
+        ["clean", "analytics.orders"],
+        ["archive", "analytics.orders"],
+        ["verify", "analytics.orders"],
+        ["repair", "analytics.orders"],
+    ],
+)
+def test_a_command_needs_no_spark(warehouse: Warehouse, arguments: list[str]) -> None:
+    arguments = [warehouse.first if one == "FIRST" else one for one in arguments]
     code = (
         "import sys\nfrom lakehouse_engine.cli.main import cli\n"
         f"try: cli(['--warehouse', {str(warehouse.root)!r}, *{arguments!r}])\n"
@@ -37,6 +51,15 @@ def test_the_process_ends_with_the_exit_code(warehouse: Warehouse, arguments: li
     ended = run("--warehouse", str(warehouse.root), *arguments)
     assert ended.returncode == code
     assert "Traceback" not in ended.stderr
+
+
+def test_a_command_that_looks_loads_nothing_that_changes_tables(warehouse: Warehouse) -> None:
+    code = (
+        "import sys\nfrom lakehouse_engine.cli.main import cli\n"
+        f"try: cli(['--warehouse', {str(warehouse.root)!r}, 'info', 'analytics.orders'])\n"
+        "except SystemExit: print([name for name in sys.modules if name.startswith('lakehouse_engine.actions')])"
+    )
+    assert run(code=code).stdout.splitlines()[-1] == "[]"
 
 
 def test_the_python_package_itself_imports_no_spark() -> None:
