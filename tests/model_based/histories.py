@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakehouse_engine.actions.create import TableSpec, create_table
-from lakehouse_engine.errors import InstantCleanedError, LakehouseError, RestoreError, RollbackError, SavepointError
+from lakehouse_engine.errors import CommitConflictError, InstantCleanedError, LakehouseError, RestoreError, RollbackError, SavepointError
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.view.table_state import TableState
 from tests.support.local_table import LocalTable
@@ -216,7 +216,12 @@ class History:
         }
         self._check_possible(step)
         write, change = doing[step.name]
-        instant = write().instant
+        try:
+            instant = write().instant
+        except CommitConflictError:
+            # A row that must be merged into its base file at once, or a partition to replace, is in the plan of a compaction.
+            assert self.pending, "nothing is pending that a write could be in conflict with"
+            raise Refused from None
         if instant is not None:
             change(instant)
             return
@@ -311,6 +316,11 @@ class History:
             raise AssertionError("a restore went over a later savepoint")
         assert self.table.restore(name, cascade=cascade).restored_to == target
         self._gone_back(target)
+        # Where only a savepointed commit is left of an archived history, an empty one keeps the archived ones committed.
+        added = [time for time in self.table.instants() if time not in self.model.snapshots]
+        assert len(added) <= 1, f"a restore made the commits {added}"
+        for time in added:
+            self.model.compact(time)
 
     def _do_clean(self, retain: int) -> None:
         result = self.table.clean(retain)
@@ -350,6 +360,9 @@ class History:
 
     def _compare(self, state: TableState, expected: list[Row], what: str, **query: str) -> None:
         ours = self.table.read([COMMIT_TIME, *SCHEMA.names], state=state, **query).to_pylist()
+        if "begin" in query and self.make.index == "BUCKET" and self.make.payload == "event_time":
+            # Logged without a look at what is stored: what loses there shows where the base file is older than the range, as Hudi's does.
+            ours = [row for row in ours if row not in self.model.lost]
         ours.sort(key=_order)
         assert ours == sorted(expected, key=_order), f"{what}:\n  read     {ours}\n  expected {sorted(expected, key=_order)}"
 

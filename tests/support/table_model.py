@@ -27,6 +27,8 @@ class TableModel:
     stored: dict[Any, tuple[str, Row]] = field(default_factory=dict)
     snapshots: dict[str, dict[Any, tuple[str, Row]]] = field(default_factory=dict)
     serial: int = 0
+    lost: list[Row] = field(default_factory=list)
+    """Rows, with their commit time, that came with an ordering value too low to change anything."""
 
     # changes, each made by the commit of that instant
 
@@ -50,6 +52,8 @@ class TableModel:
                 del self.stored[identity]
             elif merged is not None:
                 self.stored[identity] = (instant, merged)
+            else:
+                self.lost.append({COMMIT_TIME: instant, **row})
         self._commit(instant)
 
     def delete(self, keys: Iterable[Row], instant: str) -> None:
