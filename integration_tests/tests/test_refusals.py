@@ -14,7 +14,7 @@ WRONG = {
     "incremental_strategy='upsert', unique_key='order_key'": ("upsert", "'merge'"),
     "incremental_strategy='merge'": ("merge", "unique_key"),
     "hoodie={'hoodie.index.typ': 'SIMPLE'}": ("hoodie.index.typ", "hoodie.index.type"),
-    "table_type='mor', unique_key='order_key'": ("mor", "cow"),
+    "table_type='mo', unique_key='order_key'": ("mo", "'mor'"),
 }
 
 

@@ -73,7 +73,8 @@ class LocalTable:
         self, columns: Sequence[str] | None = None, *, meta_columns: bool = False, state: TableState | None = None, **query: Any
     ) -> pa.Table:
         """`query` as `HoodieTable.to_arrow` takes it: query, as_of, begin, end. `state` is the table now, if it is known."""
-        asked = Query(query.get("query", "snapshot"), query.get("as_of"), query.get("begin"), query.get("end"), query.get("on_restore", "fail"))
+        given = [query.get(name) for name in ("as_of", "begin", "end")]
+        asked = Query(query.get("query", "snapshot"), *given, query.get("on_restore", "fail"))
         return read_arrow(plan_query(state or self.state, asked), columns=columns, meta_columns=meta_columns, runner=self.runner)
 
     # services

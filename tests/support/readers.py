@@ -47,11 +47,11 @@ def user_columns(table: pa.Table) -> pa.Table:
     return table.drop_columns([name for name in META_COLUMNS if name in table.column_names])
 
 
-def assert_same_rows(actual: pa.Table, expected: pa.Table, *, ignore: Iterable[str] = ()) -> None:
-    """Fail with the first difference between the two tables; columns named in `ignore` are left out of both."""
+def assert_same_rows(actual: pa.Table, expected: pa.Table, *, ignore: Iterable[str] = (), what: str = "") -> None:
+    """Fail with the first difference between the two tables, and with `what` they are; columns named in `ignore` are left out of both."""
     difference = first_difference(actual, expected, ignore=ignore)
     if difference is not None:
-        raise AssertionError(difference)
+        raise AssertionError(f"{what}: {difference}" if what else difference)
 
 
 def first_difference(actual: pa.Table, expected: pa.Table, *, ignore: Iterable[str] = ()) -> str | None:

@@ -13,9 +13,9 @@ from lakehouse_engine.errors import StorageError
 from lakehouse_engine.storage.faults import Fault, FaultyStorage
 from lakehouse_engine.storage.memory import MemoryStorage
 from tests.crash.checker import check_recovered, check_rows, look
-from tests.crash.scenarios import COLUMNS, SCENARIOS, copy_of, open_table
+from tests.crash.scenarios import CASES, COLUMNS, Case, copy_of, open_table
 
-UPSERT = next(scenario for scenario in SCENARIOS if scenario.name == "upsert")
+UPSERTS = pytest.mark.parametrize("upsert", [case for case in CASES if case.scenario.name == "upsert"], ids=str)
 
 
 class FullFile:
@@ -63,37 +63,39 @@ class FullStorage(MemoryStorage):
         return pa.PythonFile(FullFile(inner, self.room, self.number), mode="w") if self.full else inner
 
 
+@UPSERTS
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
 @pytest.mark.parametrize("room", [0, 100, 3000])
-def test_disk_that_fills_up_inside_a_data_file(room: int, number: int) -> None:
-    storage = copy_of(UPSERT.setup(), FullStorage(room, number))
+def test_disk_that_fills_up_inside_a_data_file(upsert: Case, room: int, number: int) -> None:
+    storage = copy_of(upsert.setup().storage, FullStorage(room, number))
     with pytest.raises(StorageError, match="cannot write"):
-        UPSERT.act(open_table(storage))
-    check_rows(look(storage, COLUMNS), UPSERT.before)
+        upsert.act(open_table(storage))
+    check_rows(look(storage, COLUMNS), upsert.setup().rows)
     check_recovered(storage, look(storage, COLUMNS))
     storage.full = False
-    UPSERT.act(open_table(storage))
-    check_rows(look(storage, COLUMNS), UPSERT.after)
+    upsert.act(open_table(storage))
+    check_rows(look(storage, COLUMNS), upsert.after())
     check_recovered(storage, look(storage, COLUMNS))
 
 
+@UPSERTS
 @pytest.mark.parametrize("fault", [Fault.TRANSIENT, Fault.PERSISTENT])
-def test_every_call_may_fail_and_the_same_write_works_afterwards(fault: Fault) -> None:
-    start = UPSERT.setup()
+def test_every_call_may_fail_and_the_same_write_works_afterwards(upsert: Case, fault: Fault) -> None:
+    start = upsert.setup().storage
     trial = FaultyStorage(copy_of(start))
-    UPSERT.act(open_table(trial))
+    upsert.act(open_table(trial))
     for call in range(1, len(trial.mutations) + 1):
         storage = copy_of(start)
         committed = trial.mutations[call - 1].startswith("delete_tree")
         try:
-            UPSERT.act(open_table(FaultyStorage(storage, call, fault)))
+            upsert.act(open_table(FaultyStorage(storage, call, fault)))
         except StorageError:
             assert not committed
         else:
             assert committed
-        check_rows(look(storage, COLUMNS), UPSERT.after if committed else UPSERT.before)
-        UPSERT.act(open_table(storage))
-        check_rows(look(storage, COLUMNS), UPSERT.after)
+        check_rows(look(storage, COLUMNS), upsert.after() if committed else upsert.setup().rows)
+        upsert.act(open_table(storage))
+        check_rows(look(storage, COLUMNS), upsert.after())
         check_recovered(storage, look(storage, COLUMNS))
 
 
@@ -115,16 +117,17 @@ class ForbiddenStorage(MemoryStorage):
             raise StorageError(f"cannot write {path!r}: access is denied", path=path)
 
 
-def test_forbidden_partition_leaves_the_table_as_it_was() -> None:
-    storage = copy_of(UPSERT.setup(), _allowing(ForbiddenStorage()))
+@UPSERTS
+def test_forbidden_partition_leaves_the_table_as_it_was(upsert: Case) -> None:
+    storage = copy_of(upsert.setup().storage, _allowing(ForbiddenStorage()))
     storage.forbidden = True
     before = {entry.path: storage.read(entry.path) for entry in storage.walk()}
     with pytest.raises(StorageError, match="denied"):
-        UPSERT.act(open_table(storage))
+        upsert.act(open_table(storage))
     assert {entry.path: storage.read(entry.path) for entry in storage.walk()} == before
     storage.forbidden = False
-    UPSERT.act(open_table(storage))
-    check_rows(look(storage, COLUMNS), UPSERT.after)
+    upsert.act(open_table(storage))
+    check_rows(look(storage, COLUMNS), upsert.after())
 
 
 def _allowing(storage: ForbiddenStorage) -> ForbiddenStorage:

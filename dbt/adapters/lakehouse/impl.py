@@ -290,7 +290,8 @@ class LakehouseAdapter(SparkAdapter):
         """Carry a run-operation out on the selected tables of the graph."""
         with self.connections.exception_handler(operation):
             warehouse = Warehouse(self.config.credentials.warehouse)
-            tables = select_tables(graph["nodes"], selection, lambda *name: warehouse.kind(*name) == "table")
+            credentials = self.config.credentials
+            tables = select_tables(graph["nodes"], selection, lambda *name: warehouse.kind(*name) == "table", credentials.hoodie)
             return operate(warehouse, operation, tables, arguments)
 
     @available.parse(_nothing)

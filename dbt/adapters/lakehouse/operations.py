@@ -49,7 +49,8 @@ def operate(warehouse: Warehouse, operation: str, tables: Sequence[Selected], ar
 def _each(warehouse: Warehouse, report: Report, tables: Sequence[Selected], arguments: Mapping[str, Any], *, must: bool = False) -> None:
     for table in tables:
         try:
-            rows = run_on_table(warehouse.table(table.schema, table.identifier), report.operation, arguments)
+            stored = warehouse.table(table.schema, table.identifier)
+            rows = run_on_table(stored, report.operation, arguments, table.options)
         except Exception as error:  # noqa: PERF203 - the other tables still get their answer
             found = dbt_error(error)
             if not isinstance(found, DbtRuntimeError):

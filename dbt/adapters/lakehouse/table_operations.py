@@ -1,4 +1,7 @@
-"""One operation on one table, and its outcome as rows to print. `table` is the engine's `HoodieTable`, `given` what the user gave."""
+"""One operation on one table, and its outcome as rows to print.
+
+`table` is the engine's `HoodieTable`, `given` what the user gave; under `options` it has the engine options of the model.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,11 @@ CLEAN_OPTIONS = {
 }
 
 
-def run_on_table(table: Any, operation: str, given: Mapping[str, Any]) -> Rows:
+def run_on_table(table: Any, operation: str, given: Mapping[str, Any], options: Mapping[str, str]) -> Rows:
     """Raises the engine's errors, and `DbtRuntimeError` for an operation that there is not."""
     if operation not in OPERATIONS:
         raise DbtRuntimeError(f"there is no operation '{operation}'{did_you_mean(operation, OPERATIONS)}")
-    return OPERATIONS[operation](table, given)
+    return OPERATIONS[operation](table, {**given, "options": options})
 
 
 def _savepoint(table: Any, given: Mapping[str, Any]) -> Rows:
@@ -100,7 +103,12 @@ def _rollback(table: Any, given: Mapping[str, Any]) -> Rows:
 
 
 def _compact(table: Any, given: Mapping[str, Any]) -> Rows:
-    done = table.compact(_text(given, "op") or "schedule_and_run", instant=_text(given, "instant"), dry_run=_flag(given, "dry_run"))
+    done = table.compact(
+        _text(given, "op") or "schedule_and_run",
+        instant=_text(given, "instant"),
+        dry_run=_flag(given, "dry_run"),
+        options=given["options"],
+    )
     return [
         {
             "instant": done.instant,
@@ -115,7 +123,7 @@ def _compact(table: Any, given: Mapping[str, Any]) -> Rows:
 
 
 def _clean(table: Any, given: Mapping[str, Any]) -> Rows:
-    options = {CLEAN_OPTIONS[key]: str(given[key]) for key in CLEAN_OPTIONS if key in given}
+    options = {**given["options"], **{CLEAN_OPTIONS[key]: str(given[key]) for key in CLEAN_OPTIONS if key in given}}
     done = table.clean(retain_commits=_number(given, "retain_commits"), dry_run=_flag(given, "dry_run"), options=options)
     return [
         {
@@ -132,7 +140,9 @@ def _clean(table: Any, given: Mapping[str, Any]) -> Rows:
 
 def _archive(table: Any, given: Mapping[str, Any]) -> Rows:
     least = _number(given, "min_commits", "retain_commits")
-    done = table.archive(min_commits=least, max_commits=_number(given, "max_commits"), dry_run=_flag(given, "dry_run"))
+    done = table.archive(
+        min_commits=least, max_commits=_number(given, "max_commits"), dry_run=_flag(given, "dry_run"), options=given["options"]
+    )
     return [
         {
             "archived": len(done.archived),

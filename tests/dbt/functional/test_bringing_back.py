@@ -19,7 +19,7 @@ from tests.support.readers import assert_same_rows, read_with_hudi_rs
 MODEL = """
 {{{{ config(
     materialized='incremental', unique_key='id', table_type='{table_type}', partition_by='part', tags=['orders'],
-    cleaning={{'automatic': false}}, archiving={{'automatic': false}}{more},
+    cleaning={{'automatic': false, 'commits_retained': 1}}, archiving={{'automatic': false}}{more},
 ) }}}}
 select cast(id as int) as id, cast(id % 3 as string) as part, concat('order ', id, ' on day ', {{{{ var('day') }}}}) as note
 from range({{{{ var('low') }}}}, {{{{ var('high') }}}})
@@ -76,7 +76,7 @@ def test_a_broken_table_comes_back_whatever_was_cleaned_compacted_and_archived_i
     story.day(3, 0, 40)
     story.day(4, 5, 30)
     assert "completed" in story.operation("compact", "model: orders_mor").lower()
-    story.operation("clean", "tag: orders, retain_commits: 1")
+    story.operation("clean", "tag: orders")
     story.day(5, 0, 0, "--full-refresh")
     story.operation("clean", "tag: orders, retain_commits: 1")
     story.operation("archive", "tag: orders, min_commits: 2, max_commits: 3")

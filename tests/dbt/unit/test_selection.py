@@ -69,3 +69,12 @@ def test_nodes_of_one_name_in_two_packages_are_told_apart_by_relation() -> None:
     twice = {**NODES, "model.q.orders": node("orders", schema="q")}
     with pytest.raises(DbtRuntimeError, match=r"s\.orders, q\.orders"):
         select_tables(twice, {"model": "orders"}, lambda *name: True)
+
+
+def test_a_table_brings_the_options_of_its_model_and_of_the_profile() -> None:
+    nodes = {"model.p.m": node("orders", config={"materialized": "table", "cleaning": {"commits_retained": 2}})}
+    defaults = {"hoodie.keep.min.commits": "9"}
+    (one,) = select_tables(nodes, {"model": "orders"}, lambda *name: True, defaults)
+    assert one.options == {"hoodie.keep.min.commits": "9", "hoodie.clean.commits.retained": "2"}
+    (other,) = select_tables({}, {"relation": "s.orders"}, lambda *name: True, defaults)
+    assert other.options == defaults
