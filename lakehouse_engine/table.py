@@ -157,7 +157,7 @@ class HoodieTable(TableServices):
         services = ServiceOptions.read(effective)
         request = WriteRequest(
             operation=operation,
-            data=None if data is None else as_input(data),
+            data=None if operation is WriteOperationType.DELETE_PARTITION else as_input(data),
             options=WriteOptions.read(effective),
             extra_metadata=dict(extra_metadata or {}),
             **arguments,

@@ -67,6 +67,8 @@ def _check(spec: TableSpec, schema: pa.Schema) -> None:
         raise OptionError(
             f"table version 6 keeps one ordering field, not {list(spec.ordering_fields)}; combine them into one column", table=spec.name
         )
+    if not schema.names:
+        raise SchemaIncompatibleError("a table needs a column; the schema has none", table=spec.name)
     for role, names in (("record key", spec.record_key), ("ordering", spec.ordering_fields), ("partition", spec.partition_by)):
         for name in names:
             if name not in schema.names:

@@ -65,6 +65,8 @@ def delete(settings: Settings, table: str, savepoint: str, yes: bool) -> None:
 @with_settings
 def restore(settings: Settings, table: str, savepoint: str | None, to: str | None, cascade: bool, dry_run: bool, yes: bool) -> None:
     """Bring the table back to a savepoint or commit. What was written since is gone, for every reader."""
+    if (savepoint is None) == (to is None):
+        raise click.UsageError("a restore goes to a savepoint or to a commit: give one of --savepoint and --to")
     services = open_services(settings, table)
     planned = services.restore(savepoint, to=to, cascade=cascade, dry_run=True)
     if not dry_run:

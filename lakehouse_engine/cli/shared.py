@@ -33,11 +33,11 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
 def show_rows(settings: Settings, rows: Sequence[dict[str, Any]], names: Sequence[str]) -> None:
-    """Rows as JSON objects, or the named members of each as a table."""
+    """Rows as JSON objects, or the named members of each as a table, in which nothing is a blank."""
     if settings.as_json:
         print_json(rows)
     else:
-        print_rows(names, [[row[name] for name in names] for row in rows])
+        print_rows(names, [["" if row[name] is None else row[name] for name in names] for row in rows])
 
 
 def show_facts(settings: Settings, facts: Mapping[str, Any]) -> None:
@@ -45,8 +45,14 @@ def show_facts(settings: Settings, facts: Mapping[str, Any]) -> None:
     if settings.as_json:
         print_json(facts)
     else:
-        print_facts({name: human_bytes(value) if _is_size(name, value) else value for name, value in facts.items()})
+        print_facts({name: _fact(name, value) for name, value in facts.items()})
 
 
-def _is_size(name: str, value: object) -> bool:
-    return isinstance(value, int) and name.split("_")[0] == "bytes"
+def _fact(name: str, value: object) -> object:
+    if value is None:
+        return "none"
+    return human_bytes(value) if isinstance(value, int) and _is_size(name) else value
+
+
+def _is_size(name: str) -> bool:
+    return name.split("_")[0] == "bytes"

@@ -113,6 +113,8 @@ def as_of_instant_time(value: str | date | datetime) -> str:
         return format_instant_time(value)
     if isinstance(value, date):
         return f"{value:%Y%m%d}000000000"
+    if not isinstance(value, str):
+        raise OptionError(f"a point in time is text, a date or a datetime, not {type(value).__name__} {value!r}")
     text = value.strip()
     if text.isdigit() and len(text) in (14, 17, 20):
         return text

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from lakehouse_engine.errors import SavepointError
+from lakehouse_engine.errors import OptionError, SavepointError
+from lakehouse_engine.model.instant import as_of_instant_time
 
 LATEST = "latest"
 """Stands for the newest savepoint where one is asked for by name."""
 
+_BACK = re.compile(r"-[0-9]+")
 _NAMED = re.compile(r"\[([^\[\]\n]+)\](?: (.*))?", re.DOTALL)
 
 
@@ -49,8 +51,19 @@ def check_name(name: str) -> None:
     """Raise `SavepointError` for a name that could be taken for an instant, for "latest", or for a part of the comment."""
     if not name.strip() or name != name.strip() or any(character in name for character in "[]\n"):
         raise SavepointError(f"{name!r} is no name for a savepoint: give one line without brackets or spaces around it")
-    if name.isdigit() or name.lower() == LATEST:
-        raise SavepointError(f"{name!r} is no name for a savepoint: it means an instant or the newest one; add a letter")
+    if name.isdigit() or name.lower() == LATEST or _is_moment(name):
+        raise SavepointError(f"{name!r} is no name for a savepoint: it means an instant, a date, -N or the newest one; add a letter")
+
+
+def _is_moment(text: str) -> bool:
+    """Whether a time-travel query would take `text` for something else than a name."""
+    if _BACK.fullmatch(text):
+        return True
+    try:
+        as_of_instant_time(text)
+    except OptionError:
+        return False
+    return True
 
 
 def join_comments(name: str | None, comment: str) -> str:

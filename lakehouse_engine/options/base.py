@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -9,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from lakehouse_engine.errors import OptionError
 
 T = TypeVar("T")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def boolean(text: str) -> bool:
@@ -21,25 +23,33 @@ def boolean(text: str) -> bool:
 
 def positive(text: str) -> int:
     """A whole number above 0."""
-    value = int(text)
-    if value <= 0:
+    value = _whole(text)
+    if value is None or value <= 0:
         raise ValueError("expected a positive whole number")
     return value
 
 
 def natural(text: str) -> int:
     """A whole number, 0 or more."""
-    value = int(text)
-    if value < 0:
+    value = _whole(text)
+    if value is None or value < 0:
         raise ValueError("expected a whole number, 0 or more")
     return value
 
 
+def _whole(text: str) -> int | None:
+    return int(text) if _WHOLE.fullmatch(text.strip()) else None
+
+
 def probability(text: str) -> float:
     """A number between 0 and 1, both excluded."""
-    value = float(text)
+    expected = ValueError("expected a number between 0 and 1")
+    try:
+        value = float(text)
+    except ValueError:
+        raise expected from None
     if not 0 < value < 1:
-        raise ValueError("expected a number between 0 and 1")
+        raise expected
     return value
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from lakehouse_engine.errors import OptionError
 from lakehouse_engine.format.archived_record import archived_commit
 from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.archived import ArchivedEntry
@@ -56,9 +57,11 @@ def history(
 ) -> list[HistoryEntry]:
     """Instants of the active timeline from `begin` to `end` (both inclusive), newest first, at most `limit`.
 
-    With `archived`, those that are archived only come after them. Raises `CorruptInstantError` for one whose file is torn, and
-    `CorruptLogError` for a damaged archive.
+    With `archived`, those that are archived only come after them. Raises `CorruptInstantError` for one whose file is torn,
+    `CorruptLogError` for a damaged archive, and `OptionError` for a `limit` below 0.
     """
+    if limit is not None and limit < 0:
+        raise OptionError(f"limit={limit} is less than 0", table=state.config.name)
     instants = (one for one in reversed(state.timeline.instants) if (begin or "") <= one.requested_time)
     found = (one for one in instants if end is None or one.requested_time <= end)
     entries = [_entry(state, instant) for instant in islice(found, limit)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.errors import LakehouseError, PartitionValueError, StorageError
+from lakehouse_engine.errors import LakehouseError, OptionError, PartitionValueError, StorageError
 from lakehouse_engine.table import HoodieTable
 from tests.support.untouched import files_below, make_table, refused, rows_of
 
@@ -130,3 +130,13 @@ def test_timeline_folder_that_is_a_link_out_is_refused(tmp_path: Path) -> None:
     shutil.move(tmp_path / "t" / ".hoodie", tmp_path / "meta")
     (tmp_path / "t" / ".hoodie").symlink_to(tmp_path / "meta")
     refused(tmp_path, StorageError, lambda: table.upsert(pa.table({"id": ["x"], "part": ["y"]}, schema=SCHEMA)))
+
+
+@pytest.mark.parametrize("partitions", ["part=a", {"part": "a"}])
+def test_a_partition_that_is_not_in_a_list_is_refused(table: HoodieTable, tmp_path: Path, partitions: object) -> None:
+    refused(tmp_path, OptionError, lambda: table.delete_partitions(partitions), match="come in a list")
+
+
+def test_a_table_without_partitions_has_none_to_delete(tmp_path: Path) -> None:
+    table = make_table(tmp_path / "t", pa.schema([("id", pa.string())]))
+    refused(tmp_path, PartitionValueError, lambda: table.delete_partitions(["part=a"]), match="no partitions")

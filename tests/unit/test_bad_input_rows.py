@@ -284,3 +284,29 @@ def test_deeply_nested_values_round_trip(tmp_path: Path) -> None:
     table = make_table(tmp_path / "t", schema)
     table.upsert(pa.Table.from_pylist([{"id": "x", "deep": value}], schema=schema))
     assert rows_of(table)["x"]["deep"] == value
+
+
+def test_a_write_without_rows_is_refused_by_name(table: HoodieTable, tmp_path: Path) -> None:
+    for write in (table.upsert, table.insert, table.bulk_insert, table.delete, table.insert_overwrite_table):
+        refused(tmp_path, OptionError, lambda write=write: write(None), match="not as NoneType")
+
+
+def test_a_table_without_a_column_is_refused(tmp_path: Path) -> None:
+    refused(tmp_path, SchemaIncompatibleError, lambda: make_table(tmp_path / "empty", pa.schema([]), key=()), match="needs a column")
+
+
+@pytest.mark.parametrize("as_of", [-1, 20260101000000000, 1.5, ["-1"], b"-1"])
+def test_a_point_in_time_of_another_type_is_refused(table: HoodieTable, as_of: Any) -> None:
+    with pytest.raises(OptionError, match="is text, a date or a datetime, not"):
+        table.to_arrow(as_of=as_of)
+
+
+def test_a_history_of_less_than_nothing_is_refused(table: HoodieTable) -> None:
+    with pytest.raises(OptionError, match="limit=-1"):
+        table.history(-1)
+
+
+@pytest.mark.parametrize("value", ["many", "1.5", "", "0", "-3", "1_0"])
+def test_a_count_that_is_none_says_what_was_expected(table: HoodieTable, tmp_path: Path, value: str) -> None:
+    options = {"hoodie.clean.commits.retained": value}
+    refused(tmp_path, OptionError, lambda: table.clean(options=options), match="expected a positive whole number$")

@@ -117,9 +117,9 @@ def _check_reachable(state: TableState, to: str) -> None:
     if state.timeline.completed().writes().contains(to) and to >= proven_since(state):
         return
     first = proven_since(state)
-    if to < first or (not first and state.timeline.is_committed(to)):
+    if to < first:
         raise InstantCleanedError(
-            f"the table cannot be restored to {to}: it is archived, and no savepoint keeps its files",
+            f"the table cannot be restored to {to}: what was written before {first} is archived, and no savepoint keeps its files",
             table=state.config.name,
             instant=to,
             earliest=first,

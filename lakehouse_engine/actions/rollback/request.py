@@ -127,7 +127,7 @@ def _check_before(state: TableState, target: Instant) -> None:
 
 
 def _refused(state: TableState, target: Instant, reason: str) -> RollbackError:
-    return RollbackError(f"{target.requested_time} cannot be rolled back: {reason}", instant=target, table=state.config.name)
+    return RollbackError(f"{target.requested_time} cannot be rolled back: {reason}", instant=target.requested_time, table=state.config.name)
 
 
 def _take_back(state: TableState, target: Instant) -> RollbackResult:

@@ -7,13 +7,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakehouse_engine.errors import PartitionValueError
+from lakehouse_engine.errors import OptionError, PartitionValueError
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.record.keygen import key_generator_of
 
 
 def partition_paths_of(config: TableConfig, partitions: Sequence[str | Mapping[str, Any]]) -> tuple[str, ...]:
-    """Partition paths from paths, or from mappings of every partition column to its value. Raises `PartitionValueError`."""
+    """Partition paths from paths, or from mappings of every partition column to its value.
+
+    Raises `PartitionValueError` for what names no partition of the table, `OptionError` for a single one that is not in a list.
+    """
+    if isinstance(partitions, str | Mapping):
+        raise OptionError(f"partitions come in a list: [{partitions!r}] instead of {partitions!r}", table=config.name)
+    if partitions and not config.partition_fields:
+        raise PartitionValueError(f"the table has no partitions, so there is no {partitions[0]!r}", table=config.name)
     return tuple(_path(config, one) for one in partitions)
 
 

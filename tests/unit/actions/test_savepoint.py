@@ -80,7 +80,10 @@ def test_names_are_kept_in_comments_that_hudi_shows() -> None:
     assert split_comments(join_comments(None, "x")) == (None, "x")
 
 
-@pytest.mark.parametrize("name", ["", " ", "20240101000000000", "7", "latest", "Latest", "a]b", "[a", "a\nb", " a"])
+MOMENTS = ("20240101000000000", "7", "latest", "Latest", "-1", "2026-01-01", "2026-01-01 12:00:00")
+
+
+@pytest.mark.parametrize("name", ["", " ", *MOMENTS, "a]b", "[a", "a\nb", " a"])
 def test_a_name_that_could_be_something_else_is_refused(name: str) -> None:
     table, _ = history()
     with pytest.raises(SavepointError, match="no name for a savepoint"):

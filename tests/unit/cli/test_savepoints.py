@@ -139,7 +139,9 @@ def test_at_a_terminal_the_answer_decides(
     [
         (["restore", "analytics.orders", "--savepoint", "tuesday", "--yes"], 3, "monday"),
         (["restore", "analytics.orders", "--to", FAR_AWAY, "--yes"], 3, FAR_AWAY),
-        (["restore", "analytics.orders", "--yes"], 2, "savepoint"),
+        (["restore", "analytics.orders", "--yes"], 2, "--savepoint and --to"),
+        (["restore", "analytics.orders", "--savepoint", "monday", "--to", FAR_AWAY, "--yes"], 2, "--savepoint and --to"),
+        (["restore", "analytics.orders", "--to", "20200101000000000", "--yes"], 3, "no completed write"),
         (["restore", "analytics.orders", "--to", "../../etc", "--yes"], 3, "etc"),
         (["rollback", "analytics.orders", "--instant", FAR_AWAY, "--yes"], 3, FAR_AWAY),
         (["savepoint", "create", "analytics.orders", "--instant", FAR_AWAY], 3, FAR_AWAY),
@@ -195,3 +197,20 @@ def test_info_and_timeline_tell_of_savepoints(table: HoodieTable) -> None:
     assert "by ann" in notes["savepoint"]
     assert any("savepointed" in str(note) for note in notes.values())
     assert answer(table, "history", "analytics.orders") == answer(table, "timeline", "analytics.orders")
+
+
+def test_what_there_is_not_is_no_null_for_people(table: HoodieTable) -> None:
+    table.savepoint()
+    for command in (["savepoint", "list"], ["timeline"], ["restore", "--savepoint", "latest", "--dry-run"], ["clean", "--dry-run"]):
+        name, *options = command
+        inner = options[:1] if name == "savepoint" else []
+        result = run(table, name, *inner, "analytics.orders", *options[len(inner) :])
+        assert result.exit_code == 0, result.stderr
+        assert "null" not in result.stdout.lower()
+    assert answer(table, "savepoint", "list", "analytics.orders")[0]["name"] is None
+
+
+def test_a_refused_rollback_names_the_instant_alone(table: HoodieTable) -> None:
+    kept = table.savepoint(name="monday").instant
+    error = json.loads(run(table, "rollback", "analytics.orders", "--yes", "--json").stderr)
+    assert error["context"]["instant"] == kept
