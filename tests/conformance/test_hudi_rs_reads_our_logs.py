@@ -20,6 +20,9 @@ Histories = Callable[[str], History]
 READ_BY_HUDI_RS = [name for name, kind in KINDS.items() if not kind.rewrites]
 """All but those with PartialUpdateAvroPayload, which it refuses."""
 
+INCREMENTAL_BY_HUDI_RS = [name for name in READ_BY_HUDI_RS if name != "evolved_avro"]
+"""It takes Avro blocks of before a column was added for partial updates, and fails on their nested columns."""
+
 
 @pytest.fixture(scope="session")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Histories:
@@ -49,7 +52,9 @@ def test_we_read_the_model_as_of_every_instant_and_in_every_range(ours: Historie
     made = ours(name)
     model, last = made.built.model, made.moments[-1]
     for instant in model.snapshots:
-        assert_same_rows(only_commit_time(read(last, as_of=instant)), made.built.expected(model.snapshot(instant)))
+        ours = only_commit_time(read(last, as_of=instant))
+        # As of an instant a table has the columns of then.
+        assert_same_rows(ours, made.built.expected(model.snapshot(instant)).select(ours.column_names))
     for begin, end in model.ranges(every=name == "nonpartitioned_avro"):
         rows = only_commit_time(read(last, query="incremental", begin=begin, end=end))
         assert_same_rows(rows, made.built.expected(model.incremental(begin, end)))
@@ -64,10 +69,17 @@ def test_hudi_rs_reads_the_same_after_each_commit(ours: Histories, name: str) ->
 
 
 @pytest.mark.parametrize("name", READ_BY_HUDI_RS)
-def test_hudi_rs_reads_the_same_in_time_travel_and_incrementally(ours: Histories, name: str) -> None:
+def test_hudi_rs_reads_the_same_in_time_travel(ours: Histories, name: str) -> None:
     last = ours(name).moments[-1]
     for instant in last.instants:
-        assert_same_rows(read_with_hudi_rs(last.path, as_of=instant), read(last, as_of=instant))
+        ours = read(last, as_of=instant)
+        # As of an instant hudi-rs has the columns of today, null in rows of then.
+        assert_same_rows(read_with_hudi_rs(last.path, as_of=instant).select(ours.column_names), ours)
+
+
+@pytest.mark.parametrize("name", INCREMENTAL_BY_HUDI_RS)
+def test_hudi_rs_reads_the_same_incrementally(ours: Histories, name: str) -> None:
+    last = ours(name).moments[-1]
     for begin, end in [*pairwise(last.instants), ("000", last.instants[5]), (last.instants[2], last.instants[-1])]:
         theirs = read_with_hudi_rs(last.path, begin=begin, end=end)
         assert_same_rows(theirs, read(last, query="incremental", begin=begin, end=end))

@@ -11,11 +11,16 @@ from typing import Any
 import pyarrow as pa
 
 from lakehouse_engine.table import HoodieTable
-from tests.support.table_builder import TableBuilder, rich_row
+from tests.support.table_builder import RICH, TableBuilder, rich_row
 from tests.support.table_model import Row
 
 COMMITS = 12
 """Writes of a history, compactions not counted."""
+
+EARLY = pa.schema([field for field in RICH if field.name not in ("price", "tags", "address")])
+"""What an evolving table begins with: three columns come later."""
+RECONCILE = {"hoodie.datasource.write.reconcile.schema": True}
+BUCKETS = {"hoodie.bucket.index.num.buckets": "3"}
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,14 @@ class History:
     def compact(self) -> None:
         self._compacted(self.built.table.compact().instant)
 
+    def evolve(self) -> None:
+        """From now on rows have every column; what is stored has nulls in those that it had not."""
+        added = dict.fromkeys(set(RICH.names) - set(self.built.schema.names))
+        self.built.schema = RICH
+        for stored in [self.built.model.stored, *self.built.model.snapshots.values()]:
+            for _, row in stored.values():
+                row.update(added)
+
     def _compacted(self, instant: str | None) -> None:
         assert instant is not None, "there was nothing to compact"
         self.built.model.compact(instant)
@@ -72,13 +85,19 @@ class History:
 
 @dataclass(frozen=True)
 class Kind:
-    """`rewrites`: updates need stored rows, so that none can be logged while a compaction is pending; hudi-rs does not read its payload."""
+    """`rewrites`: updates need stored rows, so that none can be logged while a compaction is pending; hudi-rs does not read its payload.
+
+    `late_rows`: whether some rows are older than the stored ones. With buckets such rows are logged unseen, and incremental queries may
+    show them. `evolves`: the table begins with the columns of `EARLY`.
+    """
 
     keys: Sequence[str] = ("id",)
     partitions: Sequence[str] = ()
     ordering: str | None = "ts"
     log_format: str = "parquet"
     rewrites: bool = False
+    late_rows: bool = True
+    evolves: bool = False
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def create(self, folder: Path, name: str) -> TableBuilder:
@@ -91,6 +110,7 @@ class Kind:
         more = {"ordering": self.ordering, **self.more}
         return TableBuilder.create(
             folder / name,
+            EARLY if self.evolves else RICH,
             record_key=self.keys,
             partition_by=self.partitions,
             table_type="mor",
@@ -106,8 +126,12 @@ KINDS: dict[str, Kind] = {
     "complex": Kind(("id", "code"), ("region", "day")),
     "complex_one_key_plain": Kind(("id",), ("region", "day"), more={"hive_style": False}),
     "nonpartitioned_two_keys": Kind(("id", "code"), ordering=None),
-    "overwrite_with_ordering": Kind(partitions=("region",), more={"payload": "overwrite"}),
-    "partial": Kind(log_format="avro", rewrites=True, more={"payload": "partial"}),
+    "overwrite_with_ordering": Kind(partitions=("region",), late_rows=False, more={"payload": "overwrite"}),
+    "partial": Kind(log_format="avro", rewrites=True, late_rows=False, more={"payload": "partial"}),
+    "bucket": Kind(partitions=("region",), late_rows=False, more={"index": "BUCKET", "properties": BUCKETS}),
+    "bucket_avro": Kind(("id", "code"), ordering=None, log_format="avro", more={"index": "BUCKET", "properties": BUCKETS}),
+    "evolved": Kind(partitions=("region",), evolves=True, more={"options": RECONCILE}),
+    "evolved_avro": Kind(log_format="avro", evolves=True, more={"options": RECONCILE}),
 }
 
 
@@ -126,7 +150,7 @@ def history(folder: Path, name: str) -> History:
         ("updates and inserts", lambda: built.upsert(rows(range(5, 18), 1))),
         ("deletes", lambda: built.delete(rows([1, 7, 13, 99], 0))),
         ("inserts", lambda: built.insert(rows(range(18, 24), 2))),
-        ("late rows", lambda: built.upsert(late if kind.ordering and "payload" not in kind.more else rows(range(0, 24, 2), 9))),
+        ("late rows", lambda: built.upsert(late if kind.ordering and kind.late_rows else rows(range(0, 24, 2), 9))),
         ("deleted keys again", lambda: built.upsert(rows([1, 7, 2, 30], 210))),
         ("scheduled", made.compact if kind.rewrites else made.schedule),
         ("updates while pending", lambda: built.upsert(rows(range(3, 15), 220))),
@@ -139,6 +163,8 @@ def history(folder: Path, name: str) -> History:
         ("last updates", lambda: built.upsert(rows(range(0, 32, 3), 500))),
     ]
     for step, do in steps:
+        if kind.evolves and step == "late rows":
+            made.evolve()
         do()
         made.keep(step)
     return made
