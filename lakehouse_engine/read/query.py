@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from lakehouse_engine.errors import OptionError
+from lakehouse_engine.errors import InstantNotFoundError, MissingFileError, OptionError
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.scan import ON_RESTORE, ScanPlan, plan_incremental, plan_snapshot
 from lakehouse_engine.view.table_state import TableState
 
 _KINDS = ("snapshot", "read_optimized", "incremental")
+_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,23 @@ class Query:
 
 
 def plan_query(state: TableState, query: Query) -> ScanPlan:
-    """The plan of a query. Raises `OptionError` for a moment that does not parse, and as `plan_snapshot` and `plan_incremental`."""
+    """The plan of a query of the table, as it was at `state` or later.
+
+    Instants and files that `state` has may be gone by now, archived or taken back by another process: then the table is looked at anew.
+    Raises `OptionError` for a moment that does not parse, and as `plan_snapshot` and `plan_incremental`.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            return _plan(state, query)
+        except (InstantNotFoundError, MissingFileError):
+            newer = state.refresh()
+            if newer.timeline == state.timeline:
+                raise
+            state = newer
+    return _plan(state, query)
+
+
+def _plan(state: TableState, query: Query) -> ScanPlan:
     if query.kind == "incremental":
         return plan_incremental(state, query.begin, query.end, on_restore=query.on_restore)
     as_of = None if query.as_of is None else moment_of(state, query.as_of)
