@@ -52,6 +52,13 @@ _TYPES: dict[Wrapper, pa.DataType] = {
 _FIXED_SIZES = {Wrapper.NULL: 0, Wrapper.BOOLEAN: 1, Wrapper.FLOAT: 4, Wrapper.DOUBLE: 8}
 _SIZED = frozenset({Wrapper.BYTES, Wrapper.STRING, Wrapper.DECIMAL})
 
+_TEXT = 2
+"""A union's branch 1, text, as it is stored."""
+_NUMBERS = frozenset(2 * wrapper for wrapper in (Wrapper.INT, Wrapper.LONG, Wrapper.DATE))
+_TEXTS = ("key", "partition path")
+_NEAR_END = 4
+"""At least as many bytes as are looked at together."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeleteRecords:
@@ -112,7 +119,7 @@ def decode_delete_block(block: LogBlock) -> DeleteRecords:
     if size != len(data) - 8:
         raise FormatError(f"a delete block of {len(data)} bytes says that its list has {size}")
     source = AvroSource.of(data[8:])
-    starts = _starts(data[8:])
+    starts = _starts(bytes(data[8:]))
     keys, at = _optional_texts(source, starts)
     partitions, at = _optional_texts(source, at)
     wrappers, at = source.longs(at)
@@ -147,7 +154,7 @@ def _wrapped(source: AvroSource, at: Positions, wrapper: Wrapper) -> pa.Array:
     return pa.array(int32s(numbers) if kind.bit_width == 32 else numbers).view(kind)
 
 
-def _starts(data: memoryview) -> Positions:
+def _starts(data: bytes) -> Positions:
     """Where the entries of the list begin. Nothing but a walk can tell; it makes no values."""
     starts, position = array("q"), 0
     while True:
@@ -159,15 +166,42 @@ def _starts(data: memoryview) -> Positions:
             count = -count
         if count > len(data):
             raise FormatError("a delete block has more entries than bytes")
-        for _ in range(count):
-            starts.append(position)
-            position = _after(data, position)
+        position = _walk(data, position, count, starts)
     if position != len(data):
         raise FormatError(f"{len(data) - position} bytes are left behind the list of a delete block")
     return np.array(starts, np.int64)
 
 
-def _after(data: memoryview, position: int) -> int:
+def _walk(data: bytes, position: int, count: int, starts: array[int]) -> int:
+    """Note the starts of `count` entries; the position behind them.
+
+    There may be as many as a table has keys, so an entry as writers make them (two texts below 8 kB, a number of one byte) is stepped over
+    in place.
+    """
+    end = len(data) - _NEAR_END
+    for _ in range(count):
+        starts.append(position)
+        at = position
+        for _ in _TEXTS:
+            if at > end or data[at] != _TEXT:
+                break
+            size, at = data[at + 1], at + 2
+            if size >= 0x80 and data[at] < 0x80:
+                size, at = size & 0x7F | data[at] << 7, at + 1
+            elif size >= 0x80:
+                break
+            if size & 1:
+                break
+            at += size >> 1
+        else:
+            if at <= end and data[at] in _NUMBERS and data[at + 1] < 0x80:
+                position = at + 2
+                continue
+        position = _after(data, position)
+    return position
+
+
+def _after(data: bytes, position: int) -> int:
     """The end of the entry at `position`."""
     for _ in range(2):
         branch, position = _long(data, position)
@@ -183,14 +217,14 @@ def _after(data: memoryview, position: int) -> int:
     return _after_text(data, position) if wrapper in _SIZED else _long(data, position)[1]
 
 
-def _after_text(data: memoryview, position: int) -> int:
+def _after_text(data: bytes, position: int) -> int:
     size, position = _long(data, position)
     if size < 0 or position + size > len(data):
         raise FormatError("a delete block ends within a text")
     return position + size
 
 
-def _long(data: memoryview, position: int) -> tuple[int, int]:
+def _long(data: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if position >= len(data) or shift > 63:

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakehouse_engine.errors import FormatError, LakehouseError, UnsupportedTableError
+from lakehouse_engine.format import delete_block
 from lakehouse_engine.format.arrow_avro import table_avro_schema
 from lakehouse_engine.format.data_block import decode_data_block, render_avro_block
 from lakehouse_engine.format.delete_block import Wrapper, decode_delete_block, encode_delete_content
@@ -261,6 +262,9 @@ KINDS: dict[Wrapper, pa.DataType] = {
 }
 
 
+slowly = delete_block._after
+
+
 def deletions(content: bytes) -> LogBlock:
     return LogBlock(BlockType.DELETE, {}, memoryview(content))
 
@@ -280,6 +284,31 @@ def test_deletions_with_ordering_values_of_every_kind_come_back(data: st.DataObj
     assert found.ordering(KINDS[wrapper]).equals(ordering)
     assert found.always().tolist() == [value is None or (wrapper is Wrapper.INT and value == 0) for value in values]
     assert found.ordering(pa.time64("us")).null_count == len(keys)
+
+
+@pytest.mark.parametrize("ordering", [None, pa.int64(), pa.date32(), pa.string()])
+def test_deletions_with_keys_of_every_length_come_back(ordering: pa.DataType | None) -> None:
+    """Lengths take one byte up to 63, two up to 8191, then three."""
+    lengths = [0, 1, 62, 63, 64, 65, 127, 128, 8190, 8191, 8192, 8193, 20_000]
+    keys = [chr(97 + number) * length for number, length in enumerate(lengths)] * 2
+    paths = ["p" * length for length in reversed(lengths)] * 2
+    numbers = pa.array([-64, 63, 64, 2**31 - 1, -(2**31), 0] * 4 + [1, 2], pa.int32())
+    values = None if ordering is None else numbers.cast(ordering)
+    found = decode_delete_block(deletions(encode_delete_content(pa.array(keys), pa.array(paths), values)))
+    assert found.keys.to_pylist() == keys
+    assert found.partition_paths.to_pylist() == paths
+    if ordering is not None:
+        assert found.ordering(ordering).equals(values)
+
+
+def test_common_deletions_are_stepped_over_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table may have as many of them as keys: taking each apart costs twenty times as much."""
+    taken_apart: list[int] = []
+    monkeypatch.setattr(delete_block, "_after", lambda data, at: taken_apart.append(at) or slowly(data, at))
+    keys = pa.array([f"id:{n:08d},name:{'x' * (n % 90)}" for n in range(1000)])
+    content = encode_delete_content(keys, pa.repeat("day=2026-11-21", 1000))
+    assert decode_delete_block(deletions(content)).keys.equals(keys)
+    assert len(taken_apart) <= 1
 
 
 def test_deletions_without_ordering_values_are_hudis_bytes() -> None:
