@@ -275,7 +275,10 @@ class History:
             assert target in self.savepoints.values() or not whole or target in self._compactions(), f"{target} could be rolled back"
             raise Refused from None
         assert result.rolled_back == target
+        # Compactions that were planned before it stay.
+        pending = [time for time in self.pending if time < target]
         self._gone_back(max((time for time in self.model.snapshots if time < target), default=None))
+        self.pending = pending
 
     def _compactions(self) -> set[str]:
         times = list(self.model.snapshots)
