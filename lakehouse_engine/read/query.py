@@ -45,15 +45,17 @@ def plan_query(state: TableState, query: Query) -> ScanPlan:
     Instants and files that `state` has may be gone by now, archived or taken back by another process: then the table is looked at anew.
     Raises `OptionError` for a moment that does not parse, and as `plan_snapshot` and `plan_incremental`.
     """
-    for _ in range(_ATTEMPTS):
-        try:
-            return _plan(state, query)
-        except (InstantNotFoundError, MissingFileError):
-            newer = state.refresh()
-            if newer.timeline == state.timeline:
-                raise
-            state = newer
-    return _plan(state, query)
+    return _planned(state, query, _ATTEMPTS)
+
+
+def _planned(state: TableState, query: Query, attempts: int) -> ScanPlan:
+    try:
+        return _plan(state, query)
+    except (InstantNotFoundError, MissingFileError):
+        newer = state.refresh()
+        if attempts == 1 or newer.timeline == state.timeline:
+            raise
+    return _planned(newer, query, attempts - 1)
 
 
 def _plan(state: TableState, query: Query) -> ScanPlan:
