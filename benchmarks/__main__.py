@@ -9,7 +9,7 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,12 @@ from benchmarks.client import REPOSITORY, ContenderError, ContenderProcess
 from benchmarks.contenders import CONTENDERS, ContenderSpec
 from benchmarks.data import Prepared, prepare
 from benchmarks.environments import Unavailable, interpreter, jars
-from benchmarks.measure import ContenderRun, Plan
+from benchmarks.measure import Plan
+from benchmarks.measure_logs import LogsRun
 from benchmarks.render import SizeReport, markdown
+from benchmarks.series import prepare_series
 from benchmarks.session import CORES
+from benchmarks.suites import SUITES, Suite
 from benchmarks.tables import TableSpace
 
 FOLDER = REPOSITORY / "benchmarks"
@@ -34,8 +37,7 @@ class Settings:
     """The command line."""
 
     sizes: tuple[int, ...]
-    contenders: tuple[str, ...]
-    cells: tuple[Cell, ...]
+    suites: tuple[Suite, ...]
     plan: Plan
     profile: bool
     memory: str
@@ -50,19 +52,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder.mkdir(parents=True)
     head = _circumstances(settings)
     print("\n".join(f"{key}: {value}" for key, value in head.items()), flush=True)
-    reports = [_run_size(settings, rows, folder, head) for rows in settings.sizes]
-    text = markdown(head, reports)
-    (folder / "report.md").write_text(text)
-    (folder / "report.json").write_text(json.dumps(_as_json(head, reports), indent=1))
+    reports: list[SizeReport] = []
+    for rows in settings.sizes:
+        for suite in settings.suites:
+            for report in _run_suite(settings, suite, rows, folder, head):
+                _store(folder, head, [*reports, report])
+            reports.append(report)
+            print(f"\n{markdown({}, [report])}", flush=True)
+    text = _store(folder, head, reports)
     print(f"\n{text}\nstored in {folder.relative_to(REPOSITORY) if folder.is_relative_to(REPOSITORY) else folder}")
     wrong = [item for report in reports for item in report.results.values() if item.status is Status.ERROR]
     return 1 if wrong else 0
+
+
+def _store(folder: Path, head: dict[str, str], reports: Sequence[SizeReport]) -> str:
+    """Whatever is there so far: what ends a run early does not take the contenders before it."""
+    text = markdown(head, reports)
+    (folder / "report.md").write_text(text)
+    (folder / "report.json").write_text(json.dumps(_as_json(head, reports), indent=1))
+    return text
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROWS:,} rows, contenders that need nothing to be fetched")
     parser.add_argument("--rows", type=int, nargs="+", help="table sizes (default 1000000 5000000)")
+    parser.add_argument("--suite", choices=list(SUITES), help="cow: copy-on-write tables; mor: merge-on-read tables (default: both)")
     parser.add_argument("--contenders", nargs="+", choices=list(CONTENDERS), metavar="NAME", help=", ".join(CONTENDERS))
     parser.add_argument("--cells", nargs="+", choices=[cell.value for cell in Cell], metavar="CELL", help=", ".join(Cell))
     parser.add_argument("--repeats", type=int, default=3, help="timed runs of each cell (default 3)")
@@ -79,12 +94,15 @@ def _settings(given: argparse.Namespace) -> Settings:
         raise SystemExit(f"--repeats {given.repeats} --warmup {given.warmup}: at least one repeat, no negative warm-up")
     sizes = tuple(given.rows or ((QUICK_ROWS,) if given.quick else (1_000_000, 5_000_000)))
     names = given.contenders or [spec.name for spec in CONTENDERS.values() if spec.quick or not given.quick]
-    ordered = tuple(name for name in CONTENDERS if name in names)
-    cells = tuple(cell for cell in Cell if not given.cells or cell.value in given.cells)
+    cells = given.cells or [cell.value for cell in Cell]
+    chosen = [suite.reduced(names, cells) for suite in SUITES.values() if given.suite in (None, suite.name)]
+    suites = tuple(suite for suite in chosen if suite.contenders and suite.cells)
+    if not suites:
+        raise SystemExit("no suite has these contenders and these cells")
     if min(sizes) < 100:
         raise SystemExit(f"--rows {min(sizes)}: at least 100")
     plan = Plan(given.warmup, given.repeats)
-    return Settings(sizes, ordered, cells, plan, given.profile, given.memory, given.data.resolve(), given.results.resolve())
+    return Settings(sizes, suites, plan, given.profile, given.memory, given.data.resolve(), given.results.resolve())
 
 
 def _circumstances(settings: Settings) -> dict[str, str]:
@@ -100,59 +118,64 @@ def _circumstances(settings: Settings) -> dict[str, str]:
     }
 
 
-def _run_size(settings: Settings, rows: int, folder: Path, head: dict[str, str]) -> SizeReport:
-    print(f"\npreparing {rows:,} rows", flush=True)
-    prepared = prepare(settings.work, rows)
+def _run_suite(settings: Settings, suite: Suite, rows: int, folder: Path, head: dict[str, str]) -> Iterator[SizeReport]:
+    """The report after each contender, the last one whole."""
+    print(f"\n{suite.title}: preparing {rows:,} rows", flush=True)
+    prepared = _prepared(settings, suite, rows)
     results: dict[tuple[str, Cell], Measurement] = {}
     skipped: dict[str, str] = {}
-    pristine: dict[str, Path] = {}
-    for name in settings.contenders:
+    kept: dict[str, TableSpace] = {}
+    for name in suite.contenders:
         spec = CONTENDERS[name]
         print(f"{spec.title}: load {os.getloadavg()[0]:.2f}", flush=True)
         try:
-            results.update(_run_contender(settings, spec, prepared, folder / f"{name}-{rows}.log", pristine, head))
-        except (Unavailable, ContenderError) as error:
+            for item in _run_contender(settings, suite, spec, prepared, folder / f"{suite.name}-{name}-{rows}.log", kept, head):
+                results[name, item.cell] = item
+                print(f"  {item.cell.label}: {_progress(item)}", flush=True)
+        except (Unavailable, ContenderError, OSError) as error:
             skipped[name] = str(error)
             print(f"  skipped: {error}", flush=True)
-    for table in pristine.values():
-        shutil.rmtree(table.parents[2])
-    titles = {name: CONTENDERS[name].title for name in settings.contenders if name not in skipped}
-    return SizeReport(rows, {**titles}, settings.cells, results, skipped)
+        titles = {known: CONTENDERS[known].title for known in suite.contenders if any(key[0] == known for key in results)}
+        yield SizeReport(rows, titles, suite.cells, results, skipped, suite.title, suite.reference)
+    for space in kept.values():
+        space.remove()
+
+
+def _prepared(settings: Settings, suite: Suite, rows: int) -> Prepared:
+    prepared = prepare(settings.work, rows)
+    return prepare_series(prepared) if suite.needs_series else prepared
 
 
 def _run_contender(
-    settings: Settings, spec: ContenderSpec, prepared: Prepared, log: Path, pristine: dict[str, Path], head: dict[str, str]
-) -> dict[tuple[str, Cell], Measurement]:
-    if spec.needs is not None and spec.needs not in pristine:
+    settings: Settings, suite: Suite, spec: ContenderSpec, prepared: Prepared, log: Path, kept: dict[str, TableSpace], head: dict[str, str]
+) -> Iterator[Measurement]:
+    if spec.needs is not None and spec.needs not in kept:
         raise Unavailable(f"it starts from the table of {spec.needs}, which this run does not have")
     python, files = interpreter(spec.environment), jars(spec.artifacts)
     root = settings.work / "tables" / f"{spec.name}-{prepared.rows}"
-    results = {}
     with ContenderProcess(spec.name, python, log) as process:
         started = process.call("start", memory=settings.memory, scratch=str(root.with_suffix(".spark")), jars=files)
         head[spec.title] = ", ".join(f"{name} {version}" for name, version in started.value.items())
         if spec.needs is None:
-            _rehearse(settings, spec, process, TableSpace(root, relocatable=spec.relocatable))
+            _rehearse(settings, suite, spec, process, TableSpace(root, relocatable=spec.relocatable))
         space = TableSpace(root, relocatable=spec.relocatable)
         if spec.needs is not None:
-            space.adopt(pristine[spec.needs])
+            space.adopt(kept[spec.needs])
         plan = replace(settings.plan, profiles=log.parent if settings.profile else None)
-        run = ContenderRun(spec, process, prepared, space, plan)
-        for cell in settings.cells:
-            results[spec.name, cell] = item = run.measure(cell)
-            print(f"  {cell.label}: {_progress(item)}", flush=True)
+        run = LogsRun(spec, process, prepared, space, plan)
+        for cell in suite.cells:
+            yield run.measure(cell)
     shutil.rmtree(root.with_suffix(".spark"), ignore_errors=True)
-    if any(CONTENDERS[name].needs == spec.name for name in settings.contenders) and space.pristine.exists():
-        pristine[spec.name] = space.pristine
+    if any(CONTENDERS[name].needs == spec.name for name in suite.contenders) and space.pristine.exists():
+        kept[spec.name] = space
     else:
-        shutil.rmtree(root)
-    return results
+        space.remove()
 
 
-def _rehearse(settings: Settings, spec: ContenderSpec, process: ContenderProcess, space: TableSpace) -> None:
+def _rehearse(settings: Settings, suite: Suite, spec: ContenderSpec, process: ContenderProcess, space: TableSpace) -> None:
     """Every cell on a small table first: without it the first cells would pay for classes loaded and code compiled."""
-    run = ContenderRun(spec, process, prepare(settings.work, REHEARSAL_ROWS), space, Plan(warmup=0, repeats=2))
-    for cell in settings.cells:
+    run = LogsRun(spec, process, _prepared(settings, suite, REHEARSAL_ROWS), space, Plan(warmup=0, repeats=2))
+    for cell in suite.cells:
         item = run.measure(cell)
         if item.status is Status.ERROR:
             print(f"  rehearsal, {_progress(item)}", flush=True)
@@ -168,7 +191,12 @@ def _as_json(head: dict[str, str], reports: Sequence[SizeReport]) -> dict[str, A
     return {
         "circumstances": head,
         "sizes": [
-            {"rows": report.rows, "skipped": dict(report.skipped), "cells": [item.as_json() for item in report.results.values()]}
+            {
+                "rows": report.rows,
+                "suite": report.suite,
+                "skipped": dict(report.skipped),
+                "cells": [item.as_json() for item in report.results.values()],
+            }
             for report in reports
         ],
     }

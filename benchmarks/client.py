@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from benchmarks.memory import MemorySampler
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 _STOP_TIMEOUT_S = 30
+_CALL_TIMEOUT_S = 1800
 
 
 class ContenderError(Exception):
@@ -94,7 +96,11 @@ class ContenderProcess:
             self._process.stdin.flush()
         except BrokenPipeError as error:
             raise ContenderError(self._ended()) from error
+        # A call that hangs ends with its process, and the other contenders still run.
+        limit = threading.Timer(_CALL_TIMEOUT_S, self._process.kill)
+        limit.start()
         line = self._process.stdout.readline()
+        limit.cancel()
         if not line:
             raise ContenderError(self._ended())
         reply: dict[str, Any] = json.loads(line)

@@ -47,8 +47,8 @@ SCHEMA = pa.schema(
 _STATUSES = pa.array(["new", "paid", "shipped", "returned", "cancelled"])
 _CITIES = pa.array([f"city-{number:04d}" for number in range(1000)])
 _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint8).reshape(256, 2)
-_BASE_TIME_US = 1_700_000_000_000_000
-_UPDATE_TIME_US = _BASE_TIME_US + 400 * 86_400_000_000
+BASE_TIME_US = 1_700_000_000_000_000
+_UPDATE_TIME_US = BASE_TIME_US + 400 * 86_400_000_000
 _EPOCH_DAY = 18_000
 
 
@@ -85,10 +85,10 @@ def prepare(root: Path, rows: int) -> Prepared:
 
 def _write_all(folder: Path, rows: int) -> None:
     hashes = np.empty(rows, np.uint64)
-    totals = _Totals()
+    totals = Totals()
     (folder / "base").mkdir(parents=True)
     for number, start in enumerate(range(0, rows, FILE_ROWS)):
-        table = make_rows(np.arange(start, min(rows, start + FILE_ROWS)), seed=number, time_us=_BASE_TIME_US)
+        table = make_rows(np.arange(start, min(rows, start + FILE_ROWS)), seed=number, time_us=BASE_TIME_US)
         hashes[start : start + table.num_rows] = row_hashes(table, SCHEMA)
         totals.add(table)
         _write(table, folder / "base" / f"part-{number:05d}.parquet")
@@ -101,7 +101,7 @@ def _write_all(folder: Path, rows: int) -> None:
         (folder / name).mkdir()
         _write(table, folder / name / "part-00000.parquet")
         checksums[name] = base - Checksum.of_hashes(hashes[keys]) + checksum_of([table], SCHEMA)
-        changed = _Totals()
+        changed = Totals()
         changed.add(table)
         scans[name] = changed.of(NARROW)
     answers = {
@@ -157,7 +157,7 @@ def _hex_text(raw: npt.NDArray[np.uint8]) -> pa.Array:
     return pa.StringArray.from_buffers(count, pa.py_buffer(offsets.tobytes()), pa.py_buffer(_HEX[raw].tobytes()))
 
 
-class _Totals:
+class Totals:
     """The aggregates of `queries.py` over tables that come one after another, by Arrow alone."""
 
     def __init__(self) -> None:

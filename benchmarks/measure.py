@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+
 from benchmarks.cells import UPSERTS, Cell, Measurement, Peak, Status
 from benchmarks.checksum import checksum_of
 from benchmarks.client import Answer, ContenderError, ContenderProcess
@@ -124,6 +126,7 @@ class ContenderRun:
         )
 
     def _checked_scan(self, cell: Cell, query: str, run: Callable[[], Answer]) -> Measurement:
+        """`query` is the name of the expected values."""
         expected = self._prepared.scans[query]
         answers = self._repeat(cell, run)
         for answer in answers:
@@ -143,7 +146,10 @@ class ContenderRun:
         """Raises `WrongResultError` unless the table holds exactly the rows of `state`."""
         target = self._space.scratch("export")
         self._process.call("export", table=str(table), target=str(target))
-        found = checksum_of(read_tables([str(path) for path in sorted(target.rglob("*.parquet"))]), SCHEMA)
+        try:
+            found = checksum_of(read_tables([str(path) for path in sorted(target.rglob("*.parquet"))]), SCHEMA)
+        except (KeyError, pa.ArrowException) as error:
+            raise WrongResultError(f"the exported table cannot be compared: {error}") from error
         shutil.rmtree(target)
         if found != self._prepared.checksums[state]:
             raise WrongResultError(f"the table has {found}, the data says {self._prepared.checksums[state]}")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from benchmarks.cells import Cell, Measurement, Status
 from benchmarks.goals import judge
 
-OURS = "ours"
 _MIB = 1024 * 1024
 Results = Mapping[tuple[str, Cell], Measurement]
 
@@ -22,6 +21,8 @@ class SizeReport:
     cells: Sequence[Cell]
     results: Results
     skipped: Mapping[str, str]
+    suite: str = "copy-on-write"
+    reference: str = "ours"
 
 
 def markdown(head: Mapping[str, str], reports: Sequence[SizeReport]) -> str:
@@ -33,10 +34,15 @@ def markdown(head: Mapping[str, str], reports: Sequence[SizeReport]) -> str:
 
 
 def _size(report: SizeReport) -> list[str]:
-    lines = [f"## {report.rows:,} rows x 11 columns", ""]
-    lines += ["Median seconds; in brackets the ratio to ours (above 1: slower than ours).", "", *_table(report, _time), ""]
+    def time(item: Measurement, results: Results) -> str:
+        return _time(item, results, report.reference)
+
+    lines = [f"## {report.rows:,} rows x 11 columns, {report.suite}", ""]
+    reference = report.titles.get(report.reference, report.reference)
+    lines += [f"Median seconds; in brackets the ratio to {reference} (above 1: slower).", "", *_table(report, time), ""]
+    lines += _series(report)
     lines += ["Peak resident memory of all processes / of the Python process that drives, MiB.", "", *_table(report, _memory), ""]
-    lines += ["Spark jobs / Parquet files written / MiB written.", "", *_table(report, _work), ""]
+    lines += ["Spark jobs / data files written / MiB written.", "", *_table(report, _work), ""]
     lines += [*_goals(report), *_remarks(report)]
     return lines
 
@@ -55,10 +61,20 @@ def _shown(item: Measurement, results: Results, show: Callable[[Measurement, Res
     return "**error**" if item.status is Status.ERROR else "-"
 
 
-def _time(item: Measurement, results: Results) -> str:
-    ours = results.get((OURS, item.cell))
+def _series(report: SizeReport) -> list[str]:
+    """Every upsert in a row: a median would hide what the cell is about."""
+    items = [item for item in report.results.values() if item.cell is Cell.UPSERT_SERIES and item.status is Status.OK]
+    if not items:
+        return []
+    rows = [["", "last three to first three", "seconds"]]
+    rows += [[report.titles[item.contender], f"{item.growth:.2f}x", " ".join(f"{one:.2f}" for one in item.seconds)] for item in items]
+    return ["Upserts of 1 % in a row.", "", *table(rows), ""]
+
+
+def _time(item: Measurement, results: Results, reference: str) -> str:
+    ours = results.get((reference, item.cell))
     text = f"{item.median:.2f}"
-    if item.contender == OURS or ours is None or ours.status is not Status.OK:
+    if item.contender == reference or ours is None or ours.status is not Status.OK:
         return text
     return f"{text} ({ratio(item.median, ours.median)})"
 

@@ -8,11 +8,28 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-CALLS = ("start", "bulk_insert", "bulk_insert_arrow", "upsert", "upsert_noop", "version", "scan", "scan_incremental", "export")
+CALLS = (
+    "start",
+    "bulk_insert",
+    "bulk_insert_arrow",
+    "upsert",
+    "upsert_noop",
+    "version",
+    "scan",
+    "scan_incremental",
+    "scan_read_optimized",
+    "compact",
+    "deltas",
+    "savepoint",
+    "restore",
+    "export",
+)
 """The calls that a worker takes."""
 
 KEY = "id"
 ORDERING = "updated_at"
+BUCKETS = 8
+"""Of every contender with a bucket index."""
 
 
 class Contender(Protocol):
@@ -41,6 +58,21 @@ class Contender(Protocol):
 
     def scan_incremental(self, *, table: str, since: str) -> list[Any]:
         """The values of the narrow query over the rows that changed after `since`."""
+
+    def scan_read_optimized(self, *, table: str, query: str) -> list[Any]:
+        """The same over the base files alone."""
+
+    def compact(self, *, table: str) -> None:
+        """Fold everything that upserts left beside the base files into base files."""
+
+    def deltas(self, *, table: str) -> int:
+        """How many logs, delete files or deletion vectors a reader has to apply to the base files now."""
+
+    def savepoint(self, *, table: str) -> str:
+        """Take a savepoint of the table's newest state; returns its name for `restore`."""
+
+    def restore(self, *, table: str, savepoint: str) -> None:
+        """Bring the table back to the savepoint."""
 
     def export(self, *, table: str, target: str) -> None:
         """Write the table's user columns as Parquet files into the new folder `target`, read as any reader would."""

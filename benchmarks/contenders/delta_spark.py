@@ -1,4 +1,4 @@
-"""Delta Lake on Spark, copy-on-write (no deletion vectors)."""
+"""Delta Lake on Spark."""
 
 from __future__ import annotations
 

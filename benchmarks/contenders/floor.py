@@ -21,7 +21,7 @@ from benchmarks.queries import COLUMNS
 
 PROCESSES = 2
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name")
-_CONSTANT = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name")
+CONSTANT = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name")
 _COMMIT_TIME = "20990101000000000"
 
 
@@ -44,8 +44,8 @@ class Share:
 
 class Floor:
     def start(self, *, memory: str, scratch: str, jars: list[str]) -> dict[str, str]:
-        self._pool = ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn"), initializer=_one_thread)
-        for _ in self._pool.map(_warm, range(4 * PROCESSES)):
+        self.pool = ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn"), initializer=_one_thread)
+        for _ in self.pool.map(_warm, range(4 * PROCESSES)):
             pass
         return {"pyarrow": pa.__version__}
 
@@ -54,7 +54,7 @@ class Floor:
             Rewrite(str(base), str(base.with_name(f"rewritten-{number}.parquet")), number) for number, base in enumerate(base_files(table))
         ]
         shares = [Share(source, tuple(rewrites[process::PROCESSES])) for process in range(PROCESSES)]
-        list(self._pool.map(rewrite_share, shares))
+        list(self.pool.map(rewrite_share, shares))
 
     def export(self, *, table: str, target: str) -> None:
         Path(target).mkdir()
@@ -65,7 +65,7 @@ class Floor:
         return -1
 
     def stop(self) -> None:
-        self._pool.shutdown()
+        self.pool.shutdown()
 
 
 def base_files(table: str) -> list[Path]:
@@ -82,39 +82,39 @@ def rewrite_share(share: Share) -> None:
 
 
 def _rewrite(task: Rewrite, updates: pa.Table) -> None:
-    base = pq.ParquetFile(task.base, read_dictionary=list(_CONSTANT)).read(use_threads=False)
+    base = pq.ParquetFile(task.base, read_dictionary=list(CONSTANT)).read(use_threads=False)
     hits = pc.index_in(base[KEY], value_set=updates[KEY].combine_chunks())
     replaced = hits.is_valid()
     kept = base.filter(pc.invert(replaced))
     fresh = updates.take(pc.drop_null(hits.combine_chunks()))
-    _write(pa.concat_tables([_renamed(kept, task), _with_meta(fresh, task, base.schema)]), task.target)
+    write(pa.concat_tables([_renamed(kept, task), _with_meta(fresh, task, base.schema)]), task.target)
 
 
 def _renamed(kept: pa.Table, task: Rewrite) -> pa.Table:
     """Rows that stay say the name of the file they are in."""
     at = kept.column_names.index("_hoodie_file_name")
-    return kept.set_column(at, "_hoodie_file_name", _constant(Path(task.target).name, kept.num_rows))
+    return kept.set_column(at, "_hoodie_file_name", constant(Path(task.target).name, kept.num_rows))
 
 
 def _with_meta(fresh: pa.Table, task: Rewrite, schema: pa.Schema) -> pa.Table:
     count = fresh.num_rows
     sequence = pc.binary_join_element_wise(f"{_COMMIT_TIME}_{task.number}", pa.array(np.arange(count)).cast(pa.string()), "_")
     meta = [
-        _constant(_COMMIT_TIME, count),
+        constant(_COMMIT_TIME, count),
         sequence,
         fresh[KEY],
-        _constant("", count),
-        _constant(Path(task.target).name, count),
+        constant("", count),
+        constant(Path(task.target).name, count),
     ]
     named = dict(zip(META, meta, strict=True)) | {name: fresh[name] for name in fresh.column_names}
     return pa.table({name: named[name] for name in schema.names}).cast(schema)
 
 
-def _constant(value: str, count: int) -> pa.DictionaryArray:
+def constant(value: str, count: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array([value]))
 
 
-def _write(table: pa.Table, target: str) -> None:
+def write(table: pa.Table, target: str) -> None:
     plain = ("_hoodie_commit_seqno", "_hoodie_record_key", KEY)
     with_dictionary = [name for name in table.column_names if name not in plain]
     pq.write_table(table, target, compression="zstd", row_group_size=500_000, use_dictionary=with_dictionary, store_schema=False)

@@ -1,4 +1,4 @@
-"""Apache Hudi on Spark, copy-on-write, with its defaults except the codec (its gzip would cost it most of its time)."""
+"""Apache Hudi on Spark, with its defaults except the codec (its gzip would cost it most of its time)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _OPTIONS = {
-    "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
     "hoodie.datasource.write.recordkey.field": KEY,
     "hoodie.datasource.write.precombine.field": ORDERING,
     "hoodie.datasource.write.partitionpath.field": "",
@@ -22,6 +21,7 @@ _OPTIONS = {
 
 
 class HudiSpark(SparkContender):
+    options: ClassVar[dict[str, str]] = {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}
     extra_settings: ClassVar[dict[str, str]] = {
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
@@ -51,7 +51,7 @@ class HudiSpark(SparkContender):
         return self.narrow(self.spark.read.format("hudi").options(**options).load(table))
 
     def _write(self, table: str, frame: DataFrame, operation: str, mode: str) -> None:
-        options = {**_OPTIONS, "hoodie.table.name": Path(table).name, "hoodie.datasource.write.operation": operation}
+        options = {**_OPTIONS, **self.options, "hoodie.table.name": Path(table).name, "hoodie.datasource.write.operation": operation}
         frame.write.format("hudi").options(**options).mode(mode).save(table)
 
 

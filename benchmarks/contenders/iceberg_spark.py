@@ -1,4 +1,4 @@
-"""Iceberg on Spark, copy-on-write, in a Hadoop catalog."""
+"""Iceberg on Spark, in a Hadoop catalog."""
 
 from __future__ import annotations
 
@@ -12,14 +12,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _CATALOG = "spark.sql.catalog.lake"
-_PROPERTIES = {
-    "format-version": "2",
-    "write.merge.mode": "copy-on-write",
-    "write.parquet.compression-codec": "zstd",
-}
 
 
 class IcebergSpark(SparkContender):
+    properties: ClassVar[dict[str, str]] = {"format-version": "2", "write.merge.mode": "copy-on-write"}
     extra_settings: ClassVar[dict[str, str]] = {
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         _CATALOG: "org.apache.iceberg.spark.SparkCatalog",
@@ -29,8 +25,8 @@ class IcebergSpark(SparkContender):
     }
 
     def bulk_insert(self, *, table: str, source: str) -> None:
-        writer = self.rows(source).writeTo(self._name(table)).using("iceberg")
-        for key, value in _PROPERTIES.items():
+        writer = self.rows(source).writeTo(self.name(table)).using("iceberg")
+        for key, value in {**self.properties, "write.parquet.compression-codec": "zstd"}.items():
             writer = writer.tableProperty(key, value)
         writer.create()
 
@@ -41,16 +37,16 @@ class IcebergSpark(SparkContender):
         self._merge(table, self.no_rows(source))
 
     def frame(self, table: str) -> DataFrame:
-        return self.spark.table(self._name(table))
+        return self.spark.table(self.name(table))
 
     def _merge(self, table: str, updates: DataFrame) -> None:
         updates.createOrReplaceTempView("updates")
         self.spark.sql(
-            f"merge into {self._name(table)} as t using updates as u on t.{KEY} = u.{KEY} "
+            f"merge into {self.name(table)} as t using updates as u on t.{KEY} = u.{KEY} "
             "when matched then update set * when not matched then insert *"
         )
 
-    def _name(self, table: str) -> str:
+    def name(self, table: str) -> str:
         """The table's name. The catalog is initialized at its first use, so the first table decides the warehouse."""
         path = Path(table)
         self.spark.conf.set(f"{_CATALOG}.warehouse", str(path.parent.parent))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow.dataset as ds
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 
 class Ours(SparkContender):
+    table_type: ClassVar[str] = "cow"
+    properties: ClassVar[dict[str, str]] = {}
+
     def start(self, *, memory: str, scratch: str, jars: list[str]) -> dict[str, str]:
         versions = super().start(memory=memory, scratch=scratch, jars=jars)
         return {"lakehouse_engine": _installed_version(), **versions}
@@ -50,7 +53,14 @@ class Ours(SparkContender):
     def _create(self, table: str, schema: Any) -> HoodieTable:
         path = Path(table)
         lakehouse = Lakehouse(str(path.parent.parent), spark=self.spark)
-        return lakehouse.create_table(f"{path.parent.name}.{path.name}", schema=schema, record_key=[KEY], ordering_fields=[ORDERING])
+        return lakehouse.create_table(
+            f"{path.parent.name}.{path.name}",
+            schema=schema,
+            record_key=[KEY],
+            ordering_fields=[ORDERING],
+            table_type=self.table_type,
+            properties=self.properties,
+        )
 
 
 def _installed_version() -> str:

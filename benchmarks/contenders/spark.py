@@ -27,6 +27,10 @@ class SparkContender:
     def frame(self, table: str) -> DataFrame:
         raise NotImplementedError
 
+    def base_frame(self, table: str) -> DataFrame:
+        """The rows of the base files alone."""
+        raise NotImplementedError
+
     def rows(self, source: str) -> DataFrame:
         """The rows of a Parquet folder."""
         return self.spark.read.schema(SPARK_SCHEMA).parquet(source)
@@ -37,6 +41,9 @@ class SparkContender:
 
     def scan(self, *, table: str, query: str) -> list[Any]:
         return self.aggregate(self.frame(table), select_list(QUERIES[query]))
+
+    def scan_read_optimized(self, *, table: str, query: str) -> list[Any]:
+        return self.aggregate(self.base_frame(table), select_list(QUERIES[query]))
 
     def aggregate(self, frame: DataFrame, expressions: str) -> list[Any]:
         frame.createOrReplaceTempView("scanned")
