@@ -100,9 +100,9 @@ class TableServices:
         """Every savepoint, oldest first."""
         return list_savepoints(self.state)
 
-    def delete_savepoint(self, savepoint: str) -> Savepoint:
+    def delete_savepoint(self, savepoint: str, *, dry_run: bool = False) -> Savepoint:
         """Delete a savepoint by name or instant ("latest": the newest). Raises `SavepointError` where there is none."""
-        return delete_savepoint(self._storage, savepoint, lock_timeout_ms=self._lock_timeout_ms)
+        return delete_savepoint(self._storage, savepoint, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run)
 
     def restore(
         self, savepoint: str | None = None, *, to: str | None = None, cascade: bool = False, dry_run: bool = False

@@ -13,7 +13,7 @@ import getpass
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from lakehouse_engine.actions.archive.passed import archive_passed
+from lakehouse_engine.actions.archive.passed import archive_passed, check_passed
 from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.log_owners import log_owners
 from lakehouse_engine.errors import InstantNotFoundError, SavepointError
@@ -68,23 +68,32 @@ def create_savepoint(
         return savepoint
 
 
-def delete_savepoint(storage: Storage, savepoint: str, *, lock_timeout_ms: int) -> Savepoint:
+def delete_savepoint(storage: Storage, savepoint: str, *, lock_timeout_ms: int, dry_run: bool = False) -> Savepoint:
     """Delete a savepoint by name or instant ("latest": the newest); what was pinned only by it, the next clean may delete.
 
-    Of a savepoint that was begun and not completed, the instant may be given too. Raises `SavepointError` where there is none, naming
-    those there are, and where commits after it are archived and it replaced files that another savepoint still pins.
+    Of a savepoint that was begun and not completed, the instant may be given too. A dry run says what would be deleted, and changes
+    nothing. Raises `SavepointError` where there is none, naming those there are, and where commits after it are archived and it replaced
+    files that another savepoint still pins.
     """
+    if dry_run:
+        return _deletable(TableState.load(storage), savepoint)
     with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
         timeline = ActiveTimeline(storage, state.layout)
         begun = _begun(state)
-        if savepoint in begun:
-            _remove_begun(state, timeline)
-            return _described(state, {savepoint: HoodieSavepointMetadata(savepointed_by="", savepointed_at=0, comments="")})[0]
-        found = find_savepoint(state, savepoint)
+        found = _deletable(state, savepoint)
         _remove_begun(state, timeline)
-        archive_passed(state, found.instant)
-        timeline.delete_savepoint(found.instant)
+        if found.instant not in begun:
+            archive_passed(state, found.instant)
+            timeline.delete_savepoint(found.instant)
         return found
+
+
+def _deletable(state: TableState, savepoint: str) -> Savepoint:
+    if savepoint in _begun(state):
+        return _described(state, {savepoint: HoodieSavepointMetadata(savepointed_by="", savepointed_at=0, comments="")})[0]
+    found = find_savepoint(state, savepoint)
+    check_passed(state, found.instant)
+    return found
 
 
 def list_savepoints(state: TableState) -> list[Savepoint]:

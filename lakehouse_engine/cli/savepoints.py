@@ -46,13 +46,18 @@ def list_savepoints(settings: Settings, table: str) -> None:
 @savepoint.command()
 @click.argument("table")
 @click.argument("savepoint")
+@dry_run_option
 @yes_option
 @with_settings
-def delete(settings: Settings, table: str, savepoint: str, yes: bool) -> None:
+def delete(settings: Settings, table: str, savepoint: str, dry_run: bool, yes: bool) -> None:
     """Delete a savepoint by its name or instant; the next clean may delete the files that only it kept."""
     services = open_services(settings, table)
-    confirm(f"Delete the savepoint {savepoint} of {table}?", yes=yes)
-    show_facts(settings, savepoint_row(services.delete_savepoint(savepoint)))
+    found = services.delete_savepoint(savepoint, dry_run=True)
+    if not dry_run:
+        confirm(f"Delete the savepoint {found.name or found.instant} of {table}?", yes=yes)
+        # By its instant, so that "latest" is the savepoint that was confirmed.
+        found = services.delete_savepoint(found.instant)
+    show_facts(settings, {**savepoint_row(found), "dry_run": dry_run})
 
 
 @click.command()

@@ -23,6 +23,8 @@ def _by_name(procedures: Iterable[Procedure]) -> dict[str, Procedure]:
 
 
 PROCEDURES = _by_name((*SERVICES, *SHOWS))
+LATER = dict.fromkeys(("run_clustering", "show_clustering"), "clustering is not available in this version")
+"""Procedures of Hudi for what the engine does not do yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ def prepare(call: Call) -> Prepared:
     """Hold a call against the registry. Raises `UnsupportedSqlError` for a procedure that there is none of, and as `values_of`."""
     found = PROCEDURES.get(call.procedure.lower())
     if found is None:
+        if call.procedure.lower() in LATER:
+            raise UnsupportedSqlError(f"CALL {call.procedure}: {LATER[call.procedure.lower()]}")
         raise UnsupportedSqlError(f"there is no procedure {call.procedure}{nearest(call.procedure, tuple(sorted(PROCEDURES)))}")
     values = found.signature.values_of(call)
     return Prepared(found, plain(split_name(values[TABLE.name])), values, call.limit)

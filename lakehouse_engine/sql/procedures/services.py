@@ -42,8 +42,8 @@ def _create_savepoint(table: TableServices, values: Values) -> Rows:
 
 
 def _delete_savepoint(table: TableServices, values: Values) -> Rows:
-    gone = table.delete_savepoint(values["instant_time"])
-    yield True, gone.instant, gone.name
+    gone = table.delete_savepoint(values["instant_time"], dry_run=values["dry_run"])
+    yield not values["dry_run"], gone.instant, gone.name
 
 
 def _rollback_to_savepoint(table: TableServices, values: Values) -> Rows:
@@ -128,7 +128,7 @@ SERVICES = (
     ),
     procedure(
         "delete_savepoint",
-        (TABLE, Argument("instant_time", Kind.SAVEPOINT, required=True)),
+        (TABLE, Argument("instant_time", Kind.SAVEPOINT, required=True), _DRY_RUN),
         {"delete_savepoint_result": FLAG, "savepoint_time": TEXT, "name": TEXT},
         _delete_savepoint,
     ),

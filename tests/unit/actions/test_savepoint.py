@@ -174,6 +174,8 @@ def test_deleting_a_savepoint_leaves_the_data_and_can_be_told_apart_from_an_unkn
     table, instants = history()
     made = create_savepoint(table.storage, name="n", lock_timeout_ms=TIMEOUT)
     before = data_files(table.storage)
+    assert delete_savepoint(table.storage, "latest", lock_timeout_ms=TIMEOUT, dry_run=True) == made
+    assert list_savepoints(table.state) == [made]
     assert delete_savepoint(table.storage, "latest", lock_timeout_ms=TIMEOUT) == made
     assert data_files(table.storage) == before
     assert list_savepoints(table.state) == []

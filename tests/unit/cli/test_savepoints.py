@@ -122,6 +122,14 @@ def test_what_takes_back_is_refused_without_yes_where_nobody_can_be_asked(table:
     assert files(table) == before
 
 
+def test_the_newest_savepoint_is_deleted_by_that_word(table: HoodieTable) -> None:
+    table.savepoint(name="monday")
+    assert answer(table, "savepoint", "delete", "analytics.orders", "latest", "--dry-run")["name"] == "monday"
+    assert [one.name for one in table.savepoints()] == ["monday"]
+    assert answer(table, "savepoint", "delete", "analytics.orders", "latest", "--yes")["name"] == "monday"
+    assert table.savepoints() == []
+
+
 @pytest.mark.parametrize(("reply", "code", "status"), [("y\n", 0, "new"), ("n\n", 3, "paid"), ("\n", 3, "paid")])
 def test_at_a_terminal_the_answer_decides(
     table: HoodieTable, monkeypatch: pytest.MonkeyPatch, reply: str, code: int, status: str
