@@ -13,7 +13,7 @@ from lakehouse_engine.actions.clean import clean, clean_is_due
 from lakehouse_engine.actions.compact import is_due, run, schedule, schedule_and_run
 from lakehouse_engine.actions.compact.plan import pending_plans
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.errors import CompactionError, LockTimeoutError
+from lakehouse_engine.errors import CompactionError, LakehouseError, LockTimeoutError
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import CompactionOptions, ServiceOptions, WriteOptions
@@ -40,7 +40,8 @@ def _attempt(name: str, storage: Storage, service: Callable[[], None]) -> None:
     try:
         service()
     except Exception as error:
-        logger.warning("the write of %s is committed, but the %s after it failed: %s", storage.root, name, error, exc_info=True)
+        unexpected = not isinstance(error, LakehouseError)
+        logger.warning("the write of %s is committed, but the %s after it failed: %s", storage.root, name, error, exc_info=unexpected)
 
 
 def _compact(storage: Storage, options: CompactionOptions, write_options: WriteOptions, runner: TaskRunner) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lakehouse_engine.errors import OptionError
@@ -93,8 +93,19 @@ CLEAN_INCREMENTAL = Option(
 # Archiving
 
 AUTO_ARCHIVE = Option("hoodie.archive.automatic", boolean, True, "Whether a write archives when it is done.")
-KEEP_MIN_COMMITS = Option("hoodie.keep.min.commits", positive, 20, "Commits that archiving leaves on the active timeline.")
-KEEP_MAX_COMMITS = Option("hoodie.keep.max.commits", positive, 30, "Commits on the active timeline above which a write archives.")
+KEEP_MIN_COMMITS = Option(
+    "hoodie.keep.min.commits",
+    positive,
+    20,
+    "Commits that archiving leaves on the active timeline; by default at least 10 more than a clean keeps readable.",
+)
+KEEP_MAX_COMMITS = Option(
+    "hoodie.keep.max.commits",
+    positive,
+    30,
+    "Commits on the active timeline above which a write archives; by default at least 20 more than a clean keeps readable.",
+)
+_MORE_THAN_READABLE = 10
 ARCHIVAL_BATCH = Option("hoodie.commits.archival.batch", positive, 10, "Records in a block of the archived timeline.")
 ARCHIVE_BEYOND_SAVEPOINT = Option(
     "hoodie.archive.beyond.savepoint",
@@ -153,6 +164,11 @@ class CleanOptions:
     max_commits: int = CLEAN_MAX_COMMITS.default
     incremental: bool = CLEAN_INCREMENTAL.default
 
+    @property
+    def commits_readable(self) -> int:
+        """Commits that have to stay on the active timeline for a clean by their number."""
+        return self.commits_retained if self.policy == CLEAN_POLICY.default else 0
+
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> CleanOptions:
         return cls(
@@ -180,12 +196,24 @@ class ArchiveOptions:
         if self.min_commits > self.max_commits:
             raise OptionError(f"{KEEP_MIN_COMMITS.key}={self.min_commits} is more than {KEEP_MAX_COMMITS.key}={self.max_commits}")
 
+    def check_keeps_enough(self, clean: CleanOptions) -> None:
+        """Raise `OptionError` unless more commits stay active than a clean keeps: it plans from those."""
+        if self.min_commits <= clean.commits_readable:
+            raise OptionError(
+                f"{KEEP_MIN_COMMITS.key}={self.min_commits} is not more than {CLEAN_COMMITS.key}={clean.commits_retained}:"
+                " cleaning needs the commits that it keeps readable on the active timeline; raise the first, or lower the second"
+            )
+
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> ArchiveOptions:
+        """Where nothing is said of them, the numbers of commits follow what a clean keeps readable."""
+        readable = CleanOptions.read(raw).commits_readable
+        least = replace(KEEP_MIN_COMMITS, default=max(KEEP_MIN_COMMITS.default, readable + _MORE_THAN_READABLE))
+        most = replace(KEEP_MAX_COMMITS, default=max(KEEP_MAX_COMMITS.default, readable + 2 * _MORE_THAN_READABLE))
         return cls(
             automatic=AUTO_ARCHIVE.read(raw),
-            min_commits=KEEP_MIN_COMMITS.read(raw),
-            max_commits=KEEP_MAX_COMMITS.read(raw),
+            min_commits=least.read(raw),
+            max_commits=most.read(raw),
             batch=ARCHIVAL_BATCH.read(raw),
             beyond_savepoint=ARCHIVE_BEYOND_SAVEPOINT.read(raw),
         )
@@ -201,4 +229,8 @@ class ServiceOptions:
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> ServiceOptions:
-        return cls(CompactionOptions.read(raw), CleanOptions.read(raw), ArchiveOptions.read(raw))
+        """Raises `OptionError` for options that contradict each other: automatic archiving could never run."""
+        clean, archive = CleanOptions.read(raw), ArchiveOptions.read(raw)
+        if archive.automatic:
+            archive.check_keeps_enough(clean)
+        return cls(CompactionOptions.read(raw), clean, archive)

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 
 from lakehouse_engine.actions.archive.execute import execute_archive, finish_archiving
 from lakehouse_engine.actions.archive.plan import plan_archive
-from lakehouse_engine.actions.clean.policies import KEEP_LATEST_COMMITS
 from lakehouse_engine.actions.locked import locked_table
-from lakehouse_engine.errors import OptionError
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.services import ArchiveResult
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
-from lakehouse_engine.options.services import CLEAN_COMMITS, KEEP_MIN_COMMITS
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 
@@ -33,7 +30,7 @@ def archive(
     `clean` and `compaction` are the options of those services: what they need stays. Archiving that died half way is finished first.
     Raises `OptionError` where fewer commits stay than a clean keeps readable, `LockTimeoutError`, `TableNotFoundError`.
     """
-    check_keeps_enough(options, clean)
+    options.check_keeps_enough(clean)
     if dry_run:
         planned = plan_archive(TableState.load(storage), options, clean, compaction)
         return ArchiveResult(archived=_times(planned.instants), kept=planned.kept, dry_run=True)
@@ -49,17 +46,8 @@ def archive_is_due(
     state: TableState, options: ArchiveOptions, *, clean: CleanOptions, compaction: CompactionOptions = _COMPACTION
 ) -> bool:
     """Whether there is something to archive. Opens no file but those of replace commits that would go, and savepoints."""
-    check_keeps_enough(options, clean)
+    options.check_keeps_enough(clean)
     return bool(plan_archive(state, options, clean, compaction).instants)
-
-
-def check_keeps_enough(options: ArchiveOptions, clean: CleanOptions) -> None:
-    """Raise `OptionError` unless more commits stay active than a clean keeps: it plans from those."""
-    if clean.policy == KEEP_LATEST_COMMITS and options.min_commits <= clean.commits_retained:
-        raise OptionError(
-            f"{KEEP_MIN_COMMITS.key}={options.min_commits} is not more than {CLEAN_COMMITS.key}={clean.commits_retained}:"
-            " cleaning needs the commits that it keeps readable on the active timeline; raise the first, or lower the second"
-        )
 
 
 def _times(instants: Sequence[Instant]) -> tuple[str, ...]:

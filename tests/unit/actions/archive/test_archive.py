@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from lakehouse_engine.actions.archive import archive, archive_is_due
@@ -18,6 +20,7 @@ from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.history import history
 from tests.support.local_table import LocalTable
+from tests.support.untouched import make_table, refused
 from tests.unit.actions.clean.tables import COW, MOR, TIMEOUT_MS, content, new_table, rows, times, updated
 
 CLEAN = CleanOptions(commits_retained=1)
@@ -276,3 +279,25 @@ def test_a_crash_anywhere_changes_no_reading_and_the_next_archiving_finishes(fau
         assert [entry.instant for entry in history(survivor.state, archived=True) if entry.action == "commit"] == instants[::-1]
         assert readings(survivor, instants) == expected
     assert call > 10
+
+
+def test_what_stays_active_follows_what_a_clean_keeps_unless_it_is_said() -> None:
+    def read(**given: object) -> tuple[int, int]:
+        options = ArchiveOptions.read({f"hoodie.{key.replace('_', '.')}": value for key, value in given.items()})
+        return options.min_commits, options.max_commits
+
+    assert read() == (20, 30)
+    assert read(clean_commits_retained=4) == (20, 30)
+    assert read(clean_commits_retained=50) == (60, 70)
+    assert read(cleaner_commits_retained=50, keep_max_commits=65) == (60, 65)
+    assert read(clean_commits_retained=50, clean_policy="KEEP_LATEST_FILE_VERSIONS") == (20, 30)
+
+
+def test_a_write_that_could_never_archive_is_refused_before_anything_is_changed(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.string())])
+    table = make_table(tmp_path / "t", schema)
+    rows = pa.table({"id": ["x"]}, schema=schema)
+    few = {"hoodie.keep.min.commits": 5, "hoodie.keep.max.commits": 6}
+    refused(tmp_path, OptionError, lambda: table.upsert(rows, options=few), match="is not more than hoodie.clean.commits.retained=10")
+    assert table.upsert(rows, options={**few, "hoodie.archive.automatic": False}).inserts == 1
+    assert table.upsert(rows, options={**few, "hoodie.clean.commits.retained": 4}).updates == 1
