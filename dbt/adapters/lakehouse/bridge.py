@@ -22,8 +22,8 @@ from lakehouse_engine.actions.verify import verify
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.cli.describe import describe_table
-from lakehouse_engine.model.instant import as_of_instant_time
 from lakehouse_engine.read.footer import read_footer
+from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.storage.local import LocalStorage
 
 Result = TypeVar("Result")
@@ -141,16 +141,20 @@ class TableShape:
 
 
 class Warehouse:
-    """A warehouse directory, seen from one thread. Raises the engine's errors; `spark` is None where only metadata is asked for."""
+    """A warehouse directory, seen from one thread. Raises the engine's errors; `spark` is None where only metadata is asked for.
 
-    def __init__(self, root: str, spark: Any = None) -> None:
+    `options` are the profile's defaults for every table.
+    """
+
+    def __init__(self, root: str, spark: Any = None, options: Mapping[str, str] | None = None) -> None:
         self.root = root
         self.spark = spark
+        self.options = dict(options or {})
         self.catalog = Catalog(LocalStorage(root))
 
     @cached_property
     def _lakehouse(self) -> Any:
-        return importlib.import_module("lakehouse_engine.lakehouse").Lakehouse(self.root, spark=self.spark)
+        return importlib.import_module("lakehouse_engine.lakehouse").Lakehouse(self.root, spark=self.spark, options=self.options)
 
     def sql(self, text: str, bindings: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
         """One statement through the engine's router: a DataFrame, a write result, or None."""
@@ -215,13 +219,9 @@ class Warehouse:
         """The table's newest rows with their meta columns, as a DataFrame."""
         return self.table(schema, identifier).dataframe(meta_columns=True)
 
-    def commits(self, schema: str, identifier: str) -> list[str]:
-        """Instants of the completed writes on the active timeline, oldest first."""
-        return [instant.requested_time for instant in self.table(schema, identifier).timeline.completed().writes()]
-
-    def savepoint_instants(self, schema: str, identifier: str) -> dict[str, str]:
-        """The instants of the table's named savepoints, by name."""
-        return {one.name: one.instant for one in self.table(schema, identifier).savepoints() if one.name}
+    def moment(self, schema: str, identifier: str, point: str) -> str:
+        """The instant time of the table that an instant, a date or timestamp, a savepoint's name or `-N` means."""
+        return moment_of(self.table(schema, identifier).state, point)
 
     def shape(self, schema: str, identifier: str) -> TableShape:
         config = self.table(schema, identifier).config
@@ -257,12 +257,8 @@ class Warehouse:
             raise
 
 
-def instant_of(point: str) -> str:
-    """The instant time that an instant, timestamp or date means. Raises `DbtConfigError`."""
-    try:
-        return as_of_instant_time(point)
-    except errors.OptionError as error:
-        raise DbtConfigError(str(error)) from error
+def is_merge_on_read(table: Any) -> bool:
+    return _table_type(table.config.table_type) == "mor"
 
 
 def last_write(table: Any) -> datetime | None:

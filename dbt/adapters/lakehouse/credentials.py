@@ -13,6 +13,7 @@ from dbt.adapters.lakehouse.names import did_you_mean
 
 METHODS = ("local", "session", "connect")
 _PROFILE_KEYS = ("type", "threads")
+_NO_CONNECT = "method 'connect' is not available in this version; use 'local', or 'session' with a session of your own."
 
 
 @dataclass
@@ -47,11 +48,13 @@ class LakehouseCredentials(Credentials):
         if self.method not in METHODS:
             raise DbtConfigError(f"method '{self.method}' is not one of {', '.join(METHODS)}{did_you_mean(self.method, METHODS)}")
         if self.method == "connect":
-            raise DbtConfigError("method 'connect' is not available in this version; use 'local', or 'session' with a session of your own.")
+            raise DbtConfigError(_NO_CONNECT)
 
     @classmethod
     def __pre_deserialize__(cls, data: dict[str, Any]) -> dict[str, Any]:
         data = super().__pre_deserialize__(data)
+        if data.get("method") == "connect":
+            raise DbtConfigError(_NO_CONNECT)
         known = {item.name for item in fields(cls) if not item.name.startswith("_")}
         for key in data:
             if key not in known and key not in _PROFILE_KEYS:

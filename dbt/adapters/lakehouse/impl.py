@@ -32,11 +32,11 @@ from dbt.adapters.lakehouse.environments import environment_of
 from dbt.adapters.lakehouse.guards import Guards
 from dbt.adapters.lakehouse.introspection import Introspection, store_view
 from dbt.adapters.lakehouse.model_config import STRATEGIES, LakehouseConfig, ModelConfig
-from dbt.adapters.lakehouse.operations import Report, operate
+from dbt.adapters.lakehouse.operations import Report, check_arguments, operate
 from dbt.adapters.lakehouse.python_models import run_python_model
 from dbt.adapters.lakehouse.relation import LakehouseRelation
 from dbt.adapters.lakehouse.selection import select_tables
-from dbt.adapters.lakehouse.validation import check_nodes
+from dbt.adapters.lakehouse.validation import check_nodes, check_profile
 from dbt.adapters.lakehouse.writes import SnapshotColumns, TableWriter, commit_metadata
 
 if TYPE_CHECKING:
@@ -84,7 +84,9 @@ class LakehouseAdapter(SparkAdapter):
         nodes = getattr(macro_resolver, "nodes", None)
         if nodes:
             macros = {macro.name for macro in macro_resolver.macros.values()}
-            check_nodes(nodes, self.config.project_name, macros, check_options)
+            defaults = self.config.credentials.hoodie
+            check_profile(defaults, check_options)
+            check_nodes(nodes, self.config.project_name, macros, lambda given: check_options({**defaults, **given}))
 
     def valid_incremental_strategies(self) -> list[str]:
         return list(STRATEGIES)
@@ -92,8 +94,13 @@ class LakehouseAdapter(SparkAdapter):
     # -- the warehouse directory, without Spark
 
     @property
+    def _files(self) -> Warehouse:
+        credentials = self.config.credentials
+        return Warehouse(credentials.warehouse, options=credentials.hoodie)
+
+    @property
     def _metadata(self) -> Introspection:
-        return Introspection(Warehouse(self.config.credentials.warehouse), self.connections)
+        return Introspection(self._files, self.connections)
 
     def _ask(self, question: Callable[[Introspection], Result]) -> Result:
         with self.connections.exception_handler("metadata"):
@@ -255,7 +262,7 @@ class LakehouseAdapter(SparkAdapter):
         rows = seeds.seed_table(table, inferred, model["config"].get("column_types") or {})
         kind = str(existing.type) if existing is not None else None
         with self.connections.exception_handler("seed"):
-            writer = self._writer(Warehouse(self.config.credentials.warehouse), relation, model)
+            writer = self._writer(self._files, relation, model)
             return response_of(writer.replace(rows, existing=kind))
 
     @available.parse(_nothing)
@@ -286,25 +293,32 @@ class LakehouseAdapter(SparkAdapter):
     # -- operations on tables, without Spark
 
     @available.parse(_nothing)
-    def run_operation(self, operation: str, graph: Mapping[str, Any], selection: Mapping[str, Any], arguments: Mapping[str, Any]) -> Report:
-        """Carry a run-operation out on the selected tables of the graph."""
+    def run_operation(
+        self,
+        operation: str,
+        graph: Mapping[str, Any],
+        selection: Mapping[str, Any],
+        arguments: Mapping[str, Any],
+        unknown: Mapping[str, Any] | None = None,
+    ) -> Report:
+        """Carry a run-operation out on the selected tables of the graph. `unknown` are arguments that it does not have."""
         with self.connections.exception_handler(operation):
-            warehouse = Warehouse(self.config.credentials.warehouse)
-            credentials = self.config.credentials
-            tables = select_tables(graph["nodes"], selection, lambda *name: warehouse.kind(*name) == "table", credentials.hoodie)
-            return operate(warehouse, operation, tables, arguments)
+            warehouse = self._files
+            check_arguments(operation, (*selection, *arguments), unknown)
+            tables = select_tables(graph["nodes"], selection, lambda *name: warehouse.kind(*name) == "table", warehouse.options)
+            return operate(warehouse, operation, tables, arguments, named=bool(selection.get("model") or selection.get("relation")))
 
     @available.parse(_nothing)
     def protect_tables(self, graph: Mapping[str, Any], selected: Iterable[str]) -> list[str]:
         """Take savepoints of the tables that the run builds; lines to print."""
         with self.connections.exception_handler("protect"):
-            return self._guards.protect(Warehouse(self.config.credentials.warehouse), graph["nodes"], selected)
+            return self._guards.protect(self._files, graph["nodes"], selected)
 
     @available.parse(_nothing)
     def restore_failed(self, results: Iterable[Any]) -> tuple[list[str], list[str]]:
         """Restore the protected tables that failed tests guard; lines to print, and what went wrong."""
         with self.connections.exception_handler("restore"):
-            return self._guards.settle(Warehouse(self.config.credentials.warehouse), results)
+            return self._guards.settle(self._files, results)
 
     @property
     def _guards(self) -> Guards:

@@ -279,6 +279,13 @@ def _check_key_configs(name: str, config: Mapping[str, Any]) -> None:
     materialized = config.get("materialized")
     if (ordering or older) and materialized in ("table", "incremental") and not names(config.get("unique_key")):
         raise DbtConfigError(f"{name}: ordering_fields says which of two records with one key wins; it needs a unique_key")
+    if len(ordering or older) > 1:
+        raise DbtConfigError(f"{name}: a table keeps one ordering field, not {list(ordering or older)}; combine them into one column")
+    if _lower(config.get("index"), "auto") == "bucket" and materialized in ("table", "incremental"):
+        strategy = strategy_of(config) if materialized == "incremental" else ""
+        if not record_key_of(str(materialized), strategy, names(config.get("unique_key"))):
+            needed = "a unique_key, and of an incremental model the strategy 'merge'"
+            raise DbtConfigError(f"{name}: index 'bucket' needs a record key: {needed}")
     if config.get("merge_update_columns") and config.get("merge_exclude_columns"):
         raise DbtConfigError(f"{name}: give merge_update_columns or merge_exclude_columns, not both")
 

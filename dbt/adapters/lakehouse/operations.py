@@ -12,8 +12,9 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge import Warehouse, dbt_error
+from dbt.adapters.lakehouse.names import did_you_mean
 from dbt.adapters.lakehouse.selection import Selected
-from dbt.adapters.lakehouse.table_operations import run_on_table
+from dbt.adapters.lakehouse.table_operations import flag, run_on_table
 
 TAKES_BACK = ("restore", "rollback", "delete_savepoint")
 """Operations that are tried on every selected table before they are done on any."""
@@ -33,13 +34,31 @@ class Report:
         """The rows as a table under a heading."""
         head = f"{self.operation} (dry run: nothing is changed)" if self.dry_run else self.operation
         body = text_table(self.rows) if self.rows else "(nothing)"
-        return "\n".join([head, body, *(f"failed: {failure}" for failure in self.failures)])
+        return "\n".join([head, body])
+
+    def check(self) -> None:
+        """Raise `DbtRuntimeError` with one line a failure, if there was any."""
+        if self.failures:
+            raise DbtRuntimeError("\n".join([f"{self.operation} failed:", *self.failures]))
 
 
-def operate(warehouse: Warehouse, operation: str, tables: Sequence[Selected], arguments: Mapping[str, Any]) -> Report:
-    """Carry the operation out on each table. What takes something back is refused as a whole if one of the tables refuses it."""
+def check_arguments(operation: str, known: Sequence[str], unknown: Mapping[str, Any] | None) -> None:
+    """Refuse arguments that the operation does not have. Raises `DbtRuntimeError` with those there are."""
+    for name in unknown or {}:
+        raise DbtRuntimeError(f"{operation} has no argument '{name}'{did_you_mean(name, known)}; it takes {', '.join(known)}")
+
+
+def operate(
+    warehouse: Warehouse, operation: str, tables: Sequence[Selected], arguments: Mapping[str, Any], *, named: bool = True
+) -> Report:
+    """Carry the operation out on each table. What takes something back is refused as a whole if one of the tables refuses it.
+
+    Tables that were not `named` one by one, but by a tag or as all, may be of a kind that the operation has nothing to do on.
+    """
     given = {key: value for key, value in arguments.items() if value is not None}
-    report = Report(operation, dry_run=bool(given.get("dry_run")))
+    report = Report(operation, dry_run=flag(given, "dry_run"))
+    if operation == "compact" and not named:
+        given["skip_copy_on_write"] = True
     if operation in TAKES_BACK and len(tables) > 1 and not report.dry_run:
         _each(warehouse, Report(operation), tables, {**given, "dry_run": True}, must=True)
     _each(warehouse, report, tables, given)

@@ -37,6 +37,8 @@ def select_tables(
     `nodes` is the graph's; `exists(schema, identifier)` says whether a table is there; `defaults` are the profile's options. By tag and
     by `all` only tables that are there count. Raises `DbtRuntimeError` for a selection without a table.
     """
+    if isinstance(ways.get("all"), str):
+        raise DbtRuntimeError(f"all is true or false, not the text '{ways['all']}'")
     given = [way for way in _WAYS if ways.get(way)]
     if len(given) != 1:
         raise DbtRuntimeError(f"say which tables: one of {', '.join(_WAYS)}; given: {', '.join(given) or 'none'}")

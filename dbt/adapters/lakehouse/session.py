@@ -36,7 +36,7 @@ class ThreadSession:
         """The warehouse with a Spark session; the first use starts Spark."""
         if self._warehouse is None:
             self._spark = self._environment.session()
-            self._warehouse = Warehouse(self._credentials.warehouse, self._spark)
+            self._warehouse = Warehouse(self._credentials.warehouse, self._spark, self._credentials.hoodie)
         return self._warehouse
 
     @property

@@ -11,11 +11,12 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import facts, findings
+from dbt.adapters.lakehouse.bridge import facts, findings, is_merge_on_read
 from dbt.adapters.lakehouse.names import did_you_mean
 
 Rows = list[dict[str, Any]]
 Operation = Callable[[Any, Mapping[str, Any]], Rows]
+_COMPACTED = ("slices", "log_files", "files_created", "rows_written", "bytes_written")
 CLEAN_OPTIONS = {
     "policy": "hoodie.clean.policy",
     "retain_versions": "hoodie.clean.fileversions.retained",
@@ -36,7 +37,7 @@ def _savepoint(table: Any, given: Mapping[str, Any]) -> Rows:
         name=_text(given, "name"),
         comment=_text(given, "comment") or "",
         user=_text(given, "user"),
-        dry_run=_flag(given, "dry_run"),
+        dry_run=flag(given, "dry_run"),
     )
     return [_savepoint_row(made)]
 
@@ -62,17 +63,12 @@ def _delete_savepoint(table: Any, given: Mapping[str, Any]) -> Rows:
     wanted = _text(given, "savepoint")
     if wanted is None:
         raise DbtRuntimeError("delete_savepoint needs 'savepoint': a name or an instant")
-    if _flag(given, "dry_run"):
-        known = [one for one in table.savepoints() if wanted in (one.name, one.instant)]
-        if not known:
-            raise DbtRuntimeError(f"there is no savepoint '{wanted}'")
-        return [_savepoint_row(known[0])]
-    return [_savepoint_row(table.delete_savepoint(wanted))]
+    return [_savepoint_row(table.delete_savepoint(wanted, dry_run=flag(given, "dry_run")))]
 
 
 def _restore(table: Any, given: Mapping[str, Any]) -> Rows:
     done = table.restore(
-        _text(given, "savepoint"), to=_text(given, "to"), cascade=_flag(given, "cascade"), dry_run=_flag(given, "dry_run")
+        _text(given, "savepoint"), to=_text(given, "to"), cascade=flag(given, "cascade"), dry_run=flag(given, "dry_run")
     )
     return [
         {
@@ -89,7 +85,7 @@ def _restore(table: Any, given: Mapping[str, Any]) -> Rows:
 
 
 def _rollback(table: Any, given: Mapping[str, Any]) -> Rows:
-    done = table.rollback(_text(given, "instant"), dry_run=_flag(given, "dry_run"))
+    done = table.rollback(_text(given, "instant"), dry_run=flag(given, "dry_run"))
     return [
         {
             "rolled_back": done.rolled_back,
@@ -103,10 +99,12 @@ def _rollback(table: Any, given: Mapping[str, Any]) -> Rows:
 
 
 def _compact(table: Any, given: Mapping[str, Any]) -> Rows:
+    if given.get("skip_copy_on_write") and not is_merge_on_read(table):
+        return [{"instant": None, "state": "copy-on-write", **dict.fromkeys(_COMPACTED, 0)}]
     done = table.compact(
         _text(given, "op") or "schedule_and_run",
         instant=_text(given, "instant"),
-        dry_run=_flag(given, "dry_run"),
+        dry_run=flag(given, "dry_run"),
         options=given["options"],
     )
     return [
@@ -124,7 +122,7 @@ def _compact(table: Any, given: Mapping[str, Any]) -> Rows:
 
 def _clean(table: Any, given: Mapping[str, Any]) -> Rows:
     options = {**given["options"], **{CLEAN_OPTIONS[key]: str(given[key]) for key in CLEAN_OPTIONS if key in given}}
-    done = table.clean(retain_commits=_number(given, "retain_commits"), dry_run=_flag(given, "dry_run"), options=options)
+    done = table.clean(retain_commits=_number(given, "retain_commits"), dry_run=flag(given, "dry_run"), options=options)
     return [
         {
             "instant": done.instant,
@@ -141,7 +139,7 @@ def _clean(table: Any, given: Mapping[str, Any]) -> Rows:
 def _archive(table: Any, given: Mapping[str, Any]) -> Rows:
     least = _number(given, "min_commits", "retain_commits")
     done = table.archive(
-        min_commits=least, max_commits=_number(given, "max_commits"), dry_run=_flag(given, "dry_run"), options=given["options"]
+        min_commits=least, max_commits=_number(given, "max_commits"), dry_run=flag(given, "dry_run"), options=given["options"]
     )
     return [
         {
@@ -167,7 +165,7 @@ def _history(table: Any, given: Mapping[str, Any]) -> Rows:
             "bytes": one.bytes_written,
             "note": one.note,
         }
-        for one in table.history(_number(given, "limit") or 20)
+        for one in table.history(_number(given, "limit"))
     ]
 
 
@@ -205,7 +203,8 @@ def _text(given: Mapping[str, Any], name: str) -> str | None:
     return None if value is None or value == "" else str(value)
 
 
-def _flag(given: Mapping[str, Any], name: str) -> bool:
+def flag(given: Mapping[str, Any], name: str) -> bool:
+    """An argument that is on or off, also as text. Raises `DbtRuntimeError` for anything else."""
     value = given.get(name, False)
     if isinstance(value, bool):
         return value

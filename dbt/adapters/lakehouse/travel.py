@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
-from dbt_common.exceptions import CompilationError
-
-from dbt.adapters.lakehouse.bridge import Warehouse, instant_of
+from dbt.adapters.lakehouse.bridge import Warehouse
 from dbt.adapters.lakehouse.relation import LakehouseRelation
-
-_BACK = re.compile(r"-\d+")
 
 
 def at(warehouse: Warehouse, relation: LakehouseRelation, point: object) -> str:
@@ -32,11 +26,5 @@ def read_optimized(relation: LakehouseRelation) -> str:
 
 
 def _instant(warehouse: Warehouse, relation: LakehouseRelation, point: object) -> str:
-    text = str(point).strip()
-    if not _BACK.fullmatch(text):
-        return warehouse.savepoint_instants(relation.schema, relation.identifier).get(text) or instant_of(text)
-    commits = warehouse.commits(relation.schema, relation.identifier)
-    back = int(text[1:])
-    if back >= len(commits):
-        raise CompilationError(f"{relation.render()} has {len(commits)} commits on its timeline; there is none {back} before the newest")
-    return commits[-1 - back]
+    """YAML and Jinja make numbers of instants and of -N."""
+    return warehouse.moment(relation.schema, relation.identifier, str(point))

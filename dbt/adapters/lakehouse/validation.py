@@ -16,6 +16,14 @@ CHECKED = ("model", "seed", "snapshot")
 OptionCheck = Callable[[Mapping[str, Any]], object]
 
 
+def check_profile(hoodie: Mapping[str, Any], check_options: OptionCheck) -> None:
+    """Check the profile's defaults for every table. Raises `DbtConfigError`."""
+    try:
+        check_options(hoodie)
+    except DbtConfigError as error:
+        raise DbtConfigError(f"hoodie of the profile: {error.msg}") from error
+
+
 def check_nodes(nodes: Mapping[str, Any], project: str, macros: Collection[str], check_options: OptionCheck) -> None:
     """Check the enabled models, seeds and snapshots of a manifest.
 

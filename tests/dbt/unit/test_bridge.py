@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import ERRORS, check_options, dbt_error, mapped_class, response_of, retried
-from lakehouse_engine import errors
+from dbt.adapters.lakehouse.bridge import ERRORS, Warehouse, check_options, dbt_error, mapped_class, response_of, retried
+from lakehouse_engine import Lakehouse, errors
+from lakehouse_engine.errors import OptionError
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 
 
@@ -82,3 +84,23 @@ def test_a_commit_becomes_the_response_of_the_model() -> None:
 def test_no_new_data_says_so() -> None:
     result = WriteResult(operation=WriteOperationType.UPSERT, table_type="COPY_ON_WRITE", instant=None, previous_instant="2026")
     assert str(response_of(result)) == "UPSERT 0 (no new data)"
+
+
+def test_commits_are_counted_back_as_everywhere_else_without_compactions(tmp_path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+    table = Lakehouse(str(tmp_path)).create_table("s.t", schema=schema, record_key=["id"], table_type="mor")
+    first = table.upsert(pa.table({"id": [1, 2], "n": [1, 1]}))
+    table.upsert(pa.table({"id": [2], "n": [2]}))
+    assert table.compact().state == "completed"
+    table.savepoint(name="monday")
+    house = Warehouse(str(tmp_path))
+    assert house.moment("s", "t", "-1") == first.instant
+    assert house.moment("s", "t", "monday") == house.moment("s", "t", "latest") == table.savepoints()[0].instant
+    with pytest.raises(OptionError, match=r"savepoint \(there are: 'monday'\)"):
+        house.moment("s", "t", "tuesday")
+
+
+def test_defaults_of_the_profile_hold_for_tables_that_are_opened_by_name(tmp_path) -> None:
+    Lakehouse(str(tmp_path)).create_table("s.t", schema=pa.schema([("id", pa.int64())]), record_key=["id"])
+    with pytest.raises(OptionError, match="expected a positive whole number"):
+        Warehouse(str(tmp_path), options={"hoodie.clean.commits.retained": "many"}).table("s", "t").clean()

@@ -34,6 +34,7 @@ def test_object_store_warehouse_is_left_as_written() -> None:
         ({"schema": "s", "database": "d"}, "no 'database'"),
         ({"schema": "s", "method": "locl"}, "did you mean 'local'"),
         ({"schema": "s", "method": "connect"}, "not available in this version"),
+        ({"schema": "s", "method": "connect", "url": "sc://localhost:15002"}, "not available in this version"),
         ({"schema": "s", "warehose": "x"}, "did you mean 'warehouse'"),
     ],
 )

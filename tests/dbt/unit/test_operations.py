@@ -10,10 +10,10 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.guards import Guards, failed_tests
-from dbt.adapters.lakehouse.operations import operate, text_table
+from dbt.adapters.lakehouse.operations import Report, check_arguments, operate, text_table
 from dbt.adapters.lakehouse.selection import Selected
 from lakehouse_engine.errors import RestoreError
-from lakehouse_engine.model.services import RestoreResult
+from lakehouse_engine.model.services import CompactionResult, RestoreResult, Savepoint
 
 ORDERS, CLIENTS = Selected("orders", "s", "orders"), Selected("clients", "s", "clients")
 
@@ -23,6 +23,7 @@ class Table:
     """Records what is asked of it."""
 
     refuses: bool = False
+    kind: str = "COPY_ON_WRITE"
     calls: list[tuple[Any, ...]] = field(default_factory=list)
 
     def restore(self, savepoint: str | None, *, to: str | None = None, cascade: bool = False, dry_run: bool = False) -> RestoreResult:
@@ -31,6 +32,19 @@ class Table:
             raise RestoreError("later savepoints stand in the way", table="t")
         instant = None if dry_run else "2"
         return RestoreResult(instant=instant, restored_to="1", savepoint=savepoint, rolled_back=("9", "8"), dry_run=dry_run)
+
+
+    def compact(self, op: str, *, instant: str | None, dry_run: bool, options: Any) -> CompactionResult:
+        self.calls.append((op, instant, dry_run))
+        return CompactionResult(instant="3", operation="COMPACT", state="completed", dry_run=dry_run)
+
+    def delete_savepoint(self, savepoint: str, *, dry_run: bool = False) -> Savepoint:
+        self.calls.append((savepoint, dry_run))
+        return Savepoint(instant="1", name="monday", comment="", user="me", created_at=0, partitions=1, files=1, bytes=1)
+
+    @property
+    def config(self) -> Any:
+        return SimpleNamespace(table_type=self.kind)
 
 
 @dataclass
@@ -65,13 +79,55 @@ def test_instants_that_yaml_made_numbers_of_are_text_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "given", "words"), [("restor", {}, "did you mean 'restore'"), ("restore", {"dry_run": "maybe"}, "true or false")]
+    ("operation", "given", "words"),
+    [
+        ("restor", {}, "did you mean 'restore'"),
+        ("restore", {"dry_run": "maybe"}, "dry_run is true or false"),
+        ("restore", {"cascade": "maybe"}, "cascade is true or false"),
+    ],
 )
 def test_what_there_is_not_is_refused(operation: str, given: dict[str, Any], words: str) -> None:
     orders = Table()
-    report = operate(House({"orders": orders}), operation, [ORDERS], given)  # type: ignore[arg-type]
-    assert words in report.failures[0]
+    with pytest.raises(DbtRuntimeError, match=words):
+        operate(House({"orders": orders}), operation, [ORDERS], given).check()  # type: ignore[arg-type]
     assert orders.calls == []
+
+
+@pytest.mark.parametrize(("text", "expected"), [("false", False), ("true", True), (False, False), (True, True)])
+def test_the_heading_says_dry_run_only_if_it_is_one(text: object, expected: bool) -> None:
+    orders = Table()
+    report = operate(House({"orders": orders}), "restore", [ORDERS], {"savepoint": "v1", "dry_run": text})  # type: ignore[arg-type]
+    assert ("dry run" in report.text, orders.calls[0][-1]) == (expected, expected)
+
+
+def test_an_argument_that_there_is_not_is_refused_with_those_there_are() -> None:
+    with pytest.raises(DbtRuntimeError, match=r"savepoint has no argument 'nmae'; did you mean 'name'\?; it takes model, name"):
+        check_arguments("savepoint", ("model", "name"), {"nmae": "x"})
+    check_arguments("savepoint", ("model", "name"), {})
+
+
+def test_failures_are_told_once_one_a_line() -> None:
+    report = Report("clean", failures=["s.a: too late", "s.b: too soon"])
+    assert "too late" not in report.text
+    with pytest.raises(DbtRuntimeError, match=r"clean failed:\n\s*s\.a: too late\n\s*s\.b: too soon"):
+        report.check()
+    Report("clean").check()
+
+
+def test_a_compaction_of_all_passes_over_copy_on_write_tables_and_one_of_a_named_one_does_not() -> None:
+    orders, clients = Table(kind="MERGE_ON_READ"), Table()
+    house = House({"orders": orders, "clients": clients})
+    report = operate(house, "compact", [ORDERS, CLIENTS], {"op": "schedule_and_run"}, named=False)  # type: ignore[arg-type]
+    assert [(row["table"], row["state"]) for row in report.rows] == [("s.orders", "completed"), ("s.clients", "copy-on-write")]
+    assert (report.failures, clients.calls) == ([], [])
+    operate(house, "compact", [CLIENTS], {"op": "run"})  # type: ignore[arg-type]
+    assert clients.calls == [("run", None, False)]
+
+
+def test_the_newest_savepoint_of_several_tables_is_deleted_after_a_try_on_all() -> None:
+    orders, clients = Table(), Table()
+    operate(House({"orders": orders, "clients": clients}), "delete_savepoint", [ORDERS, CLIENTS], {"savepoint": "latest"})  # type: ignore[arg-type]
+    assert orders.calls == clients.calls == [("latest", True), ("latest", False)]
 
 
 def test_numbers_stand_to_the_right_and_nothing_is_blank() -> None:

@@ -55,6 +55,26 @@ def test_a_mistyped_config_is_refused_with_the_models_name(project: Path, comman
     assert "model 'facts' (models/facts.sql): the config 'parttion_by' is not known; did you mean 'partition_by'?" in answer.stdout
 
 
+def test_a_mistyped_option_of_the_profile_is_refused_once(project: Path) -> None:
+    target = "{type: lakehouse, schema: analytics, hoodie: {hoodie.clean.commits.retaned: 3}}"
+    (project / "profiles.yml").write_text(f"demo: {{target: dev, outputs: {{dev: {target}}}}}\n")
+    answer = dbt(project, "parse")
+    assert answer.returncode == 1
+    assert "hoodie of the profile: the engine does not act on the option 'hoodie.clean.commits.retaned'" in answer.stdout
+    assert "model '" not in answer.stdout
+
+
+def test_services_that_contradict_each_other_are_refused_with_the_profile_counted_in(project: Path) -> None:
+    text = "{{ config(materialized='table', archiving={'min_commits': 5, 'max_commits': 6}) }} select 1 as id"
+    (project / "models" / "facts.sql").write_text(text)
+    answer = dbt(project, "parse")
+    assert answer.returncode == 1
+    assert "hoodie.keep.min.commits=5 is not more than hoodie.clean.commits.retained=10" in answer.stdout
+    target = "{type: lakehouse, schema: analytics, hoodie: {hoodie.clean.commits.retained: 4}}"
+    (project / "profiles.yml").write_text(f"demo: {{target: dev, outputs: {{dev: {target}}}}}\n")
+    assert dbt(project, "parse").returncode == 0
+
+
 def test_missing_java_is_explained_when_data_is_needed(project: Path) -> None:
     answer = dbt(project, "show", "--inline", "select 1 as id")
     assert answer.returncode == 1

@@ -53,6 +53,7 @@ def test_a_relation_need_not_belong_to_the_project() -> None:
         ({"model": "ordres"}, "did you mean 'orders'"),
         ({"model": "stg"}, "materialization is view"),
         ({"model": "later"}, "run the model first"),
+        ({"all": "false"}, "all is true or false"),
         ({"tag": "nothing"}, "no table has the tag 'nothing'"),
         ({"relation": "orders"}, "schema.table"),
         ({"relation": "s.nothing"}, "no table s.nothing"),

@@ -1,5 +1,5 @@
 {% macro restore(model=none, relation=none, tag=none, all=false, savepoint=none, to=none, cascade=false, dry_run=false) %}
   {%- do lakehouse_operation('restore', {'model': model, 'relation': relation, 'tag': tag, 'all': all}, {
     'savepoint': savepoint, 'to': to, 'cascade': cascade, 'dry_run': dry_run
-  }) -%}
+  }, kwargs) -%}
 {% endmacro %}

@@ -1,13 +1,11 @@
 {#
   What every operation does: carry it out on the selected tables, print what came of it, fail if one of them failed.
-  `selection` holds model, relation, tag and all, exactly one of them set.
+  `selection` holds model, relation, tag and all, exactly one of them set; `unknown` what was given and is none of its arguments.
 #}
-{% macro lakehouse_operation(operation, selection, arguments) %}
+{% macro lakehouse_operation(operation, selection, arguments, unknown) %}
   {%- if execute -%}
-    {%- set report = adapter.run_operation(operation, graph, selection, arguments) -%}
+    {%- set report = adapter.run_operation(operation, graph, selection, arguments, unknown) -%}
     {%- do print(report.text) -%}
-    {%- if report.failures -%}
-      {%- do exceptions.raise_compiler_error(operation ~ ' failed: ' ~ report.failures | join('; ')) -%}
-    {%- endif -%}
+    {%- do report.check() -%}
   {%- endif -%}
 {% endmacro %}
