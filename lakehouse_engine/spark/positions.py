@@ -31,7 +31,8 @@ _WORDS = _BLOCK // 64
 _SALT = 1 << 40
 """Added to block numbers of all files, as often as needed, until no two blocks have one key."""
 
-_KEY, _BITS, _AT = "__block", "__bits", "__row_index"
+_KEY, _BITS, _AT = "_hoodie_block", "_hoodie_bits", "_hoodie_row_index"
+"""Names that no column of a table has: Hudi keeps the prefix to itself."""
 
 Words = npt.NDArray[np.int64]
 
@@ -154,9 +155,10 @@ def _words(removed: Rows) -> tuple[Rows, Words]:
 
 def without_removed(frame: DataFrame, bitmaps: DataFrame, salt: int) -> DataFrame:
     """A frame over base files less the rows in the bitmaps. Built-in expressions only, so that the scan stays Spark's own."""
-    at = col("_metadata.row_index")
+    file = frame.metadataColumn("_metadata")  # a table may have a column of that name
+    at = file["row_index"]
     block = shiftright(at, _BLOCK_BITS) + lit(salt) if salt else shiftright(at, _BLOCK_BITS)
-    numbered = frame.withColumn(_AT, at).withColumn(_KEY, xxhash64(col("_metadata.file_name"), block))
+    numbered = frame.withColumn(_AT, at).withColumn(_KEY, xxhash64(file["file_name"], block))
     return numbered.join(broadcast(bitmaps), _KEY, "left").where(col(_BITS).isNull() | (_bit(col(_AT)) == 0))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import reduce
 
@@ -15,6 +16,8 @@ from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.positions import EFFECTS, SliceEffect, bitmaps_of, without_removed
 from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.sql.lexer import quote_name
+
+_PATTERN = re.compile(r"[{}\[\]*?\\]")
 
 
 def scan(spark: SparkSession, plan: ScanPlan, *, meta_columns: bool = False) -> DataFrame:
@@ -53,7 +56,8 @@ def _effects(plan: ScanPlan) -> list[SliceEffect]:
 
 
 def _files(spark: SparkSession, plan: ScanPlan, stored: pa.Schema, paths: Sequence[str]) -> DataFrame:
-    uris = [plan.storage.uri(path) for path in paths]
+    # Spark takes paths for patterns.
+    uris = [_PATTERN.sub(r"\\\g<0>", plan.storage.uri(path)) for path in paths]
     # Without recursiveFileLookup Spark would read partition columns from the directories' names; ours are in the files.
     return spark.read.schema(to_spark_schema(stored)).option("recursiveFileLookup", "true").parquet(*uris)
 

@@ -196,3 +196,26 @@ def test_columns_that_are_not_asked_for_are_not_read(spark: SparkSession, tmp_pa
     assert "FileScan parquet" in plan
     assert "ReadSchema: struct<ts:bigint,_tmp_metadata_row_index:bigint>" in plan
     assert "Python" not in plan
+
+
+@pytest.mark.parametrize("folder", ["a[1]{b,c}", "what?*", "100%41 ü#"])
+def test_directories_that_look_like_patterns_are_read_as_they_are_called(
+    folder: str, spark: SparkSession, tmp_path: Path, cache: EffectCache
+) -> None:
+    (tmp_path / folder).mkdir()
+    table = make(tmp_path / folder / "t", partitioned=True)
+    table.bulk_insert(rows([1, 2, 3], 1).set_column(1, "region", [["r{0}", "r[0]*", "r?"]]))
+    table.upsert(rows([2], 2).set_column(1, "region", [["r[0]*"]]))
+    assert_spark_reads_as_arrow(table, spark)
+
+
+@pytest.mark.parametrize("names", [("_metadata", "_METADATA_"), ("__block", "__bits"), ("row_index", "file_name")])
+def test_columns_may_be_called_as_spark_and_the_scan_call_theirs(
+    names: tuple[str, str], spark: SparkSession, tmp_path: Path, cache: EffectCache
+) -> None:
+    schema = pa.schema([("id", pa.int64()), *((name, pa.string()) for name in names)])
+    create_table(LocalStorage(str(tmp_path / "t")), TableSpec("t", schema, ["id"], table_type="mor"))
+    table = HoodieTable.open(str(tmp_path / "t"))
+    table.insert(pa.table([[1, 2, 3], ["a", "b", "c"], ["d", "e", "f"]], schema=schema))
+    table.upsert(pa.table([[2], ["x"], ["y"]], schema=schema))
+    assert_spark_reads_as_arrow(table, spark)
