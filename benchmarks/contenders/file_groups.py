@@ -52,4 +52,6 @@ def _instant(base: Path) -> str:
 
 
 def _data_files(table: Path) -> list[Path]:
-    return [path for path in table.rglob("*") if path.is_file() and ".hoodie" not in path.relative_to(table).parts]
+    """Without the checksum files of Hadoop, whose names begin like those of logs."""
+    found = (path for path in table.rglob("*") if path.suffix != ".crc" and ".hoodie" not in path.relative_to(table).parts)
+    return [path for path in found if path.is_file()]

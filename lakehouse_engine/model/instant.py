@@ -29,7 +29,7 @@ class Action(StrEnum):
     @property
     def completes_as(self) -> Action:
         """The action under which a completed instant of this one appears (compaction -> commit, logcompaction -> deltacommit)."""
-        return {Action.COMPACTION: Action.COMMIT, Action.LOG_COMPACTION: Action.DELTA_COMMIT}.get(self, self)
+        return _COMPLETES_AS.get(self, self)
 
     @property
     def is_write(self) -> bool:
@@ -37,6 +37,8 @@ class Action(StrEnum):
         return self.completes_as in _WRITE_ACTIONS
 
 
+# A timeline of thousands of instants asks this several times of each.
+_COMPLETES_AS = {Action.COMPACTION: Action.COMMIT, Action.LOG_COMPACTION: Action.DELTA_COMMIT}
 _WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
 
 
@@ -47,10 +49,10 @@ class State(StrEnum):
 
     @property
     def rank(self) -> int:
-        return _STATES.index(self)
+        return _RANKS[self]
 
 
-_STATES = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
+_RANKS = {state: number for number, state in enumerate((State.REQUESTED, State.INFLIGHT, State.COMPLETED))}
 
 
 @dataclass(frozen=True, slots=True)

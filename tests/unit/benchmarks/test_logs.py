@@ -167,6 +167,7 @@ def touch(folder: Path, *names: str) -> list[Path]:
 )
 def test_slices_are_told_from_names_in_both_layouts(tmp_path, base, first, second):
     newest, one, two = touch(tmp_path, base, first, second)
+    touch(tmp_path, f".{base}.crc", f".{first}.crc", f".{second}.crc")
     touch(tmp_path, "f-0_1-0-1_20260101000000000.parquet", ".f-0_20260101000000000.log.1_0-1-1", ".hoodie/metadata/.g-0_2026.log.1_0-0-0")
     assert newest_slices(str(tmp_path)) == [Slice(newest, (one, two))]
     assert count_logs(str(tmp_path)) == 2
