@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import subprocess
 import sys
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from lakehouse_engine.actions.create import TableSpec, create_table
 from lakehouse_engine.storage.local import LocalStorage
-from tests.crash.writer import SCHEMA
+from tests.crash.writer import SCHEMA, main
 
 ROOT = Path(__file__).parents[2]
 
 
-def make(path: Path) -> LocalStorage:
+def make(path: Path, table_type: str = "cow") -> LocalStorage:
     storage = LocalStorage(str(path))
-    create_table(storage, TableSpec("killed", SCHEMA, ["id"], [], ["part"]))
+    create_table(storage, TableSpec("killed", SCHEMA, ["id"], [], ["part"], table_type))
     return storage
+
+
+def forked(table: Path, log: Path, seed: int) -> BaseProcess:
+    """A writer in mode `mixed`, forked off a process that has imported everything: it is at work after some milliseconds."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.crash.writer"])
+    process = context.Process(target=main, args=("mixed", str(table), str(log), "w", 10**6, 0.0, seed))
+    process.start()
+    return process
 
 
 def start(mode: str, table: Path, log: Path, name: str, count: int, start_at: float = 0.0) -> subprocess.Popen[bytes]:
@@ -26,10 +37,11 @@ def start(mode: str, table: Path, log: Path, name: str, count: int, start_at: fl
         return subprocess.Popen(command, cwd=ROOT, stderr=errors)
 
 
-def wait_ready(log: Path, process: subprocess.Popen[bytes], times: int = 1) -> None:
+def wait_ready(log: Path, process: subprocess.Popen[bytes] | BaseProcess, times: int = 1) -> None:
     deadline = time.monotonic() + 60
     while not log.exists() or log.read_text().count("ready") < times:
-        assert process.poll() is None, f"the writer ended with {process.returncode}: {errors_of(log)}"
+        ended = process.poll() if isinstance(process, subprocess.Popen) else process.exitcode
+        assert ended is None, f"the writer ended with {ended}: {errors_of(log)}"
         assert time.monotonic() < deadline, "the writer did not start"
         time.sleep(0.002)
 
@@ -40,7 +52,8 @@ def finish(process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def errors_of(log: Path) -> str:
-    return Path(f"{log}.errors").read_text()[-2000:]
+    errors = Path(f"{log}.errors")
+    return errors.read_text()[-2000:] if errors.exists() else ""
 
 
 def acknowledged(log: Path) -> list[tuple[str, int]]:
