@@ -5,7 +5,9 @@ Each has `dry_run` besides Hudi's arguments: the answer is then what would be do
 
 from __future__ import annotations
 
+from lakehouse_engine.actions.compact.plan import pending_plans
 from lakehouse_engine.errors import OptionError
+from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.services import RestoreResult
 from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_HOURS, CLEAN_POLICY, CLEAN_VERSIONS
 from lakehouse_engine.sql.procedures.arguments import TABLE, Argument, Kind, Refused
@@ -15,13 +17,13 @@ from lakehouse_engine.table_services import TableServices
 _DRY_RUN = Argument("dry_run", Kind.FLAG, False)
 _OPTIONS = Argument("options", Kind.OPTIONS, {})
 _COMPACTION_OPS = {
-    "run": "schedule_and_run",
+    "run": "run",
     "scheduleandexecute": "schedule_and_run",
     "schedule_and_run": "schedule_and_run",
     "schedule": "schedule",
-    "execute": "run",
+    "execute": "execute",
 }
-"""Hudi's words for `op`; `run` has meant both steps since Hudi 0.13."""
+"""Hudi's words for `op`. `run` runs what is pending, and where nothing is, schedules and runs; `execute` schedules nothing."""
 _RETAINED = {
     "retain_commits": (CLEAN_COMMITS, "KEEP_LATEST_COMMITS"),
     "file_versions_retained": (CLEAN_VERSIONS, "KEEP_LATEST_FILE_VERSIONS"),
@@ -70,11 +72,22 @@ def _run_compaction(table: TableServices, values: Values) -> Rows:
     op = _COMPACTION_OPS.get(values["op"].lower())
     if op is None:
         raise OptionError(f"CALL run_compaction: op => {values['op']!r} is not one of run, schedule, execute, scheduleAndExecute")
-    if values["timestamp"] is not None:
-        op = "run"
-    done = table.compact(op, instant=values["timestamp"], dry_run=values["dry_run"], options=values["options"])
-    if done.instant is not None or done.operations:
-        yield done.instant, len(done.operations), done.state.upper(), done.rows_written, done.bytes_written
+    for step, instant in _steps(table, op, values["timestamp"]):
+        done = table.compact(step, instant=instant, dry_run=values["dry_run"], options=values["options"])
+        if done.instant is not None or done.operations:
+            yield done.instant, len(done.operations), done.state.upper(), done.rows_written, done.bytes_written
+
+
+def _steps(table: TableServices, op: str, timestamp: str | None) -> list[tuple[str, str | None]]:
+    """Calls of `compact`, one for each compaction, oldest first."""
+    if timestamp is not None:
+        return [("run", timestamp)]
+    if op == "schedule":
+        return [("schedule", None)]
+    pending: list[tuple[str, str | None]] = [("run", one.requested_time) for one in pending_plans(table.state, Action.COMPACTION)]
+    if op == "execute":
+        return pending or [("run", None)]
+    return pending if op == "run" and pending else [*pending, ("schedule_and_run", None)]
 
 
 def _run_clean(table: TableServices, values: Values) -> Rows:

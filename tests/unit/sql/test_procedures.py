@@ -388,6 +388,21 @@ def test_a_compaction_is_scheduled_shown_and_run(table: HoodieTable) -> None:
     assert rows(table, "call run_compaction('scheduleAndExecute', 'a.b')") == []
 
 
+@pytest.mark.parametrize(("op", "steps"), [("run", 1), ("execute", 1), ("scheduleAndExecute", 2)])
+def test_what_waits_to_be_compacted_is_not_passed_by(tmp_path: Path, op: str, steps: int) -> None:
+    schema = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("day", pa.string())])
+    made = Lakehouse(str(tmp_path)).create_table("a.b", schema=schema, record_key=["id"], partition_by=["day"], table_type="mor")
+    made.bulk_insert(pa.table({"id": [1, 2], "n": [0, 0], "day": ["x", "y"]}, schema=schema))
+    made.upsert(pa.table({"id": [1], "n": [1], "day": ["x"]}, schema=schema))
+    (planned,) = rows(made, "call run_compaction('schedule', 'a.b')")
+    made.upsert(pa.table({"id": [2], "n": [2], "day": ["y"]}, schema=schema))
+    done = rows(made, f"call run_compaction('{op}', 'a.b')")
+    assert [row["state"] for row in done] == ["COMPLETED"] * steps
+    assert done[0]["timestamp"] == planned["timestamp"]
+    assert all(row["state"] == "COMPLETED" for row in rows(made, "call show_compaction('a.b')"))
+    assert sorted(made.to_arrow(columns=["n"])["n"].to_pylist()) == [1, 2]
+
+
 def test_an_unknown_operation_of_a_compaction_is_refused(table: HoodieTable) -> None:
     with pytest.raises(OptionError, match="not one of run, schedule, execute"):
         rows(table, "call run_compaction('now', 'a.b')")
