@@ -148,8 +148,8 @@ class TableServices:
         given = dict(options or {})
         if retain_commits is not None:
             given = {CLEAN_POLICY.key: KEEP_LATEST_COMMITS, **given, CLEAN_COMMITS.key: retain_commits}
-        chosen = CleanOptions.read(self._effective(given))
-        return clean(self._storage, chosen, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run)
+        effective = self._effective(given)
+        return clean(self._storage, CleanOptions.read(effective), lock_timeout_ms=LOCK_TIMEOUT_MS.read(effective), dry_run=dry_run)
 
     def archive(
         self,
@@ -172,7 +172,7 @@ class TableServices:
         return archive(
             self._storage,
             ArchiveOptions.read(effective),
-            lock_timeout_ms=self._lock_timeout_ms,
+            lock_timeout_ms=LOCK_TIMEOUT_MS.read(effective),
             dry_run=dry_run,
             clean=CleanOptions.read(effective),
             compaction=CompactionOptions.read(effective),

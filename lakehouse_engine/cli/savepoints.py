@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from lakehouse_engine.cli.confirm import confirm
 from lakehouse_engine.cli.progress import working
 from lakehouse_engine.cli.results import savepoint_row, show_result
-from lakehouse_engine.cli.shared import dry_run_option, show_facts, show_rows, with_settings, yes_option
+from lakehouse_engine.cli.shared import dry_run_option, options_option, show_facts, show_rows, with_settings, yes_option
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.cli.work import open_services
 from lakehouse_engine.model.services import RestoreResult
@@ -26,13 +28,15 @@ def savepoint() -> None:
 @click.option("--instant", metavar="INSTANT", help="The commit to keep (the newest).")
 @click.option("--comment", default="", metavar="TEXT", help="Why.")
 @click.option("--user", metavar="NAME", help="Who (you).")
+@options_option
 @dry_run_option
 @with_settings
-def create(settings: Settings, table: str, name: str | None, instant: str | None, comment: str, user: str | None, dry_run: bool) -> None:
+def create(settings: Settings, table: str, options: dict[str, str], **arguments: Any) -> None:
     """Keep the table as of a commit."""
+    services = open_services(settings, table, options)
     with working("creating a savepoint"):
-        made = open_services(settings, table).savepoint(instant, name=name, comment=comment, user=user, dry_run=dry_run)
-    show_facts(settings, {**savepoint_row(made), "dry_run": dry_run})
+        made = services.savepoint(**arguments)
+    show_facts(settings, {**savepoint_row(made), "dry_run": arguments["dry_run"]})
 
 
 @savepoint.command(name="list")
@@ -46,12 +50,13 @@ def list_savepoints(settings: Settings, table: str) -> None:
 @savepoint.command()
 @click.argument("table")
 @click.argument("savepoint")
+@options_option
 @dry_run_option
 @yes_option
 @with_settings
-def delete(settings: Settings, table: str, savepoint: str, dry_run: bool, yes: bool) -> None:
+def delete(settings: Settings, table: str, savepoint: str, options: dict[str, str], dry_run: bool, yes: bool) -> None:
     """Delete a savepoint by its name or instant; the next clean may delete the files that only it kept."""
-    services = open_services(settings, table)
+    services = open_services(settings, table, options)
     found = services.delete_savepoint(savepoint, dry_run=True)
     if not dry_run:
         confirm(f"Delete the savepoint {found.name or found.instant} of {table}?", yes=yes)
@@ -65,14 +70,24 @@ def delete(settings: Settings, table: str, savepoint: str, dry_run: bool, yes: b
 @click.option("--savepoint", metavar="NAME", help="The name or instant of a savepoint; 'latest' is the newest one.")
 @click.option("--to", metavar="INSTANT", help="A commit, without a savepoint on it.")
 @click.option("--cascade", is_flag=True, help="Delete later savepoints, too.")
+@options_option
 @dry_run_option
 @yes_option
 @with_settings
-def restore(settings: Settings, table: str, savepoint: str | None, to: str | None, cascade: bool, dry_run: bool, yes: bool) -> None:
+def restore(
+    settings: Settings,
+    table: str,
+    savepoint: str | None,
+    to: str | None,
+    cascade: bool,
+    options: dict[str, str],
+    dry_run: bool,
+    yes: bool,
+) -> None:
     """Bring the table back to a savepoint or commit. What was written since is gone, for every reader."""
     if (savepoint is None) == (to is None):
         raise click.UsageError("a restore goes to a savepoint or to a commit: give one of --savepoint and --to")
-    services = open_services(settings, table)
+    services = open_services(settings, table, options)
     planned = services.restore(savepoint, to=to, cascade=cascade, dry_run=True)
     if not dry_run:
         confirm(_question(table, planned), yes=yes)
@@ -92,12 +107,13 @@ def _question(table: str, planned: RestoreResult) -> str:
 @click.command()
 @click.argument("table")
 @click.option("--instant", metavar="INSTANT", help="The commit that you mean; it must be the newest.")
+@options_option
 @dry_run_option
 @yes_option
 @with_settings
-def rollback(settings: Settings, table: str, instant: str | None, dry_run: bool, yes: bool) -> None:
+def rollback(settings: Settings, table: str, instant: str | None, options: dict[str, str], dry_run: bool, yes: bool) -> None:
     """Take the newest commit back."""
-    services = open_services(settings, table)
+    services = open_services(settings, table, options)
     planned = services.rollback(instant, dry_run=True)
     if not dry_run:
         confirm(f"Take back the {planned.action} {planned.rolled_back} of {table} with {planned.rows_taken_back} rows?", yes=yes)

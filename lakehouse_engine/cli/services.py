@@ -8,23 +8,11 @@ import click
 
 from lakehouse_engine.cli.progress import working
 from lakehouse_engine.cli.results import show_result
-from lakehouse_engine.cli.shared import dry_run_option, with_settings
+from lakehouse_engine.cli.shared import dry_run_option, options_option, with_settings
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.cli.work import open_services
 from lakehouse_engine.table_services import COMPACTION_OPS
 
-
-def _options(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    pairs = [one.partition("=") for one in given]
-    wrong = next((one for one, (key, separator, _) in zip(given, pairs, strict=True) if not separator or not key), None)
-    if wrong is not None:
-        raise click.BadParameter(f"{wrong!r} is not KEY=VALUE")
-    return {key: value for key, _, value in pairs}
-
-
-options_option = click.option(
-    "--option", "options", multiple=True, callback=_options, metavar="KEY=VALUE", help="A hoodie.* option; may be given several times."
-)
 _COUNT = click.IntRange(min=1)
 
 

@@ -32,6 +32,19 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would b
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
+def _options(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    pairs = [one.partition("=") for one in given]
+    wrong = next((one for one, (key, separator, _) in zip(given, pairs, strict=True) if not separator or not key), None)
+    if wrong is not None:
+        raise click.BadParameter(f"{wrong!r} is not KEY=VALUE")
+    return {key: value for key, _, value in pairs}
+
+
+options_option = click.option(
+    "--option", "options", multiple=True, callback=_options, metavar="KEY=VALUE", help="A hoodie.* option; may be given several times."
+)
+
+
 def show_rows(settings: Settings, rows: Sequence[dict[str, Any]], names: Sequence[str]) -> None:
     """Rows as JSON objects, or the named members of each as a table, in which nothing is a blank."""
     if settings.as_json:

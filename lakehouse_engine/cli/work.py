@@ -19,6 +19,6 @@ class WatchedTable(TableServices):
         return ProgressRunner(super()._runner(options).parallelism)
 
 
-def open_services(settings: Settings, table: str) -> TableServices:
-    """The table that a command's argument names. Raises as `Settings.open`."""
-    return WatchedTable(LocalStorage(settings.directory(table)))
+def open_services(settings: Settings, table: str, options: Mapping[str, str] | None = None) -> TableServices:
+    """The table that a command's argument names, with `hoodie.*` options for it. Raises as `Settings.open`, and `UnknownOptionError`."""
+    return WatchedTable(LocalStorage(settings.directory(table)), options=options)

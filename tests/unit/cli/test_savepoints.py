@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from click.testing import CliRunner, Result
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.cli import confirm
 from lakehouse_engine.cli.main import cli
+from lakehouse_engine.timeline.lock import TableLock
 from tests.unit.cli.conftest import SCHEMA, orders
 
 FAR_AWAY = "29990101000000000"
@@ -222,3 +224,38 @@ def test_a_refused_rollback_names_the_instant_alone(table: HoodieTable) -> None:
     kept = table.savepoint(name="monday").instant
     error = json.loads(run(table, "rollback", "analytics.orders", "--yes", "--json").stderr)
     assert error["context"]["instant"] == kept
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["savepoint", "create", "analytics.orders"],
+        ["savepoint", "delete", "analytics.orders", "monday", "--yes"],
+        ["restore", "analytics.orders", "--savepoint", "monday", "--yes"],
+        ["rollback", "analytics.orders", "--yes"],
+        ["clean", "analytics.orders"],
+        ["archive", "analytics.orders"],
+    ],
+)
+def test_a_command_waits_for_another_writer_as_long_as_it_is_told(table: HoodieTable, arguments: list[str]) -> None:
+    table.savepoint(name="monday")
+    table.upsert(orders(range(3), "paid"))
+    before = files(table)
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with TableLock(table.storage):
+            held.set()
+            done.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    try:
+        assert held.wait(60)
+        result = run(table, *arguments, "--option", "hoodie.write.lock.wait_time_ms=20")
+    finally:
+        done.set()
+        holder.join()
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "LockTimeoutError: the table is locked by" in result.stderr
+    assert files(table) == before
