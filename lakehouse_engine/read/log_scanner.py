@@ -94,10 +94,11 @@ def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope) -> ScannedL
     """Data and delete blocks of a slice to apply, in order.
 
     Left out are blocks of instants that `scope` does not see, those that a rollback block takes back, and those that a log compaction
-    merged into a later block. Raises `MissingFileError` for a log file that is not there, `CorruptLogError` where a log file lacks
-    what a completed commit wrote to it.
+    merged into a later block. Raises `MissingFileError` for a log file that is not there, unless only writes that did not complete can
+    have had it (whoever takes one back deletes its files), and `CorruptLogError` where a log file lacks what a completed commit wrote to it.
     """
-    files = [(log, list(read_blocks(_content(storage, log, piece)))) for log in piece.slice.log_files]
+    found = ((log, _content(storage, log, piece, scope)) for log in piece.slice.log_files)
+    files = [(log, list(read_blocks(content))) for log, content in found if content is not None]
     taken_back = {block.target_instant_time for _, blocks in files for block in blocks if _takes_effect(block, scope)}
     for log, blocks in files:
         promises = [promise for promise in piece.promises if promise.path == log.path]
@@ -110,12 +111,15 @@ def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope) -> ScannedL
     return ScannedLogs(applied, len(files), len(kinds) - corrupt, kinds.count(BlockType.COMMAND), corrupt)
 
 
-def _content(storage: Storage, log: LogFile, piece: LoggedSlice) -> bytes | memoryview:
-    """The log file; mapped where the storage can, so that what has been decoded need not stay in memory."""
+def _content(storage: Storage, log: LogFile, piece: LoggedSlice, scope: LogScope) -> bytes | memoryview | None:
+    """The log file; mapped where the storage can, so that what has been decoded need not stay in memory. None for one to do without."""
     try:
         return mapped(storage, log.path)
     except StoredFileNotFoundError as error:
         writers = [promise.instant_time for promise in piece.promises if promise.path == log.path]
+        if not writers and scope.start is not None and log.base_instant >= scope.start:
+            logger.info("%s is gone; no completed commit wrote to it", log.path)
+            return None
         raise missing_file(log.path, instant=writers[0] if writers else None) from error
 
 

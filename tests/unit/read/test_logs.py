@@ -179,6 +179,27 @@ def test_a_log_that_goes_while_it_is_read_is_an_error(table: HandMadeLogTable) -
     assert caught.value.context["instant"] == T2
 
 
+def test_a_log_of_a_dead_write_may_go_while_it_is_read(table: HandMadeLogTable) -> None:
+    """Whoever takes the write back deletes it."""
+    dead = table.log(T1, 1, data_block(T2, {"k1": 99}))
+    table.timeline_file(f"{T2}.deltacommit.inflight", b"")
+    table.append(T3, T1, 2, data_block(T3, {"k2": 5}))
+    plan = plan_snapshot(table.state())
+    (table.folder / dead.path).unlink()
+    assert ids(plan) == {"k1": 1, "k2": 5}
+
+
+def test_a_log_of_an_archived_write_must_not_go_while_it_is_read(table: HandMadeLogTable) -> None:
+    log = table.append(T2, T1, 1, data_block(T2, {"k1": 99}))
+    table.append(T3, T1, 2, data_block(T3, {"k2": 5}))
+    table.archive(T1)
+    table.archive(T2)
+    plan = plan_snapshot(table.state())
+    (table.folder / log.path).unlink()
+    with pytest.raises(MissingFileError):
+        read_arrow(plan)
+
+
 def test_logs_of_a_compacted_slice_are_no_longer_needed(table: HandMadeLogTable) -> None:
     log = table.append(T2, T1, 1, data_block(T2, {"k1": 5}))
     table.write(T3, {"a": {"k1": (T2, 5), "k2": (T1, 2)}})
