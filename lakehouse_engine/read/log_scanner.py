@@ -95,7 +95,7 @@ def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope) -> ScannedL
 
     Left out are blocks of instants that `scope` does not see, those that a rollback block takes back, and those that a log compaction
     merged into a later block. Raises `MissingFileError` for a log file that is not there, unless only writes that did not complete can
-    have had it (whoever takes one back deletes its files), and `CorruptLogError` where a log file lacks what a completed commit wrote to it.
+    have had it (whoever takes one back deletes its files), and `CorruptLogError` where a log file lacks what a completed commit wrote.
     """
     found = ((log, _content(storage, log, piece, scope)) for log in piece.slice.log_files)
     files = [(log, list(read_blocks(content))) for log, content in found if content is not None]
