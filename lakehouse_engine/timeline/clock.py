@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,14 +18,27 @@ logger = logging.getLogger(__name__)
 
 _TOLERANCE = timedelta(days=1)
 _WORTH_A_WARNING = timedelta(seconds=1)
+_REMEMBERED = 64
+"""Timelines ahead of the clock that one process is likely to write at a time."""
 
 
 class LastInstant:
-    """The newest instant time handed out, shared by threads."""
+    """The newest instant times handed out, shared by threads.
+
+    Those by the clock are kept for each time zone, those that go on from a timeline ahead of it for each newest instant there: what one
+    table has must not push others into the future.
+    """
 
     def __init__(self) -> None:
-        self.time = ""
+        self.by_clock: dict[str, str] = {}
+        self.by_timeline: OrderedDict[str, str] = OrderedDict()
         self.guard = threading.Lock()
+
+    def after(self, newest: str, time: str) -> None:
+        """Remember what was handed out for a timeline that ends with `newest`."""
+        self.by_timeline[newest] = time
+        while len(self.by_timeline) > _REMEMBERED:
+            self.by_timeline.popitem(last=False)
 
 
 _PROCESS = LastInstant()
@@ -53,14 +67,19 @@ class InstantClock:
 
         Raises `TimelineError` when the newest instant is more than a day ahead of the clock.
         """
-        newest = timeline.last()
+        last = timeline.last()
+        newest = last.requested_time if last else ""
         with self.last.guard:
-            floor = max(newest.requested_time if newest else "", self.last.time)
             moment = self._wall_clock()
             time = format_instant_time(moment)
-            if time <= floor:
-                time = format_instant_time(self._after(floor, moment))
-            self.last.time = time
+            if newest >= time:
+                time = format_instant_time(self._after(max(newest, self.last.by_timeline.get(newest, "")), moment))
+                self.last.after(newest, time)
+                return time
+            before = self.last.by_clock.get(self.timezone, "")
+            if time <= before:
+                time = format_instant_time(self._after(before, moment))
+            self.last.by_clock[self.timezone] = time
         return time
 
     def _wall_clock(self) -> datetime:

@@ -54,6 +54,25 @@ def test_clock_set_back_within_a_process_never_repeats_a_time() -> None:
     assert [stepping.next(EMPTY) for _ in range(3)] == ["20260501120000123", "20260501120000124", "20260501120001123"]
 
 
+def test_a_table_ahead_of_the_clock_does_not_take_other_tables_with_it() -> None:
+    """Nor do the digits of another zone: tables of Hudi have those of the machine's zone by default."""
+    shared = LastInstant()
+    utc, tokyo = (InstantClock(zone, lambda: NOON, shared) for zone in ("UTC", "LOCAL"))
+    ahead = with_last("20260501180000999")
+    assert [utc.next(ahead), utc.next(ahead), utc.next(EMPTY)] == ["20260501180001000", "20260501180001001", "20260501120000123"]
+    local = tokyo.next(EMPTY)
+    assert tokyo.next(EMPTY) > local
+    assert utc.next(EMPTY) == "20260501120000124"
+    assert utc.next(with_last("20260501120000124")) == "20260501120000125"
+
+
+def test_what_is_remembered_of_tables_ahead_does_not_grow_for_ever() -> None:
+    shared = LastInstant()
+    for second in range(1000):
+        InstantClock("UTC", lambda: NOON, shared).next(with_last(f"20260501{130000 + second // 60 * 100 + second % 60}000"))
+    assert len(shared.by_timeline) < 100
+
+
 def test_timeline_more_than_a_day_ahead_is_refused_unless_accepted() -> None:
     future = with_last("20360501120000000")
     with pytest.raises(TimelineError, match="ahead of this machine's clock"):
