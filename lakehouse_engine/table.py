@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import date, datetime
+from difflib import get_close_matches
 from typing import Any
 
 import pyarrow as pa
@@ -153,6 +155,7 @@ class HoodieTable(TableServices):
         extra_metadata: Mapping[str, str] | None = None,
         **arguments: Any,
     ) -> WriteResult:
+        _check_arguments(operation, arguments)
         effective = self._effective(options or {})
         services = ServiceOptions.read(effective)
         request = WriteRequest(
@@ -170,3 +173,14 @@ class HoodieTable(TableServices):
 
     def _runner(self, options: Mapping[str, Any]) -> TaskRunner:
         return runner_for(self._spark, {**self._options, **options})
+
+
+_ARGUMENTS = frozenset(one.name for one in fields(WriteRequest)) - {"operation", "data"}
+
+
+def _check_arguments(operation: WriteOperationType, given: Mapping[str, Any]) -> None:
+    for name in given:
+        if name not in _ARGUMENTS:
+            near = get_close_matches(name, {*_ARGUMENTS, "options"}, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{operation.value.lower()}() got an unexpected keyword argument {name!r}{hint}")

@@ -140,3 +140,15 @@ def test_a_partition_that_is_not_in_a_list_is_refused(table: HoodieTable, tmp_pa
 def test_a_table_without_partitions_has_none_to_delete(tmp_path: Path) -> None:
     table = make_table(tmp_path / "t", pa.schema([("id", pa.string())]))
     refused(tmp_path, PartitionValueError, lambda: table.delete_partitions(["part=a"]), match="no partitions")
+    table.insert(pa.table({"id": ["x"]}))
+    assert table.delete_partitions([""]).instant is not None
+    assert rows_of(table) == {}
+
+
+@pytest.mark.parametrize("path", ["a=1", "1/2", "b=2/a=1", "", "/"])
+def test_a_path_that_is_no_partition_is_refused_with_their_form(tmp_path: Path, path: str) -> None:
+    table = make_table(tmp_path / "t", pa.schema([("id", pa.string()), ("a", pa.int64()), ("b", pa.int64())]), partition_by=("a", "b"))
+    table.insert(pa.table({"id": ["x", "y"], "a": [1, 1], "b": [2, 3]}))
+    refused(tmp_path, PartitionValueError, lambda: table.delete_partitions([path]), match=r"of the form a=\.\.\./b=\.\.\.")
+    assert table.delete_partitions(["a=1/b=2"]).instant is not None
+    assert list(rows_of(table)) == ["y"]

@@ -310,3 +310,10 @@ def test_a_history_of_less_than_nothing_is_refused(table: HoodieTable) -> None:
 def test_a_count_that_is_none_says_what_was_expected(table: HoodieTable, tmp_path: Path, value: str) -> None:
     options = {"hoodie.clean.commits.retained": value}
     refused(tmp_path, OptionError, lambda: table.clean(options=options), match="expected a positive whole number$")
+
+
+def test_a_mistyped_argument_of_a_write_is_named_with_the_nearest(table: HoodieTable, tmp_path: Path) -> None:
+    before = files_below(tmp_path)
+    with pytest.raises(TypeError, match=r"^upsert\(\) got an unexpected keyword argument 'option'; did you mean 'options'\?$"):
+        table.upsert(good("x"), option={})
+    assert files_below(tmp_path) == before
