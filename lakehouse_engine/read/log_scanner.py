@@ -141,11 +141,14 @@ def _applied(files: Iterable[tuple[LogFile, list[LogBlock]]], scope: LogScope) -
 def _enqueue(queue: list[ScannedBlock], found: ScannedBlock) -> None:
     """At the end, or in place of the blocks that were merged into it."""
     merged = set(found.block.compacted_times)
+    if not merged:
+        queue.append(found)
+        return
     replaced = [place for place, queued in enumerate(queue) if queued.block.instant_time in merged]
     if not replaced:
         # The second block of a log compaction stands behind its first.
         same = [place for place, queued in enumerate(queue) if queued.block.instant_time == found.block.instant_time]
-        queue.insert(same[-1] + 1 if merged and same else len(queue), found)
+        queue.insert(same[-1] + 1 if same else len(queue), found)
         return
     queue[replaced[-1] : replaced[-1] + 1] = [found]
     for place in reversed(replaced[:-1]):

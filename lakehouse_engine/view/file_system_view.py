@@ -26,6 +26,7 @@ class FileSystemView:
         self._timeline = timeline
         self._load_replaced = replaced
         self._groups: dict[str, list[FileGroup]] = {}
+        self._by_id: dict[str, dict[str, FileGroup]] = {}
 
     def partitions(self) -> list[str]:
         """Partition paths, sorted; "" for a table without partitions. A partition whose groups are all replaced is still listed."""
@@ -37,6 +38,14 @@ class FileSystemView:
         if groups is None:
             groups = self._groups[partition] = build_file_groups(partition, self._lister.files(partition), self._timeline)
         return groups
+
+    def file_group(self, group: FileGroupId) -> FileGroup | None:
+        """One of `file_groups`; None where there is no such group. As quick for the last group of a partition as for the first."""
+        known = self._by_id.get(group.partition_path)
+        if known is None:
+            groups = self.file_groups(group.partition_path)
+            known = self._by_id[group.partition_path] = {found.group.file_id: found for found in groups}
+        return known.get(group.file_id)
 
     def latest_slices(self, partition: str | None = None) -> list[FileSlice]:
         """The slices that make the table now."""

@@ -93,9 +93,8 @@ def fitting_plan(state: TableState, time: str, plan: HoodieCompactionPlan) -> Ho
 
 def slice_before(state: TableState, operation: HoodieCompactionOperation, time: str) -> FileSlice | None:
     """The newest slice of the operation's group that began before `time`."""
-    group = group_of(operation)
-    groups = [found for found in state.view.file_groups(group.partition_path) if found.group == group]
-    return next((piece for found in groups for piece in found.slices if piece.base_instant < time), None)
+    found = state.view.file_group(group_of(operation))
+    return next((piece for piece in found.slices if piece.base_instant < time), None) if found is not None else None
 
 
 def _fitting(operation: HoodieCompactionOperation, piece: FileSlice) -> HoodieCompactionOperation:

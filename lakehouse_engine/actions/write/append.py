@@ -6,6 +6,7 @@ holds no more of a batch than `write.task.max.size` allows.
 
 from __future__ import annotations
 
+import heapq
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -79,12 +80,13 @@ def append_tasks(
     """The groups in tasks of about equally many rows, numbered from `first_task`."""
     slots = max(1, min(parallelism, len(groups)))
     count = max(slots, -(-len(groups) // _GROUPS))
-    loads = [0] * count
     chosen: list[list[int]] = [[] for _ in range(count)]
+    lightest = [(0, task) for task in range(count)]
     for number in sorted(range(len(groups)), key=lambda number: -_load(groups[number])):
-        lightest = min((task for task in range(count) if len(chosen[task]) < _GROUPS), key=loads.__getitem__)
-        loads[lightest] += _load(groups[number])
-        chosen[lightest].append(number)
+        load, task = heapq.heappop(lightest)
+        chosen[task].append(number)
+        if len(chosen[task]) < _GROUPS:
+            heapq.heappush(lightest, (load + _load(groups[number]), task))
     share = max(1, context.options.task_max_size_mb * _MEGABYTE // slots)
     return [
         AppendTask(context, first_task + task, tuple(groups[number] for number in sorted(numbers)), source, share, tuple(ordering_fields))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -245,6 +246,10 @@ def test_groups_are_shared_out_by_their_rows() -> None:
     assert {task.buffer_bytes for task in tasks} == {512 * 1024**2}
     many = append_tasks(context, groups * 50, MemorySource(small(range(0))), 0, 2)
     assert max(len(task.groups) for task in many) <= 64
+    began = time.process_time()
+    most = append_tasks(context, groups * 10_000, MemorySource(small(range(0))), 0, 2)
+    assert sum(len(task.groups) for task in most) == 60_000
+    assert time.process_time() - began < 3, "groups times tasks: it took half a minute"
 
 
 def test_a_log_file_that_cannot_be_made_is_told_and_has_its_marker(tmp_path: Path) -> None:

@@ -47,6 +47,16 @@ def test_latest_slices_leave_out_replaced_groups() -> None:
     assert names(view(FakeLister(FILES)).latest_slices("p=1")) == [("a-0", at(3))]
 
 
+def test_a_group_is_found_by_its_id_and_its_partition_is_listed_once() -> None:
+    lister = FakeLister(FILES)
+    made = view(lister)
+    for group in made.file_groups("p=1"):
+        assert made.file_group(group.group) is group
+    assert made.file_group(FileGroupId("p=1", "c-0")) is None
+    assert made.file_group(FileGroupId("p=9", "c-0")) is None
+    assert lister.asked == ["p=1", "p=9"]
+
+
 def test_slices_as_of_an_instant_show_groups_replaced_later() -> None:
     assert names(view(FakeLister(FILES)).slices_as_of(at(2))) == [("a-0", at(1)), ("b-0", at(2))]
     assert names(view(FakeLister(FILES)).slices_as_of(at(5))) == [("a-0", at(3)), ("c-0", at(4))]
