@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 from lakehouse_engine.actions.deletion import delete_files_of
-from lakehouse_engine.actions.rollback.blocks import write_rollback_blocks
+from lakehouse_engine.actions.rollback.blocks import slice_logs, write_rollback_blocks
 from lakehouse_engine.errors import RollbackError
 from lakehouse_engine.format.file_names import marker_folder, parse_log_file
 from lakehouse_engine.format.plans_codec import encode_plan
@@ -92,9 +92,13 @@ def _delete(state: TableState, plan: HoodieRollbackPlan, instant_time: str) -> l
 
 
 def _write_blocks(state: TableState, plan: HoodieRollbackPlan, rollback_time: str, target: str) -> dict[str, int]:
-    """Path and size of every file with rollback blocks."""
-    written = (write_rollback_blocks(state.storage, group, base, rollback_time, [target]) for group, base in slices_to_block(plan))
-    return dict(written)
+    """Path and size of every file with rollback blocks.
+
+    Where the logs of a slice are gone there is nothing to take back: a restore of Hudi's that died left its own rollbacks pending, and
+    the restore was finished first. A lone file with a block would be taken for the newest log of its group by Hudi.
+    """
+    slices = [(group, base) for group, base in slices_to_block(plan) if slice_logs(state.storage, group, base)]
+    return dict(write_rollback_blocks(state.storage, group, base, rollback_time, [target]) for group, base in slices)
 
 
 def _by_partition(

@@ -7,6 +7,7 @@ from pathlib import Path
 from lakehouse_engine.actions.rollback.plan import plan_rollback
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRollbackPlan, HoodieRollbackRequest
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.clock import InstantClock
 from tests.support.table_builder import TableBuilder, rich_row
@@ -27,3 +28,36 @@ def test_a_rollback_of_a_published_commit_is_finished_before_the_next_write(tmp_
     built.check()
     assert built.table.timeline.find(taken_back.requested_time) is None
     assert not list(built.path.rglob(f"*_{taken_back.requested_time}.parquet"))
+
+
+def test_a_rollback_whose_logs_are_gone_leaves_no_file_of_its_own(tmp_path: Path) -> None:
+    """A restore of Hudi's that stops half-way leaves rollbacks behind, which are younger than it is and finished after it."""
+    built = TableBuilder.create(tmp_path / "t", table_type="mor", ordering="ts", index="SIMPLE")
+    first = built.insert([rich_row(1), rich_row(2)]).instant
+    assert first is not None
+    built.table.savepoint()
+    built.upsert([rich_row(2, seed=1)])
+    built.table.compact()
+    state = built.table.state
+    group = state.view.latest_slices()[0].group
+    lost = built.upsert([rich_row(1, seed=2)]).instant
+    assert lost is not None
+    slice_of_compaction = built.table.state.view.latest_slices()[0]
+    log = slice_of_compaction.log_files[0]
+    built.table.restore(first)
+    built.model.go_back(first)
+
+    request = HoodieRollbackRequest(
+        partition_path=group.partition_path,
+        file_id=group.file_id,
+        latest_base_instant=slice_of_compaction.base_instant,
+        log_blocks_to_be_deleted={log.path: 1},
+    )
+    plan = HoodieRollbackPlan(instant_to_rollback=HoodieInstantInfo(commit_time=lost, action="deltacommit"), rollback_requests=(request,))
+    state = built.table.state
+    requested = Instant(InstantClock().next(state.timeline), Action.ROLLBACK, State.REQUESTED)
+    ActiveTimeline(state.storage, state.layout).create_requested(requested, encode_plan(plan))
+    built.upsert([rich_row(2, seed=3)])
+    built.check()
+    names = {path.name.partition("_")[2].partition(".log")[0] for path in built.path.glob(".*.log.*")}
+    assert names == {first}
