@@ -77,6 +77,10 @@ class Guards:
 
 
 def _settle(warehouse: Warehouse, guard: Guard, tests: list[str]) -> str | None:
+    if not _is_still_there(warehouse, guard):
+        if tests:
+            raise DbtRuntimeError(f"the run built it anew, and with the old table its history is gone ({', '.join(tests)} failed)")
+        return None
     stored = warehouse.table(guard.table.schema, guard.table.identifier)
     newest = stored.timeline.completed().writes().last()
     line = None
@@ -89,6 +93,14 @@ def _settle(warehouse: Warehouse, guard: Guard, tests: list[str]) -> str | None:
     if guard.own:
         stored.delete_savepoint(guard.instant)
     return line
+
+
+def _is_still_there(warehouse: Warehouse, guard: Guard) -> bool:
+    """Whether it is the table that was guarded, and not one of another key, layout or type that took its place."""
+    schema, identifier = guard.table.schema, guard.table.identifier
+    if warehouse.kind(schema, identifier) != "table":
+        return False
+    return any(one.instant == guard.instant for one in warehouse.table(schema, identifier).savepoints())
 
 
 def failed_tests(results: Iterable[Any]) -> dict[str, list[str]]:

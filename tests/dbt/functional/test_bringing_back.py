@@ -151,6 +151,19 @@ class TestProtectedRun:
         assert self.table(project, "rates").to_arrow().to_pylist() == [{"rate": -5}]
         assert self.table(project, "orders").savepoints() == self.table(project, "rates").savepoints() == []
 
+    def test_commands_that_build_nothing_protect_nothing(self, project):
+        run_dbt(["run"])
+        for command in (["compile"], ["docs", "generate"], ["show", "--select", "orders"], ["test"]):
+            run_dbt(command)
+            assert self.table(project, "orders").savepoints() == [], command
+
+    def test_a_table_that_the_run_builds_anew_is_let_go(self, project):
+        run_dbt(["run"])
+        other = "cow" if self.KIND == "mor" else "mor"
+        run_dbt(["run", "--full-refresh", "--vars", f"{{kind: {other}}}"])
+        assert self.table(project, "orders").savepoints() == []
+        assert self.rows(project) == [(1, 10), (2, 20)]
+
 
 class TestProtectedRunOfMergeOnRead(TestProtectedRun):
     KIND = "mor"

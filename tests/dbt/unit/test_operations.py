@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.guards import Guards, failed_tests
+from dbt.adapters.lakehouse.guards import Guard, Guards, failed_tests
 from dbt.adapters.lakehouse.operations import Report, check_arguments, operate, text_table
 from dbt.adapters.lakehouse.selection import Selected
 from lakehouse_engine.errors import RestoreError
@@ -42,6 +42,9 @@ class Table:
         self.calls.append((savepoint, dry_run))
         return Savepoint(instant="1", name="monday", comment="", user="me", created_at=0, partitions=1, files=1, bytes=1)
 
+    def savepoints(self) -> list[Savepoint]:
+        return []
+
     @property
     def config(self) -> Any:
         return SimpleNamespace(table_type=self.kind)
@@ -53,6 +56,9 @@ class House:
 
     def table(self, schema: str, identifier: str) -> Table:
         return self.tables[identifier]
+
+    def kind(self, schema: str, identifier: str) -> str | None:
+        return "table" if identifier in self.tables else None
 
 
 def test_one_table_is_restored_at_once_and_the_answer_is_a_table() -> None:
@@ -155,3 +161,14 @@ def test_a_failed_test_of_a_table_that_was_not_there_is_told() -> None:
     lines, failures = Guards("i").settle(House({}), [result("test", "fail", "model.p.orders")])  # type: ignore[arg-type]
     assert failures == []
     assert lines == ["Not restored: model.p.orders had no table when the run began (test_fail failed)"]
+
+
+@pytest.mark.parametrize("house", [{}, {"orders": Table()}], ids=["dropped", "another table"])
+def test_a_protected_table_that_the_run_built_anew_is_let_go_and_told_where_a_test_failed(house: dict[str, Table]) -> None:
+    guards = Guards("i", {"model.p.orders": Guard(ORDERS, "1", own=True)})
+    assert guards.settle(House(house), []) == ([], [])  # type: ignore[arg-type]
+    guards = Guards("i", {"model.p.orders": Guard(ORDERS, "1", own=True)})
+    lines, failures = guards.settle(House(house), [result("test", "fail", "model.p.orders")])  # type: ignore[arg-type]
+    assert lines == []
+    assert "s.orders: the run built it anew" in failures[0]
+    assert "test_fail failed" in failures[0]

@@ -1,9 +1,9 @@
 {#
   on-run-start: "{{ lakehouse.protect() }}"
-  Takes a savepoint of every table that this run is about to build.
+  Takes a savepoint of every table that this run is about to build. Commands that only render the hook (compile, docs generate) build none.
 #}
 {% macro protect() %}
-  {%- if execute -%}
+  {%- if execute and flags.WHICH in ('run', 'build', 'seed', 'snapshot', 'retry') -%}
     {%- for line in adapter.protect_tables(graph, selected_resources) -%}
       {{- log(line, info=true) -}}
     {%- endfor -%}
