@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakehouse_engine.actions.write.buckets import part_of_batch, rows_by_bucket
 from lakehouse_engine.actions.write.context import WriteContext
 from lakehouse_engine.actions.write.delta import DeltaPlan
 from lakehouse_engine.actions.write.input import Batch
+from lakehouse_engine.actions.write.settle import below_zero
 from lakehouse_engine.actions.write.tasks import Mask
 from lakehouse_engine.actions.write.upsert import marked_rows
 from lakehouse_engine.index.bucket import BucketLayout
@@ -30,7 +30,7 @@ def log_unseen(plan: DeltaPlan, layout: BucketLayout) -> Batch:
     """
     batch, rest = plan.batch, [np.empty(0, np.int64)]
     marked = marked_rows(plan)
-    special = marked | _without_ordering(plan)
+    special = marked | _told_differently(plan)
     for found in rows_by_bucket(layout, batch, plan.state.view):
         if found.piece is None or _must_look(plan, found.piece, bool(special[found.rows].any())):
             rest.append(found.rows)
@@ -53,8 +53,9 @@ def _must_look(plan: DeltaPlan, piece: FileSlice, special: bool) -> bool:
     """Whether readers would not agree on what a logged row does to the stored one, or logging it would not say it.
 
     A row made of the stored one needs that. With ordering values Hudi's versions differ on deletions: on a marked row that is older
-    than the stored one, and on a row that comes after a deletion and is older than the base row (hudi-format 7); and on rows without a
-    value. Where values count among logs only, a row must not be logged behind a newer one.
+    than the stored one, and on a row that comes after a deletion and is older than the base row (hudi-format 7); readers differ on rows
+    without a value, and on values below zero that meet such a row. Where values count among logs only, a row must not be logged behind a
+    newer one.
     """
     rules = plan.logs.reader.rules
     if not plan.context.merger.whole_rows:
@@ -72,10 +73,10 @@ def looks_up_deletes(context: WriteContext, deletes: Batch) -> bool:
     return bool(fields) and set(fields) <= set(deletes.source.take(deletes.rows[:1]).column_names)
 
 
-def _without_ordering(plan: DeltaPlan) -> Mask:
-    """Rows with a null ordering value."""
-    rules, batch, without = plan.logs.reader.rules, plan.batch, np.zeros(len(plan.batch.rows), dtype=bool)
+def _told_differently(plan: DeltaPlan) -> Mask:
+    """Rows with a null ordering value, or with one that not every reader takes for more than null."""
+    rules, batch, found = plan.logs.reader.rules, plan.batch, np.zeros(len(plan.batch.rows), dtype=bool)
     for column in batch.source.columns(rules.ordering).columns if len(batch.rows) else ():
-        if column.null_count:
-            without |= np.asarray(pc.is_null(column.take(pa.array(batch.rows))))
-    return without
+        offered = column.take(pa.array(batch.rows)).combine_chunks()
+        found |= np.asarray(offered.is_null()) | below_zero([offered])
+    return found

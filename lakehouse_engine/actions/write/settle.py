@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from lakehouse_engine.actions.write.source import Rows
 from lakehouse_engine.actions.write.stored_values import stored_values
@@ -36,7 +37,8 @@ class SliceHits:
 
     `rows` number the batch, `positions` the base file (`NOT_IN_BASE` for rows of logs only; else ascending). `alive` says whether the
     key is stored still. `wins` says whether the incoming row takes the place of the stored one; of a dead key, whether logging the row
-    brings just that row back. `deletes` says whether an incoming deletion takes the stored row away.
+    brings just that row back. `deletes` says whether an incoming deletion takes the stored row away. `doubtful` says whether readers
+    disagree on the winner (see `below_zero`).
     """
 
     piece: FileSlice
@@ -45,17 +47,17 @@ class SliceHits:
     alive: Mask
     wins: Mask
     deletes: Mask
+    doubtful: Mask
 
     @classmethod
     def of_tagged(cls, piece: FileSlice, tagged: TaggedFile) -> SliceHits:
         """Hits in a base file that nothing speaks against."""
         everything = np.ones(len(tagged.rows), dtype=bool)
-        return cls(piece, tagged.positions, tagged.rows, everything, everything, everything)
+        return cls(piece, tagged.positions, tagged.rows, everything, everything, everything, ~everything)
 
     def only(self, chosen: Mask) -> SliceHits:
-        return SliceHits(
-            self.piece, self.positions[chosen], self.rows[chosen], self.alive[chosen], self.wins[chosen], self.deletes[chosen]
-        )
+        masks = (mask[chosen] for mask in (self.alive, self.wins, self.deletes, self.doubtful))
+        return SliceHits(self.piece, self.positions[chosen], self.rows[chosen], *masks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +86,23 @@ def settle(task: SettleTask) -> SliceHits:
     added = np.flatnonzero(logs.alive & ~in_base).astype(np.int64)
     keys = np.concatenate([task.found, added])
     positions = np.concatenate([task.positions, np.full(len(added), NOT_IN_BASE, np.int64)])
-    alive, wins, deletes = _Settling(task, logs, keys, positions).outcome()
     rows = keys if task.rows is None else task.rows[keys]
-    return SliceHits(task.piece.slice, positions, rows, alive, wins, deletes)
+    return SliceHits(task.piece.slice, positions, rows, *_Settling(task, logs, keys, positions).outcome())
+
+
+def below_zero(ordering: Sequence[pa.Array]) -> Mask:
+    """Rows with an ordering value that hudi-rs takes for less than none: it counts a null as the number 0, where Hudi lets any value win.
+
+    Days and times count from 1970.
+    """
+    below = np.zeros(len(ordering[0]), dtype=bool) if ordering else np.zeros(0, dtype=bool)
+    for column in ordering:
+        kind = column.type
+        if pat.is_date(kind) or pat.is_timestamp(kind):
+            column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+        if pat.is_integer(column.type):
+            below |= np.asarray(pc.fill_null(pc.less(column, 0), False))
+    return below
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +145,8 @@ class _Settling:
     keys: Rows
     positions: Rows
 
-    def outcome(self) -> tuple[Mask, Mask, Mask]:
-        """`alive`, `wins` and `deletes` of `SliceHits`."""
+    def outcome(self) -> tuple[Mask, Mask, Mask, Mask]:
+        """`alive`, `wins`, `deletes` and `doubtful` of `SliceHits`."""
         rules = self.task.reader.rules
         logged = self.logs.rows[self.keys]
         in_base, in_logs = self.positions >= 0, logged >= 0
@@ -141,7 +157,7 @@ class _Settling:
         wins = alive | rules.merger.whole_rows
         if rules.ordering and self.task.ordering:
             return self._compared(logged, marked, alive, wins)
-        return alive, wins, np.ones(len(self.keys), dtype=bool)
+        return alive, wins, np.ones(len(self.keys), dtype=bool), np.zeros(len(self.keys), dtype=bool)
 
     def _kept(self, logged: Rows, marked: Mask) -> Mask:
         """Base rows that a marked row of the logs does not delete because its ordering value is lower."""
@@ -152,8 +168,9 @@ class _Settling:
             kept[both] = False if gone is None else ~gone
         return kept
 
-    def _compared(self, logged: Rows, marked: Mask, alive: Mask, wins: Mask) -> tuple[Mask, Mask, Mask]:
+    def _compared(self, logged: Rows, marked: Mask, alive: Mask, wins: Mask) -> tuple[Mask, Mask, Mask, Mask]:
         merger, deletes = self.task.reader.rules.merger, np.ones(len(self.keys), dtype=bool)
+        doubtful = np.zeros(len(self.keys), dtype=bool)
         in_base, in_logs = self.positions >= 0, logged >= 0
         newer = in_logs & ~marked
         both = newer & in_base
@@ -163,9 +180,12 @@ class _Settling:
         if merger.compares_ordering:
             self._decide(wins, deletes, in_base & ~newer, self._base)
             self._decide(wins, deletes, newer, lambda chosen: self._log(logged, chosen))
+            below = below_zero(self._incoming(np.ones(len(self.keys), dtype=bool)))
+            self._doubt(doubtful, below & in_base & ~newer, self._base)
+            self._doubt(doubtful, below & newer, lambda chosen: self._log(logged, chosen))
         # Among logs ordering counts whatever the merger says, against a row that is there or one that is marked as a deletion.
         self._yield_to_logs(wins, deletes, in_logs & (newer | ~alive), logged)
-        return alive, wins, deletes
+        return alive, wins, deletes, doubtful
 
     def _decide(self, wins: Mask, deletes: Mask, chosen: Mask, stored: _Values) -> None:
         if chosen.any():
@@ -173,6 +193,11 @@ class _Settling:
             won, gone = merger.wins(old, new), merger.deletes(old, new)
             wins[chosen] &= True if won is None else won
             deletes[chosen] &= True if gone is None else gone
+
+    def _doubt(self, doubtful: Mask, chosen: Mask, stored: _Values) -> None:
+        if chosen.any():
+            for column in stored(chosen):
+                doubtful[chosen] |= np.asarray(column.is_null())
 
     def _yield_to_logs(self, wins: Mask, deletes: Mask, chosen: Mask, logged: Rows) -> None:
         if chosen.any():

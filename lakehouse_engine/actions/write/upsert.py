@@ -76,7 +76,9 @@ class Upsert:
         marked = self._marked[hits.rows]
         updates, goes = touched & here & ~marked, touched & ~here & ~marked
         if updates.any():
-            self._plan.change(hits.piece).update(hits.only(updates), self._plan.batch.rows)
+            change = self._plan.change(hits.piece)
+            change.update(hits.only(updates), self._plan.batch.rows)
+            change.rewrite |= bool(hits.doubtful[updates].any())
         self._plan.drop(hits, goes | (touched & marked), self._plan.batch)
         self._moved[hits.rows[goes]] = True
         # What stays somewhere, or loses there, is not inserted elsewhere, even if a second record of its key is stored.

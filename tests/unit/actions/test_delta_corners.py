@@ -233,6 +233,21 @@ def test_where_ordering_counts_among_log_rows_only_what_loses_there_is_not_logge
     assert stored() == [1]
 
 
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "BUCKET"])
+def test_a_value_below_zero_replaces_a_row_without_one_for_every_reader(tmp_path: Path, index: str) -> None:
+    """hudi-rs takes a missing ordering value for 0."""
+    built = make(tmp_path, **ORDERED, index=index)
+    built.insert([row(1, ts=None), row(2, ts=None), row(3, ts=-7)])
+    built.upsert([row(1, ts=-5), row(2, ts=5), row(3, ts=-6)])
+    built.check(with_hudi_rs=True)
+    built.upsert([row(2, ts=None), row(1, ts=-4), row(3, ts=-9)])
+    built.check(with_hudi_rs=True)
+    built.delete([row(2)])
+    built.upsert([row(2, ts=None)])
+    built.upsert([row(2, ts=-1)])
+    built.check(with_hudi_rs=True)
+
+
 def test_a_record_that_moves_dies_where_it_was_and_may_come_back(tmp_path: Path) -> None:
     built = make(tmp_path, **PARTITIONED)
     built.insert([row(1, "x"), row(2, "y")])
