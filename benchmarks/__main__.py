@@ -132,9 +132,10 @@ def _run_suite(settings: Settings, suite: Suite, rows: int, folder: Path, head: 
             for item in _run_contender(settings, suite, spec, prepared, folder / f"{suite.name}-{name}-{rows}.log", kept, head):
                 results[name, item.cell] = item
                 print(f"  {item.cell.label}: {_progress(item)}", flush=True)
-        except (Unavailable, ContenderError, OSError) as error:
-            skipped[name] = str(error)
-            print(f"  skipped: {error}", flush=True)
+        except Exception as error:  # noqa: BLE001 - whatever ends one contender, the others still run
+            expected = isinstance(error, Unavailable | ContenderError)
+            skipped[name] = str(error) if expected else f"{type(error).__name__}: {error}"
+            print(f"  skipped: {skipped[name]}", flush=True)
         titles = {known: CONTENDERS[known].title for known in suite.contenders if any(key[0] == known for key in results)}
         yield SizeReport(rows, titles, suite.cells, results, skipped, suite.title, suite.reference)
     for space in kept.values():

@@ -60,11 +60,11 @@ class LogsRun(ContenderRun):
 
     def _snapshot(self, cell: Cell) -> Measurement:
         """A cold run reads a copy that the session has not seen; warm runs read one copy again and again."""
-        query, table = SNAPSHOTS[cell], str(self._space.restored(STATE))
+        query, table = SNAPSHOTS[cell], self._space.restored(STATE)
 
         def run() -> Answer:
-            at = str(self._space.restored(STATE)) if cell in _COLD else table
-            return self._process.call("scan", table=at, query=query)
+            at = self._space.restored(STATE) if cell in _COLD else table
+            return self._process.call("scan", table=str(at), query=query)
 
         return self._checked_scan(cell, f"{query} after {_AFTER}", run)
 

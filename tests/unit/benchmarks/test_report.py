@@ -75,6 +75,32 @@ def test_goal_against_the_floor_is_met_up_to_its_limit(seconds, met):
     assert [goal.met for goal in goals if "three Spark jobs" in goal.text] == [True]
 
 
+def test_goals_of_merge_on_read_tables_are_judged_in_their_direction():
+    items = [
+        timed("ours_mor", Cell.UPSERT_1, 1.0),
+        timed("ours_mor_bucket", Cell.UPSERT_1, 0.9),
+        timed("hudi_mor", Cell.UPSERT_1, 7.9),
+        timed("ours_mor", Cell.SNAPSHOT_NARROW, 1.0),
+        timed("ours", Cell.SCAN_NARROW, 0.5),
+        timed("ours_mor", Cell.UPSERT_SERIES, 9.0, 1.0, 1.0, 5.0, 1.3, 1.3, 0.1),
+        timed("ours_mor_bucket", Cell.UPSERT_SERIES, 1.0, 1.0, 1.0, 5.0, 1.4, 1.4, 1.4),
+    ]
+    goals = judge({(item.contender, item.cell): item for item in items})
+    assert {goal.text: goal.met for goal in goals} == {
+        "upsert 1 %: at least 8x faster than Hudi with its default index": False,
+        "upsert 1 %: faster with a bucket index than with the default one": True,
+        "snapshot of 2 columns, warm: at most 2x the copy-on-write table": True,
+        "twenty upserts of 1 %, default index: the last three at most 1.3x the first three": True,
+        "twenty upserts of 1 %, bucket index: the last three at most 1.3x the first three": False,
+    }
+
+
+def test_a_series_is_shown_time_by_time_with_its_growth():
+    text = report(timed("ours_mor", Cell.UPSERT_SERIES, 1.0, 1.0, 1.0, 2.0, 3.0, 3.0, 3.0))
+    assert "| 3.00x" in text
+    assert "1.00 1.00 1.00 2.00 3.00 3.00 3.00" in text
+
+
 def test_goals_without_their_measurements_are_not_judged():
     failed = Measurement("hudi", Cell.UPSERT_1, Status.ERROR, "x")
     ours = timed("ours", Cell.UPSERT_1, 2.0, jobs=4, driver=3000)
