@@ -87,10 +87,6 @@ class Shared:
         self.hudi.restore(instant)
         self.built.model.go_back(instant)
 
-    def restore_ourselves(self, instant: str) -> None:
-        assert self.built.table.restore(instant).rolled_back
-        self.built.model.go_back(instant)
-
     def check(self, *, hudi_rs: bool = True) -> None:
         """The model, we, Hudi (by listing, and through its metadata table if it keeps one) and hudi-rs have the same rows."""
         ours = self.built.check_snapshot()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 from tests.interop.client import HudiJudge
 from tests.interop.continuation import HudiWriter
@@ -41,9 +40,8 @@ def check(writer: HudiWriter, expected: pa.Table) -> None:
     assert_same_rows(read_with_hudi_rs(writer.path), seen)
 
 
-@pytest.mark.parametrize(("index", "metadata_table"), [("SIMPLE", False), ("BLOOM", True)])
-def test_a_table_that_hudi_began_goes_through_the_whole_sequence(hudi: HudiJudge, index: str, metadata_table: bool, tmp_path: Path) -> None:
-    writer = HudiWriter(judge=hudi, path=tmp_path / "t", options=OPTIONS, index=index, metadata_table=metadata_table)
+def test_a_table_that_hudi_began_goes_through_the_whole_sequence(hudi: HudiJudge, tmp_path: Path) -> None:
+    writer = HudiWriter(judge=hudi, path=tmp_path / "t", options=OPTIONS)
     writer.insert(rows(range(8), 1))
     writer.insert(rows(range(8, 16), 1))
     writer.upsert(rows(range(4, 12), 2))

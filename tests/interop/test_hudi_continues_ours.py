@@ -2,88 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.actions.transaction import Transaction
 from tests.interop.client import HudiJudge
-from tests.interop.continuation import HudiWriter
-from tests.support.readers import assert_same_rows, read_with_hudi_rs
+from tests.interop.shared import NULLS_IN_LISTS, Shared, crashed_copy, files_of, rows
 from tests.support.table_builder import RICH, TableBuilder, rich_row
 from tests.support.table_model import Row
-
-NULLS_IN_LISTS = {"spark.hadoop.parquet.avro.write-old-list-structure": "false"}
-"""Without this a writing Hudi refuses a null inside a list, whoever wrote it."""
-
-
-class Shared:
-    """One table, of which our builder and a Hudi writer take turns; the builder's model follows both."""
-
-    def __init__(self, built: TableBuilder, judge: HudiJudge, partition_by: Sequence[str] = ("region",), **writer: Any) -> None:
-        self.built = built
-        options = {
-            "hoodie.table.name": built.path.name,
-            "hoodie.datasource.write.recordkey.field": ",".join(built.model.key_fields),
-            "hoodie.datasource.write.precombine.field": "ts",
-            "hoodie.datasource.write.partitionpath.field": ",".join(partition_by),
-            "hoodie.datasource.write.hive_style_partitioning": str(built.table.config.hive_style_partitioning).lower(),
-            "hoodie.datasource.write.partitionpath.urlencode": "true",
-            # Every batch makes file groups of its own, so that clustering has something to do.
-            "hoodie.parquet.small.file.limit": "0",
-        }
-        options = {key: value for key, value in options.items() if value}
-        self.hudi = HudiWriter(judge=judge, path=built.path, options=options, **writer)
-
-    def upsert(self, rows: Sequence[Row]) -> None:
-        self.hudi.upsert(self.built.arrow(rows))
-        self._follow(lambda instant: self.built.model.upsert(rows, instant))
-
-    def delete(self, rows: Sequence[Row]) -> None:
-        self.hudi.delete(self.built.arrow(rows))
-        self._follow(lambda instant: self.built.model.delete(rows, instant))
-
-    def restore(self, instant: str) -> None:
-        self.hudi.restore(instant)
-        model = self.built.model
-        model.stored = dict(model.snapshots[instant])
-        model.snapshots = {time: rows for time, rows in model.snapshots.items() if time <= instant}
-
-    def check(self) -> None:
-        """The model, we, Hudi (by listing, and through its metadata table if it keeps one) and hudi-rs have the same rows."""
-        ours = self.built.check_snapshot()
-        assert_same_rows(self.hudi.read(), ours)
-        assert_same_rows(read_with_hudi_rs(self.built.path), ours)
-        assert self.hudi.version() == "6"
-
-    def check_incremental(self, begin: str) -> None:
-        end = self.newest()
-        ours = self.built.table.to_arrow(query="incremental", begin=begin, end=end, meta_columns=True)
-        assert_same_rows(self.hudi.read(begin=begin, end=end), ours)
-        assert_same_rows(read_with_hudi_rs(self.built.path, begin=begin, end=end), ours)
-
-    def newest(self) -> str:
-        last = self.built.table.timeline.completed().writes().last()
-        assert last is not None
-        return last.requested_time
-
-    def has_metadata_table(self) -> bool:
-        return (self.built.path / ".hoodie" / "metadata").exists()
-
-    def _follow(self, change: Callable[[str], None]) -> None:
-        change(self.newest())
-
-
-def rows(numbers: Sequence[int], seed: int, *, null_elements: bool = True) -> list[Row]:
-    made = [rich_row(number, seed=seed) for number in numbers]
-    if not null_elements:
-        made = [{**row, "tags": row["tags"] and [tag for tag in row["tags"] if tag]} for row in made]
-        made = [{**row, "parts": row["parts"] and [part for part in row["parts"] if part]} for row in made]
-    return made
 
 
 def schema_for(hudi: HudiJudge, *, clustered: bool) -> pa.Schema:
@@ -223,26 +151,6 @@ def test_hudi_updates_and_deletes_by_sql(hudi: HudiJudge, tmp_path: Path) -> Non
     shared.check()
     built.upsert(rows(range(4, 12), 600))
     shared.check()
-
-
-def crashed_copy(built: TableBuilder, write: Callable[[], object], target: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What a writer killed right before its commit leaves, at `target`; the instant it had."""
-    instants = []
-
-    def die(transaction: Transaction, metadata: object) -> None:
-        instants.append(transaction.instant_time)
-        shutil.copytree(built.path, target)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Transaction, "complete", die)
-        with pytest.raises(KeyboardInterrupt):
-            write()
-    return instants[0]
-
-
-def files_of(path: Path, instant: str) -> list[str]:
-    return sorted(str(file.relative_to(path)) for file in path.rglob(f"*{instant}*") if file.suffix != ".crc")
 
 
 def test_hudi_rolls_back_what_our_killed_writer_left(hudi: HudiJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
