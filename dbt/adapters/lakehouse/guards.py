@@ -13,9 +13,9 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge import Warehouse, dbt_error
+from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS
 from dbt.adapters.lakehouse.selection import Selected, table_of
 
-PREFIX = "dbt_"
 FAILED = ("fail", "error")
 """Outcomes of a test at error severity that did not pass."""
 
@@ -51,7 +51,8 @@ class Guards:
             return
         own = newest.requested_time not in {one.instant for one in stored.savepoints()}
         if own:
-            stored.savepoint(newest.requested_time, name=f"{PREFIX}{self.invocation_id}", comment="taken before a protected dbt run")
+            name = f"{OWN_SAVEPOINTS}{self.invocation_id}"
+            stored.savepoint(newest.requested_time, name=name, comment="taken before a protected dbt run")
         self.guarded[unique_id] = Guard(table, newest.requested_time, own)
 
     def settle(self, warehouse: Warehouse, results: Iterable[Any]) -> tuple[list[str], list[str]]:

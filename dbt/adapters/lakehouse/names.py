@@ -1,9 +1,12 @@
-"""The one way a mistyped name is answered: with the nearest valid one."""
+"""Names: the one way a mistyped one is answered, with the nearest valid one; and what the adapter's own are like."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+
+OWN_SAVEPOINTS = "dbt_"
+"""How the savepoints of a protected run begin; the run's id follows."""
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:

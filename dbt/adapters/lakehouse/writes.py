@@ -17,6 +17,7 @@ from dbt.adapters.lakehouse.bridge import TableShape, Warehouse, retried
 from dbt.adapters.lakehouse.columns import ColumnPlan, plan_columns, quoted, resolve
 from dbt.adapters.lakehouse.constraints import Check, violation_query
 from dbt.adapters.lakehouse.model_config import ModelConfig
+from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS
 from dbt.adapters.lakehouse.types import spark_name
 
 EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
@@ -56,12 +57,24 @@ class TableWriter:
             return self.create(frame)
         if existing == "table" and self._fits(frame):
             return self._put("insert_overwrite_table", frame, self._combine, replace_schema=True)
+        if existing == "table":
+            self._check_nothing_is_kept()
         staged = f"{self.identifier}__dbt_tmp"
         self.warehouse.drop(self.schema, staged)
         result = self._create(staged, frame)
         self.warehouse.drop(self.schema, self.identifier)
         self.warehouse.rename((self.schema, staged), (self.schema, self.identifier))
         return result
+
+    def _check_nothing_is_kept(self) -> None:
+        """A table that is built anew takes its savepoints with it; those of protected runs were made for less."""
+        savepoints = self.warehouse.table(self.schema, self.identifier).savepoints()
+        kept = [str(one.name or one.instant) for one in savepoints if not str(one.name).startswith(OWN_SAVEPOINTS)]
+        if kept:
+            raise DbtDatabaseError(
+                f"{self.config.name}: its key, partitions, ordering or type changed, so {self.schema}.{self.identifier} is built anew, "
+                f"and its savepoints would be lost: {', '.join(kept)}; delete them first (dbt run-operation delete_savepoint)"
+            )
 
     def _create(self, identifier: str, frame: Any) -> Any:
         options = {**self.config.options, **self._combine}

@@ -101,6 +101,11 @@ class TestTableChangesColumnsAndKey(Base):
         assert self.run()["operation"] == "insert_overwrite_table"
         assert self.rows(project) == [("x",)]
         write_file(model("materialized='table', unique_key='id'", "select 7 as id"), project.project_root, "models", "m.sql")
+        self.table(project).savepoint(name="kept")
+        refused = run_dbt(["run"], expect_pass=False).results[0].message
+        assert "kept" in refused
+        assert self.rows(project) == [("x",)]
+        self.table(project).delete_savepoint("kept")
         self.run()
         assert self.table(project).config.record_key_fields == ("id",)
         assert self.rows(project) == [(7,)]
