@@ -15,11 +15,13 @@ from pathlib import Path
 import pytest
 
 from integration_tests.tests.support import tpch
-from integration_tests.tests.support.dbt import Project, Run, last_instant
+from integration_tests.tests.support.dbt import INCREMENTAL, Project, Run, last_instant
 from integration_tests.tests.support.expected import TABLES, Expected
 
 HERE = Path(__file__).parent
 RERUN = (2, 3)
+MERGE_ON_READ = "{table_type: mor}"
+STORED = ("staging", "incremental", "resource_type:snapshot")
 
 # Spark's workers would take the first `python3` of the PATH, which need not have the project installed.
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -36,14 +38,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @dataclass
 class History:
-    """`instants[batch][table]` is the table's newest write after a batch, `again` the same after building once more."""
+    """`instants[batch][table]` is the table's newest write after a batch, `again` the same after building once more.
+
+    `mor` is the same project with its incremental tables and snapshots as merge-on-read, built from the same batches.
+    """
 
     project: Project
+    mor: Project
     feed: tpch.Feed
     builds: dict[int, Run] = field(default_factory=dict)
     rebuilds: dict[int, Run] = field(default_factory=dict)
     instants: dict[int, dict[str, str]] = field(default_factory=dict)
     again: dict[int, dict[str, str]] = field(default_factory=dict)
+    mor_builds: dict[int, Run] = field(default_factory=dict)
+    mor_instants: dict[int, dict[str, str]] = field(default_factory=dict)
     after_second: Project | None = None
 
     def run(self, batch: int) -> None:
@@ -51,10 +59,17 @@ class History:
         self.builds[batch] = self.project.dbt("build")
         assert not self.builds[batch].failures()
         self.instants[batch] = self._instants()
+        self._run_merge_on_read(batch)
         if batch in RERUN:
             self.rebuilds[batch] = self.project.dbt("build", "--exclude-resource-type", "test", "unit_test")
             assert not self.rebuilds[batch].failures()
             self.again[batch] = self._instants()
+
+    def _run_merge_on_read(self, batch: int) -> None:
+        arguments = ("--vars", MERGE_ON_READ, "--select", *STORED, "--exclude-resource-type", "test", "unit_test")
+        self.mor_builds[batch] = self.mor.dbt("build", *arguments)
+        assert not self.mor_builds[batch].failures()
+        self.mor_instants[batch] = {name: last_instant(self.mor.table(name)) for name in INCREMENTAL}
 
     def _instants(self) -> dict[str, str]:
         return {name: last_instant(self.project.table(name)) for name in TABLES}
@@ -64,7 +79,7 @@ class History:
 def history(tmp_path_factory: pytest.TempPathFactory) -> History:
     root = tmp_path_factory.mktemp("tpch")
     feed = tpch.Feed(root / "landing", root / "archive")
-    history = History(Project(root / "project", root / "landing"), feed)
+    history = History(Project(root / "project", root / "landing"), Project(root / "mor", root / "landing"), feed)
     for batch in tpch.BATCHES:
         history.run(batch)
         if batch == 2:

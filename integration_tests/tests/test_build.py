@@ -9,13 +9,10 @@ import pytest
 
 from integration_tests.conftest import RERUN, History
 from integration_tests.tests.support import tpch
-from integration_tests.tests.support.dbt import SNAPSHOTS
+from integration_tests.tests.support.dbt import INCREMENTAL
 from integration_tests.tests.support.expected import TABLES, Expected
 from lakehouse_engine.actions.verify import verify
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
-
-MODELS = ("orders", "lineitems", "order_status", "order_events", "daily_revenue", "customer_years")
-INCREMENTAL = (*MODELS, *SNAPSHOTS)
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -19,6 +19,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "dbt_project"
 SCHEMA = "tpch"
 FAST_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # most statements run once: compiling them well takes longer than running them
 SNAPSHOTS = ("orders_snapshot", "customers_snapshot")
+INCREMENTAL = ("orders", "lineitems", "order_status", "order_events", "daily_revenue", "customer_years", *SNAPSHOTS)
 
 
 @dataclass(frozen=True)
