@@ -131,7 +131,8 @@ def _run_suite(settings: Settings, suite: Suite, rows: int, folder: Path, head: 
         try:
             for item in _run_contender(settings, suite, spec, prepared, folder / f"{suite.name}-{name}-{rows}.log", kept, head):
                 results[name, item.cell] = item
-                print(f"  {item.cell.label}: {_progress(item)}", flush=True)
+                if item.status is not Status.ABSENT:
+                    print(f"  {item.cell.label}: {_progress(item)}", flush=True)
         except Exception as error:  # noqa: BLE001 - whatever ends one contender, the others still run
             expected = isinstance(error, Unavailable | ContenderError)
             skipped[name] = str(error) if expected else f"{type(error).__name__}: {error}"
