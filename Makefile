@@ -14,7 +14,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark dbt integration interop interop-setup lint types format wheel lock bench docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark dbt integration interop interop-setup crash-full lint types format wheel lock bench docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,10 @@ integration: setup java ## a whole dbt project on TPC-H data, compared with plai
 
 interop: setup ## Apache Hudi itself reads and continues our tables (after interop-setup)
 	$(PYTEST) tests/interop
+
+# Half an hour and more on two cores; not part of `test`.
+crash-full: setup ## crashes in full: also pairs of actions, and 600 killed processes
+	LAKEHOUSE_KILLS=300 $(PYTEST) tests/crash tests/crash/pairs.py
 
 lint: setup ## ruff: rules and format of imports
 	$(BIN)/ruff check $(SOURCES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -200,8 +199,9 @@ def test_a_torn_rollback_block_has_no_effect_and_takes_nothing_with_it(table: Ha
         assert rows_of(table) == {"k1": 5, "k2": 6}
 
 
-SEEDS = [int(text) for text in os.environ.get("LAKEHOUSE_FUZZ_SEEDS", "20240101").split(",")]
-MUTATIONS = int(os.environ.get("LAKEHOUSE_FUZZ_MUTATIONS", "4000"))
+MUTATIONS = int(os.environ.get("LAKEHOUSE_FUZZ_MUTATIONS", "100000"))
+FIRST_SEED = int(os.environ.get("LAKEHOUSE_FUZZ_SEED", "20240101"))
+_BLOCK = 10_000
 
 
 def mutated(content: bytes, generator: random.Random) -> bytes:
@@ -227,17 +227,13 @@ def mutated(content: bytes, generator: random.Random) -> bytes:
     return bytes(damaged)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + -(-MUTATIONS // _BLOCK)))
 def test_mutated_logs_give_rows_or_typed_errors_and_never_hang(seed: int) -> None:
     generator = random.Random(seed)
     parquet = data_block(T2, {"k1": 1, "k2": 2}, parquet=True)
     logs = [FIRST + LAST, FIRST + delete_block(T3, ["k1", "k2"], [7, 300]), delete_block(T2, ["k1"]) + LAST, parquet + LAST]
-    slowest = 0.0
-    for number in range(MUTATIONS):
+    for number in range(min(_BLOCK, MUTATIONS)):
         whole = logs[number % len(logs)]
         # Without promises nothing is refused before it is decoded.
-        made = Slice(whole, [], {T1, T2, T3})
-        started = time.process_time()
-        outcome(made, mutated(whole, generator))
-        slowest = max(slowest, time.process_time() - started)
-    assert slowest < 1
+        outcome(Slice(whole, [], {T1, T2, T3}), mutated(whole, generator))
