@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
+from threading import Lock
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,8 +17,10 @@ from lakehouse_engine.model.keys import COMMIT_TIME, META_COLUMNS
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.positions import EFFECTS, SliceEffect, bitmaps_of, without_removed
 from lakehouse_engine.spark.schema import to_spark_schema
+from lakehouse_engine.spark.sent import SENT
 from lakehouse_engine.sql.lexer import quote_name
 
+_ROWS_BELOW, _SETTING = "spark.sql.execution.arrow.localRelationThreshold", Lock()
 _PATTERN = re.compile(r"[{}\[\]*?\\]")
 
 
@@ -34,18 +38,19 @@ def scan(spark: SparkSession, plan: ScanPlan, *, meta_columns: bool = False) -> 
     frames = [_files(spark, plan, stored, whole)] if whole else []
     touched = [one for one in effects if one.base and len(one.removed)]
     if touched:
-        bitmaps = bitmaps_of(touched)
         files = _files(spark, plan, stored, [str(one.base) for one in touched])
-        frames.append(without_removed(files, spark.createDataFrame(bitmaps.rows), bitmaps.salt))
-    added = [one.added for one in effects if one.added.num_rows]
-    if added:
-        rows = pa.concat_tables(added).combine_chunks()
-        frames.append(spark.createDataFrame(rows, to_spark_schema(rows.schema)))
+        frames.append(without_removed(files, *SENT.get(spark, touched, ["bitmaps"], lambda: _send_bitmaps(spark, touched))))
+    adding = [one for one in effects if one.added.num_rows]
+    if adding:
+        names = wanted if plan.commit_range is None else list(dict.fromkeys([COMMIT_TIME, *wanted]))
+        rows = SENT.get(spark, adding, ["rows", *names], lambda: _send_rows(spark, adding, names))
+        # Columns of their own, so that two frames of one table can be joined.
+        frames.append(rows.selectExpr(*(f"{quote_name(name)} as {quote_name(name)}" for name in names)))
     if not frames:
-        return spark.createDataFrame([], to_spark_schema(stored)).select(*map(_quoted, wanted))
+        return spark.createDataFrame([], to_spark_schema(stored)).selectExpr(*map(quote_name, wanted))
     if plan.commit_range is not None:
         frames = [frame.where(_within(plan.commit_range)) for frame in frames]
-    return reduce(DataFrame.unionAll, [frame.select(*map(_quoted, wanted)) for frame in frames])
+    return reduce(DataFrame.unionAll, [frame.selectExpr(*map(quote_name, wanted)) for frame in frames])
 
 
 def _effects(plan: ScanPlan) -> list[SliceEffect]:
@@ -55,15 +60,35 @@ def _effects(plan: ScanPlan) -> list[SliceEffect]:
     return EFFECTS.effects(plan.reader, plan.logged, [*meta, *plan.schema.names])
 
 
+def _send_bitmaps(spark: SparkSession, effects: Sequence[SliceEffect]) -> tuple[DataFrame, int]:
+    bitmaps = bitmaps_of(effects)
+    return spark.createDataFrame(bitmaps.rows), bitmaps.salt
+
+
+def _send_rows(spark: SparkSession, effects: Sequence[SliceEffect], names: Sequence[str]) -> DataFrame:
+    rows = pa.concat_tables(one.added.select(names) for one in effects).combine_chunks()
+    with _sent_as_batches(spark):
+        return spark.createDataFrame(rows, to_spark_schema(rows.schema))
+
+
+@contextmanager
+def _sent_as_batches(spark: SparkSession) -> Iterator[None]:
+    """Spark keeps Arrow data as it is, and each query decodes the columns it needs; what is below this size it would turn into rows in each
+    plan, all columns of it, on the driver."""
+    with _SETTING:
+        before = spark.conf.get(_ROWS_BELOW)
+        spark.conf.set(_ROWS_BELOW, "0")
+        try:
+            yield
+        finally:
+            spark.conf.set(_ROWS_BELOW, str(before))
+
+
 def _files(spark: SparkSession, plan: ScanPlan, stored: pa.Schema, paths: Sequence[str]) -> DataFrame:
     # Spark takes paths for patterns.
     uris = [_PATTERN.sub(r"\\\g<0>", plan.storage.uri(path)) for path in paths]
     # Without recursiveFileLookup Spark would read partition columns from the directories' names; ours are in the files.
     return spark.read.schema(to_spark_schema(stored)).option("recursiveFileLookup", "true").parquet(*uris)
-
-
-def _quoted(name: str) -> Column:
-    return col(quote_name(name))
 
 
 def _within(window: InstantRange) -> Column:
