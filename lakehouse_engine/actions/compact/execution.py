@@ -22,13 +22,12 @@ from lakehouse_engine.actions.compact.plan import check_has_logs, pending_plans,
 from lakehouse_engine.actions.compact.scheduling import NOTHING, PLANNED, result_of, schedule
 from lakehouse_engine.actions.compact.takeover import (
     check_not_foreign,
-    executor_lock,
     fitting_plan,
-    lock_file,
     slice_before,
     take_back,
 )
 from lakehouse_engine.actions.deletion import delete_files_of
+from lakehouse_engine.actions.executors import executor_lock, lock_file
 from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.rollback.markers import marked_files
 from lakehouse_engine.actions.write.tasks import FileContext

@@ -11,6 +11,7 @@ import time
 
 from lakehouse_engine.actions.compact.plan import bare_names, group_of, operation_of
 from lakehouse_engine.actions.deletion import delete_files_of
+from lakehouse_engine.actions.executors import lock_file
 from lakehouse_engine.actions.rollback.markers import marked_files
 from lakehouse_engine.errors import CompactionError
 from lakehouse_engine.format.file_names import marker_folder
@@ -20,22 +21,10 @@ from lakehouse_engine.model.plans import HoodieCompactionOperation, HoodieCompac
 from lakehouse_engine.options import CompactionOptions
 from lakehouse_engine.options.services import COMPACTION_TIMEOUT_SECONDS
 from lakehouse_engine.read.base_file import missing_file
-from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
-
-
-def lock_file(instant_time: str) -> str:
-    """The lock of whoever runs that compaction."""
-    return f".hoodie/.locks/compaction-{instant_time}.lock"
-
-
-def executor_lock(storage: Storage, instant_time: str, timeout_ms: int) -> TableLock:
-    """Keeps two executors of one compaction apart; dies with its process."""
-    return TableLock(storage, timeout_ms, file=lock_file(instant_time))
 
 
 def check_not_foreign(state: TableState, instant: Instant, options: CompactionOptions) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 
+from lakehouse_engine.actions.executors import executors_kept_out
 from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.restore.execute import execute_restore
 from lakehouse_engine.actions.restore.plan import plan_restore
-from lakehouse_engine.actions.rollback.executors import executors_kept_out
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.services import RestoreResult

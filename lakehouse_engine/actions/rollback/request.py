@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import logging
 
+from lakehouse_engine.actions.executors import executors_kept_out
 from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.pending import clustering_groups
 from lakehouse_engine.actions.rollback.execute import execute_rollback, files_to_delete, relative_paths
-from lakehouse_engine.actions.rollback.executors import executors_kept_out
 from lakehouse_engine.actions.rollback.plan import plan_rollback
 from lakehouse_engine.errors import InstantCleanedError, InstantNotFoundError, RollbackError
 from lakehouse_engine.format.plans_codec import decode_plan, encode_plan

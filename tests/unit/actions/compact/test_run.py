@@ -9,7 +9,7 @@ import pytest
 
 from lakehouse_engine.actions.compact import schedule_and_run
 from lakehouse_engine.actions.compact.merging import CompactTask, compact_slice
-from lakehouse_engine.actions.compact.takeover import lock_file
+from lakehouse_engine.actions.executors import lock_file
 from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.verify import verify
 from lakehouse_engine.engine import LocalRunner

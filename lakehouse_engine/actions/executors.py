@@ -1,4 +1,4 @@
-"""Keep the executors of compactions away while their plans are taken back."""
+"""Who may run a planned compaction: one executor at a time, and none while its plan is taken back. The lock dies with its process."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import TableLock
 
 
+def lock_file(instant_time: str) -> str:
+    """The lock of whoever runs that compaction."""
+    return f".hoodie/.locks/compaction-{instant_time}.lock"
+
+
+def executor_lock(storage: Storage, instant_time: str, timeout_ms: int) -> TableLock:
+    """Keeps two executors of one compaction apart."""
+    return TableLock(storage, timeout_ms, file=lock_file(instant_time))
+
+
 @contextmanager
 def executors_kept_out(storage: Storage, instants: Iterable[Instant]) -> Iterator[None]:
     """Hold the executor's lock of every pending compaction among `instants`.
@@ -20,10 +30,10 @@ def executors_kept_out(storage: Storage, instants: Iterable[Instant]) -> Iterato
     """
     with ExitStack() as locks:
         for instant in instants:
-            path = f".hoodie/.locks/compaction-{instant.requested_time}.lock"
+            path = lock_file(instant.requested_time)
             if instant.action is Action.COMPACTION and not instant.is_completed and storage.head(path) is not None:
                 try:
-                    locks.enter_context(TableLock(storage, 0, file=path))
+                    locks.enter_context(executor_lock(storage, instant.requested_time, 0))
                 except LockTimeoutError as error:
                     raise RollbackError(
                         f"the compaction {instant.requested_time} is running, and would be taken back; wait for it or end it"
