@@ -8,7 +8,7 @@ and `prevCommit` of the first write after it.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_log_file
@@ -21,7 +21,8 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.base_file import missing_file
 from lakehouse_engine.read.log_scanner import LogPromise
 from lakehouse_engine.storage.base import StoredFile
-from lakehouse_engine.view.slicing import build_file_groups, pending_compactions, slice_as_of
+from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.view.slicing import pending_compactions, whole_slices
 from lakehouse_engine.view.table_state import TableState
 
 _NO_COMMIT = (None, "", "null")
@@ -177,7 +178,8 @@ def earliest_readable(state: TableState, after: str, *, logs: bool) -> str | Non
 def pinned_slices(state: TableState, instant_time: str) -> list[FileSlice] | None:
     """The slices that a savepoint of exactly this instant keeps, which are the table as of it; None without such a savepoint.
 
-    Raises `MissingFileError` when one of their files is gone.
+    What became of compactions since then does not matter: a group is the newest base file that is pinned, with every pinned log on top
+    of it. Raises `MissingFileError` when one of their files is gone.
     """
     if instant_time not in state.timeline.savepointed:
         return None
@@ -185,10 +187,28 @@ def pinned_slices(state: TableState, instant_time: str) -> list[FileSlice] | Non
     slices: list[FileSlice] = []
     for partition, pins in record["partitionMetadata"].items():
         found = [_pinned(state, join_path(partition, name)) for name in pins["savepointDataFile"]]
-        for group in build_file_groups(partition, found, state.timeline):
-            piece = slice_as_of(group, pending_compactions(state.timeline))
-            slices += [piece] if piece is not None else []
+        slices += [_with_base(state, piece) for piece in whole_slices(partition, found)]
     return slices
+
+
+def _with_base(state: TableState, piece: FileSlice) -> FileSlice:
+    """Hudi pins of a group with a pending compaction only the logs on it: below them is what the compaction made."""
+    if piece.base_file is not None:
+        return piece
+    group = next((one for one in state.view.file_groups(piece.partition_path) if one.group == piece.group), None)
+    made = next((one.base_file for one in group.slices if one.base_instant == piece.base_instant), None) if group else None
+    if made is None and _is_compaction(state, piece.base_instant):
+        path = f"the base file of {piece.file_id} written by {piece.base_instant}"
+        raise missing_file(path, "logs that a savepoint keeps are on top of it", instant=piece.base_instant)
+    return replace(piece, base_file=made)
+
+
+def _is_compaction(state: TableState, instant_time: str) -> bool:
+    """Whether the instant made base files of logs; writes that only log begin slices as well."""
+    found = state.timeline.find(instant_time)
+    archived = () if found else ArchivedTimeline(state.storage, state.layout, state.config.archive_folder).instants()
+    known = [found] if found else [instant for instant in archived if instant.requested_time == instant_time]
+    return any(instant.is_completed and instant.action is Action.COMMIT for instant in known)
 
 
 def _pinned(state: TableState, path: str) -> StoredFile:

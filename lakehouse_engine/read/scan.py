@@ -262,7 +262,10 @@ def _changed(state: TableState, window: InstantRange) -> list[FileSlice]:
     if window.end is None:
         _refuse_lost(state, lost)
     elif lost or window.end < proven_since(state):
-        raise _cleaned(state, window.end, lost, logs=True)
+        pinned = pinned_slices(state, window.end)
+        if pinned is None:
+            raise _cleaned(state, window.end, lost, logs=True)
+        slices = pinned
     elsewhere = _logs_outside(state, window)
     pieces = (_within(piece, window, elsewhere) for piece in slices)
     return [piece for piece in pieces if piece.base_file is not None or piece.log_files]

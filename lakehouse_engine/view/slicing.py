@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
@@ -69,6 +69,32 @@ def slice_as_of(group: FileGroup, pending: frozenset[str], instant_time: str | N
     if newest.base_instant not in pending or len(older) == 1:
         return newest
     return replace(older[1], log_files=older[1].log_files + newest.log_files)
+
+
+def whole_slices(partition_path: str, files: Iterable[StoredFile]) -> list[FileSlice]:
+    """One slice of each group that files of a partition are of, all of them committed: its newest base file, and the logs since.
+
+    Those are on the base file's instant or on compactions that were planned after it.
+    """
+    bases: dict[str, BaseFile] = {}
+    logs: dict[str, list[LogFile]] = {}
+    for file in files:
+        if is_base_file_name(file.name):
+            base = parse_base_file(partition_path, file.name, file.size)
+            bases[base.file_id] = max(bases.get(base.file_id, base), base, key=lambda one: (one.instant_time, _attempt(one)))
+        elif is_log_file_name(file.name):
+            log = parse_log_file(partition_path, file.name, file.size)
+            logs.setdefault(log.file_id, []).extend([] if log.is_cdc else [log])
+    slices = (_whole(FileGroupId(partition_path, one), bases.get(one), logs.get(one, ())) for one in sorted(bases.keys() | logs.keys()))
+    return [piece for piece in slices if piece is not None]
+
+
+def _whole(group: FileGroupId, base: BaseFile | None, logs: Sequence[LogFile]) -> FileSlice | None:
+    begun = base.instant_time if base is not None else min((log.base_instant for log in logs), default=None)
+    if begun is None:
+        return None
+    kept = sorted((log for log in logs if log.base_instant >= begun), key=lambda log: (log.base_instant, *_log_order(log)))
+    return FileSlice(group, begun, base, tuple(kept))
 
 
 def replaced_groups(metadata: HoodieCommitMetadata) -> list[FileGroupId]:

@@ -10,7 +10,7 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.timeline import Timeline
-from lakehouse_engine.view.slicing import build_file_groups, is_replaced, pending_compactions, replaced_groups, slice_as_of
+from lakehouse_engine.view.slicing import build_file_groups, is_replaced, pending_compactions, replaced_groups, slice_as_of, whole_slices
 
 C, D, COMPACTION, R = Action.COMMIT, Action.DELTA_COMMIT, Action.COMPACTION, Action.REPLACE_COMMIT
 DONE, INFLIGHT, REQUESTED = State.COMPLETED, State.INFLIGHT, State.REQUESTED
@@ -184,3 +184,13 @@ def test_slice_as_of_never_shows_uncommitted_base_files_nor_what_came_after(
             assert known.is_committed(found.base_file.instant_time)
             assert found.base_file.instant_time == max(committed)
         assert all(entry.base_instant <= limit for entry in found.log_files)
+
+
+def test_files_that_are_all_committed_make_one_slice_of_each_group() -> None:
+    names = ["g_0-0-0_1.parquet", "g_0-0-0_3.parquet", ".g_1.log.1_0-0-0", ".g_3.log.2_0-0-0", ".g_5.log.1_0-0-0", ".g_3.log.1_0-0-0"]
+    names += [".h_2.log.1_0-0-0", ".h_4.log.1_0-0-0", ".h_4.log.1_0-0-0.cdc", "notes.txt"]
+    group, logs_only = whole_slices("p", [StoredFile(f"p/{name}", 7, 0) for name in names])
+    assert (group.base_instant, group.base_file and group.base_file.name) == ("3", "g_0-0-0_3.parquet")
+    assert [log.name for log in group.log_files] == [".g_3.log.1_0-0-0", ".g_3.log.2_0-0-0", ".g_5.log.1_0-0-0"]
+    assert (logs_only.base_instant, logs_only.base_file) == ("2", None)
+    assert [log.base_instant for log in logs_only.log_files] == ["2", "4"]

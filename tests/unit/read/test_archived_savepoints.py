@@ -1,0 +1,99 @@
+"""Time travel to a savepoint when all around it is archived: the rows are those that the savepoint's files hold, in every query."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lakehouse_engine.actions.create import TableSpec, create_table
+from lakehouse_engine.errors import InstantCleanedError, MissingFileError
+from lakehouse_engine.format.plans_codec import decode_plan, encode_plan
+from lakehouse_engine.model.savepoint import HoodieSavepointMetadata, HoodieSavepointPartitionMetadata
+from lakehouse_engine.storage.memory import MemoryStorage
+from tests.support.local_table import LocalTable
+from tests.support.readers import assert_same_rows
+
+SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
+COLUMNS = ["_hoodie_commit_time", *SCHEMA.names]
+
+
+def rows(keys: range, ts: int) -> pa.Table:
+    return pa.table({"id": [*keys], "part": ["x"] * len(keys), "ts": [ts] * len(keys), "v": [f"v{ts}"] * len(keys)}, schema=SCHEMA)
+
+
+def pending_at_the_savepoint(table: LocalTable) -> str:
+    """Six rows: two in a base file, two logged to it, two logged to a compaction that is planned."""
+    table.upsert(rows(range(4), 1))
+    table.compact()
+    table.upsert(rows(range(2, 4), 2))
+    assert table.schedule_compaction().instant is not None
+    table.upsert(rows(range(3, 6), 3))
+    return table.savepoint(None, "s").instant
+
+
+def archived(table: LocalTable) -> None:
+    assert table.run_compaction().instant is not None
+    for step in range(4, 16):
+        table.upsert(rows(range(6), step))
+        table.compact()
+        table.clean(1)
+        table.archive(2, 3)
+    assert not any(instant.requested_time < table.instants()[0] for instant in table.state.timeline.writes())
+
+
+@pytest.fixture
+def table() -> LocalTable:
+    storage = MemoryStorage()
+    create_table(storage, TableSpec("t", SCHEMA, ["id"], ["ts"], ["part"], "mor"))
+    return LocalTable(storage, {"hoodie.parquet.small.file.limit": 0})
+
+
+def test_a_compaction_that_was_pending_at_the_savepoint_takes_no_rows_away_when_it_is_archived(table: LocalTable) -> None:
+    saved = pending_at_the_savepoint(table)
+    expected = table.read(COLUMNS, as_of=saved)
+    assert expected.num_rows == 6
+    archived(table)
+    assert_same_rows(table.read(COLUMNS, as_of=saved), expected)
+    assert sorted(table.read(as_of=saved, query="snapshot")["v"].to_pylist()) == ["v1", "v1", "v2", "v3", "v3", "v3"]
+    assert table.read(as_of="s").num_rows == 6
+    table.restore("s")
+    assert_same_rows(table.read(COLUMNS), expected)
+
+
+def test_a_range_that_ends_at_the_savepoint_has_its_rows_when_all_is_archived(table: LocalTable) -> None:
+    first = table.upsert(rows(range(2), 0)).instant
+    saved = pending_at_the_savepoint(table)
+    expected = table.read(COLUMNS, query="incremental", begin=first, end=saved)
+    assert expected.num_rows == 6
+    archived(table)
+    assert_same_rows(table.read(COLUMNS, query="incremental", begin=first, end=saved), expected)
+    with pytest.raises(InstantCleanedError):
+        table.read(COLUMNS, query="incremental", begin="000", end=first)
+
+
+def as_hudi_pins(table: LocalTable, saved: str) -> str:
+    """Of a slice on a pending compaction Hudi pins the logs on it, and not what they are on top of. The compaction's instant."""
+    path = f".hoodie/{saved}.savepoint"
+    metadata = decode_plan(HoodieSavepointMetadata, table.storage.read(path))
+    (partition,) = metadata.partition_metadata
+    (planned,) = (instant.requested_time for instant in table.state.timeline.pending().writes())
+    pinned = metadata.partition_metadata[partition].savepoint_data_file
+    (group,) = {name[1:].partition("_")[0] for name in pinned if f"_{planned}.log." in name}
+    names = tuple(name for name in pinned if f"_{planned}.log." in name or group not in name)
+    assert len(names) < len(pinned)
+    pins = HoodieSavepointPartitionMetadata(partition_path=partition, savepoint_data_file=names)
+    changed = HoodieSavepointMetadata(savepointed_by="hudi", savepointed_at=1, comments="", partition_metadata={partition: pins})
+    table.storage.overwrite(path, encode_plan(changed))
+    return planned
+
+
+def test_a_savepoint_of_hudi_on_a_pending_compaction_is_read_on_what_the_compaction_made(table: LocalTable) -> None:
+    saved = pending_at_the_savepoint(table)
+    expected = table.read(COLUMNS, as_of=saved)
+    planned = as_hudi_pins(table, saved)
+    archived(table)
+    assert_same_rows(table.read(COLUMNS, as_of=saved), expected)
+    (base,) = (file.path for file in table.storage.walk("part=x") if file.name.endswith(f"_{planned}.parquet"))
+    table.storage.delete(base)
+    with pytest.raises(MissingFileError, match=planned):
+        table.read(COLUMNS, as_of=saved)
