@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.errors import OptionError, UnsupportedTableError
-from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.record.ordering import incoming_wins, last_values_per_key, latest_per_key
 
 Mask = npt.NDArray[np.bool_]
@@ -161,8 +161,8 @@ MERGERS: dict[str, RecordMerger] = {
 def merger_of(config: TableConfig, payload_override: str = "", *, update_columns: Sequence[str] | None = None) -> RecordMerger:
     """The merger that the table names, else that of `payload_override` (a class, with or without its package).
 
-    Where neither names one: `EventTime` with ordering fields, `OverwriteWithLatest` without. `update_columns` narrows it to the columns
-    that a matched row takes from the batch. Raises `UnsupportedTableError` or `OptionError` for a class that is not known, and
+    Where neither names one: what the Hudi that made the table does (`unstated_payload`). `update_columns` narrows it to the columns that
+    a matched row takes from the batch. Raises `UnsupportedTableError` or `OptionError` for a class that is not known, and
     `OptionError` for an override that contradicts the table.
     """
     override = payload_override.strip().rsplit(".", 1)[-1]
@@ -177,8 +177,21 @@ def merger_of(config: TableConfig, payload_override: str = "", *, update_columns
         raise OptionError(
             f"the table merges by {stored} (hoodie.compaction.payload.class); leave {override} out of the write", table=config.name
         )
-    merger = MERGERS[stored or override or ("DefaultHoodieRecordPayload" if config.ordering_fields else "OverwriteWithLatestAvroPayload")]
+    merger = MERGERS[stored or override or unstated_payload(config)]
     return merger if update_columns is None else UpdateColumns(merger, frozenset(name.lower() for name in update_columns))
+
+
+def unstated_payload(config: TableConfig) -> str:
+    """The payload class of a table that names none, which no table of ours is: this engine has always stored it.
+
+    Hudi 0.15 stores none in copy-on-write tables and writes them by the writer's option, by default overwriting with the latest row
+    (`DataSourceWriteOptions.PAYLOAD_CLASS_NAME`). Releases from 1.0 on store a merge mode, or infer it: event time with ordering fields.
+    """
+    mode = config.properties.get("hoodie.record.merge.mode", "").upper()
+    made_by_0x = not mode and "hoodie.table.ordering.fields" not in config.properties
+    if mode == "COMMIT_TIME_ORDERING" or not config.ordering_fields or (made_by_0x and config.table_type is TableType.COPY_ON_WRITE):
+        return "OverwriteWithLatestAvroPayload"
+    return "DefaultHoodieRecordPayload"
 
 
 def choose(base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:

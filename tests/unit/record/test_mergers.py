@@ -105,7 +105,12 @@ def test_choose_works_on_every_kind_of_column() -> None:
     ("properties", "override", "expected"),
     [
         ({}, "", OverwriteWithLatest()),
-        ({"table_precombine_field": "ts"}, "", EventTime()),
+        ({"table_precombine_field": "ts"}, "", OverwriteWithLatest()),  # Hudi 0.15's copy-on-write tables
+        ({"table_precombine_field": "ts", "table_type": "MERGE_ON_READ"}, "", EventTime()),
+        ({"table_ordering_fields": "ts"}, "", EventTime()),
+        ({"table_precombine_field": "ts", "record_merge_mode": "EVENT_TIME_ORDERING"}, "", EventTime()),
+        ({"table_ordering_fields": "ts", "record_merge_mode": "COMMIT_TIME_ORDERING"}, "", OverwriteWithLatest()),
+        ({"table_precombine_field": "ts"}, "DefaultHoodieRecordPayload", EventTime()),
         ({"table_precombine_field": "ts"}, "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload", OverwriteWithLatest()),
         ({"compaction_payload_class": "a.b.PartialUpdateAvroPayload"}, "", PartialUpdate()),
         ({"compaction_payload_class": "a.b.DefaultHoodieRecordPayload"}, "DefaultHoodieRecordPayload", EventTime()),
