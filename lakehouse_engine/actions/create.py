@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lakehouse_engine.errors import OptionError, SchemaIncompatibleError
 from lakehouse_engine.format.arrow_avro import table_avro_schema
+from lakehouse_engine.index.consistent import refuse_changing_buckets
 from lakehouse_engine.index.registry import INDEXES, stored_index_type
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.options import INDEX_TYPE, NUM_BUCKETS, OPTIONS, PAYLOAD_CLASS, WriteOptions, check_known, stored_defaults
@@ -56,6 +57,7 @@ def create_table(storage: Storage, spec: TableSpec) -> TableConfig:
     check_reserved(schema)
     _check(spec, schema)
     config = TableConfig(_properties(spec, schema, options))
+    refuse_changing_buckets(storage, config, options)
     INDEXES[stored_index_type(config)](config, options)
     return ConfigStore(storage).create(config)
 

@@ -11,7 +11,8 @@ from lakehouse_engine.errors import UnsupportedTableVersionError
 from lakehouse_engine.format.layout_v1 import LayoutV1
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
-from lakehouse_engine.model.table_config import TableConfig, TableVersion
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.model.table_version import TableVersion, not_opened
 
 LAYOUT_VERSION_KEY = "hoodie.timeline.layout.version"
 
@@ -42,9 +43,12 @@ class Layout(Protocol):
 def layout_of(config: TableConfig) -> Layout:
     """The layout of a table. Raises `UnsupportedTableVersionError` for versions whose layout is not known."""
     stated = config.properties.get(LAYOUT_VERSION_KEY, "1").strip()
-    if config.version is not TableVersion.SIX or stated != "1":
+    if config.version is not TableVersion.SIX:
+        raise UnsupportedTableVersionError(not_opened(str(int(config.version))), table=config.name)
+    if stated != "1":
         raise UnsupportedTableVersionError(
-            f"table version {int(config.version)} with timeline layout {stated}: only version 6 with layout 1 can be opened",
+            f"{LAYOUT_VERSION_KEY}={stated!r}: tables of version 6 have the timeline layout 1, and only that can be opened; if Hudi left"
+            " the table so, let it finish that (its procedures upgrade_table and downgrade_table)",
             table=config.name,
         )
     return LayoutV1()

@@ -9,6 +9,7 @@ import pyarrow as pa
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.index.base import Index
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout, bucket_of, has_bucket
+from lakehouse_engine.index.consistent import refuse_changing_buckets
 from lakehouse_engine.index.simple import KeyColumnIndex
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.table_config import TableConfig
@@ -31,9 +32,11 @@ def load_index(state: TableState, options: WriteOptions) -> Index:
     """The index of a write. AUTO is what the table was created with; another writer's table has Hudi's rule that a key is unique in its
     partition.
 
-    Raises `OptionError` for a type that does not exist, and where the write's buckets are not the table's.
+    Raises `OptionError` for a type that does not exist, and where the write's buckets are not the table's, and `UnsupportedTableError` for
+    a table whose buckets change (see `consistent`).
     """
     config = state.config
+    refuse_changing_buckets(state.storage, config, options)
     stored = stored_index_type(config)
     chosen = stored if options.index_type == "AUTO" else options.index_type
     if chosen not in INDEXES:

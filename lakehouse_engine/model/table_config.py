@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from types import MappingProxyType
 
 from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.errors import PropertiesError, UnsupportedTableVersionError
+from lakehouse_engine.model.table_version import TableVersion, not_opened
+
+_OTHER_FOLDERS = (".temp", ".aux", ".heartbeat", ".schema", ".bucket_index", "metadata")
+"""Folders below `.hoodie` that come and go: instants archived there would go with them."""
 
 
 class TableType(StrEnum):
@@ -16,12 +19,11 @@ class TableType(StrEnum):
     MERGE_ON_READ = "MERGE_ON_READ"
 
 
-class TableVersion(IntEnum):
-    """Versions with a known layout. Only `format/` asks for one."""
-
-    SIX = 6
-    EIGHT = 8
-    NINE = 9
+_LACKING = {
+    "hoodie.table.version": (
+        ": the file was cut off, or the table is of a Hudi before 0.6.0, which stored no version (let Hudi 0.14 or 0.15 upgrade it)"
+    )
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class TableConfig:
         object.__setattr__(self, "properties", MappingProxyType(dict(self.properties)))
         for key in ("hoodie.table.name", "hoodie.table.type", "hoodie.table.version"):
             if not self.properties.get(key):
-                raise PropertiesError(f"hoodie.properties has no {key}")
+                raise PropertiesError(f"hoodie.properties has no {key}{_LACKING.get(key, '')}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return TableConfig, (dict(self.properties),)
@@ -65,11 +67,12 @@ class TableConfig:
 
     @property
     def version(self) -> TableVersion:
+        """Raises `UnsupportedTableVersionError` naming the version, the releases that write it, and the way to one that can be opened."""
         text = self.properties["hoodie.table.version"]
         try:
-            return TableVersion(int(text))
+            return TableVersion(int(text) if text.isascii() else -1)
         except ValueError as error:
-            raise UnsupportedTableVersionError(f"hoodie.table.version={text!r} is not one of 6, 8, 9", table=self.name) from error
+            raise UnsupportedTableVersionError(not_opened(text), table=self.name) from error
 
     @property
     def record_key_fields(self) -> tuple[str, ...]:
@@ -119,12 +122,26 @@ class TableConfig:
         return self._list("hoodie.table.metadata.partitions")
 
     @property
+    def base_file_format(self) -> str:
+        """`PARQUET`, `ORC`, ..."""
+        return (self._first("hoodie.table.base.file.format") or "PARQUET").strip().upper()
+
+    @property
     def create_schema(self) -> str | None:
         return self._first("hoodie.table.create.schema")
 
     @property
     def archive_folder(self) -> str:
-        return self._first("hoodie.archivelog.folder") or "archived"
+        """Relative to the timeline's folder. Raises `PropertiesError` for one outside of it, and for one with another use."""
+        folder = (self._first("hoodie.archivelog.folder") or "archived").removesuffix("/")
+        parts = folder.split("/")
+        if any(part in ("", ".", "..") for part in parts) or "\0" in folder or parts[0] in _OTHER_FOLDERS:
+            raise PropertiesError(
+                f"hoodie.archivelog.folder={folder!r} cannot be a folder of archived instants: it has to be below .hoodie, and not one of"
+                f" {', '.join(_OTHER_FOLDERS)}; correct it in .hoodie/hoodie.properties ('archived' is the default)",
+                table=self.name,
+            )
+        return folder
 
     @property
     def timeline_timezone(self) -> str:

@@ -15,6 +15,7 @@ from lakehouse_engine.options import services, write
 from lakehouse_engine.options.base import Option
 from lakehouse_engine.options.services import ArchiveOptions, CleanOptions, CompactionOptions, ServiceOptions
 from lakehouse_engine.options.write import (
+    BUCKET_ENGINE,
     BUCKET_HASH_FIELD,
     INDEX_TYPE,
     KEY_GENERATOR_KEYS,
@@ -27,6 +28,7 @@ from lakehouse_engine.options.write import (
 )
 
 __all__ = [
+    "BUCKET_ENGINE",
     "BUCKET_HASH_FIELD",
     "INDEX_TYPE",
     "KEY_GENERATOR_KEYS",

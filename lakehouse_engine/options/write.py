@@ -95,6 +95,12 @@ NUM_BUCKETS = Option(
 BUCKET_HASH_FIELD = Option(
     "hoodie.bucket.index.hash.field", str, "", "Key fields that choose the bucket, for the BUCKET index; all of them by default."
 )
+BUCKET_ENGINE = Option(
+    "hoodie.index.bucket.engine",
+    one_of("SIMPLE", "CONSISTENT_HASHING"),
+    "SIMPLE",
+    "How the BUCKET index makes buckets: a fixed number (SIMPLE); those of CONSISTENT_HASHING can be read, and writes are refused.",
+)
 TASK_RUNNER = Option(
     "lakehouse.task.runner",
     one_of("AUTO", "SPARK", "LOCAL"),
@@ -133,6 +139,7 @@ class WriteOptions:
     precombine: bool = WRITE_PRECOMBINE.default
     num_buckets: int = NUM_BUCKETS.default
     bucket_hash_field: str = BUCKET_HASH_FIELD.default
+    bucket_engine: str = BUCKET_ENGINE.default
     key_generator: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -160,5 +167,6 @@ class WriteOptions:
             precombine=WRITE_PRECOMBINE.read(raw),
             num_buckets=NUM_BUCKETS.read(raw),
             bucket_hash_field=BUCKET_HASH_FIELD.read(raw),
+            bucket_engine=BUCKET_ENGINE.read(raw),
             key_generator={key: str(value) for key, value in raw.items() if key.startswith(KEY_GENERATOR_KEYS)},
         )

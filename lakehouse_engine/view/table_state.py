@@ -97,10 +97,7 @@ def _supported_layout(config: TableConfig, storage: Storage) -> Layout:
     try:
         return layout_of(config)
     except UnsupportedTableVersionError as error:
-        raise UnsupportedTableVersionError(
-            f"{error.message}; Hudi's own upgrade_table and downgrade_table procedures bring a table to another version",
-            **{**error.context, "table": config.name, "path": storage.root},
-        ) from error
+        raise UnsupportedTableVersionError(error.message, **{**error.context, "table": config.name, "path": storage.root}) from error
 
 
 def _replaced(timeline: Timeline, commits: _Commits) -> dict[FileGroupId, str]:

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse_engine.errors import CorruptInstantError, InstantNotFoundError, TableNotFoundError, UnsupportedTableVersionError
+from lakehouse_engine.errors import (
+    CorruptInstantError,
+    InstantNotFoundError,
+    PropertiesError,
+    TableNotFoundError,
+    UnsupportedTableVersionError,
+)
 from lakehouse_engine.format.layout_v1 import LayoutV1
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -16,7 +22,7 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import FaultyStorage
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.config_store import PROPERTIES, ConfigStore
 from lakehouse_engine.view.table_state import TableState
 
 LAYOUT = LayoutV1()
@@ -57,13 +63,42 @@ def test_absent_table_is_a_typed_error() -> None:
         TableState.load(MemoryStorage())
 
 
-@pytest.mark.parametrize(("version", "layout"), [("8", "2"), ("9", "2"), ("6", "2"), ("5", "1"), ("x", "1")])
-def test_unsupported_version_is_refused_by_name_and_remedy(version: str, layout: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "layout", "says"),
+    [
+        ("0", "1", r"version 0, which Hudi before 0\.6\.0 writes.*upgrade_table\(.*'SIX'"),
+        ("4", "1", r"version 4, which Hudi 0\.11\.0 writes.*Hudi 0\.14 or 0\.15: CALL upgrade_table\("),
+        ("5", "1", r"version 5, which Hudi 0\.12\.0 to 0\.13\.1 writes.*Hudi 0\.14 or 0\.15: CALL upgrade_table\("),
+        ("7", "1", r"version 7, which Hudi 0\.16\.0 writes.*downgrade_table\("),
+        ("8", "2", r"version 8, which Hudi 1\.0\.0 to 1\.0\.2 writes.*downgrade_table\(.*'SIX'"),
+        ("9", "2", r"version 9, which Hudi 1\.1\.0 and later writes.*downgrade_table\("),
+        ("6", "2", r"hoodie\.timeline\.layout\.version='2'.*downgrade_table"),
+        ("77", "1", r"hoodie\.table\.version='77' is no table version that is known"),
+        ("x", "1", r"hoodie\.table\.version='x' is no table version that is known"),
+        ("٦", "1", r"is no table version that is known"),
+    ],
+)
+def test_unsupported_version_is_refused_with_the_release_that_writes_it_and_the_way_out(version: str, layout: str, says: str) -> None:
     storage = table(MemoryStorage(), table_version=version, timeline_layout_version=layout)
-    with pytest.raises(UnsupportedTableVersionError, match="downgrade_table") as caught:
+    with pytest.raises(UnsupportedTableVersionError, match=says) as caught:
         TableState.load(storage)
-    assert version in str(caught.value)
     assert caught.value.context["table"] == "trips"
+    assert caught.value.context["path"] == storage.root
+
+
+def test_table_without_a_version_is_told_as_one_of_an_old_hudi_or_a_torn_file() -> None:
+    storage = table(MemoryStorage())
+    lines = [line for line in storage.read(PROPERTIES).decode().splitlines() if "checksum" not in line and "table.version" not in line]
+    storage.overwrite(PROPERTIES, "\n".join(lines).encode())
+    with pytest.raises(PropertiesError, match=r"no hoodie\.table\.version.*before 0\.6\.0"):
+        TableState.load(storage)
+
+
+@pytest.mark.parametrize("folder", ["../../elsewhere", "/tmp/x", "a//b", ".", "metadata", ".temp/old", ".bucket_index"])
+def test_archive_folder_that_leaves_the_timeline_or_goes_with_another_is_refused(folder: str) -> None:
+    storage = table(MemoryStorage(), archivelog_folder=folder)
+    with pytest.raises(PropertiesError, match=r"hoodie\.archivelog\.folder"):
+        _ = TableState.load(storage).config.archive_folder
 
 
 def test_table_whose_partition_columns_are_dropped_opens_and_says_so() -> None:

@@ -1,0 +1,42 @@
+"""Tables of Hudi whose buckets are not one fixed number, which are refused by name.
+
+With the bucket engine CONSISTENT_HASHING buckets are split and merged (`HoodieConsistentHashingMetadata`); Hudi 1.1 and later can give
+partitions numbers of their own (`PartitionBucketIndexHashingConfig`). Neither shows in the table's properties, only in files below
+`.hoodie/.bucket_index`. A key outside the group of its bucket is never found by Hudi, which then stores it a second time.
+"""
+
+from __future__ import annotations
+
+from lakehouse_engine.errors import UnsupportedTableError
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.options import BUCKET_ENGINE, STORED_PREFIX, WriteOptions
+from lakehouse_engine.storage.base import Storage
+
+_FOLDER = ".hoodie/.bucket_index"
+_KINDS = {".hashing_meta": "consistent hashing buckets", ".hashing_config": "a number of buckets for each partition"}
+_CONSISTENT = "CONSISTENT_HASHING"
+
+
+def refuse_changing_buckets(storage: Storage, config: TableConfig, options: WriteOptions) -> None:
+    """Raise `UnsupportedTableError` for a write to a table with such buckets, or one that asks for them."""
+    found = _asked(config, options) or _stored(storage)
+    if found is not None:
+        raise UnsupportedTableError(
+            f"{found}: rows written here would not be where Hudi looks for their keys. Read the table here and write it with Hudi, or copy"
+            f" its rows into a new table that has {BUCKET_ENGINE.key}=SIMPLE, or another index",
+            table=config.name,
+        )
+
+
+def _asked(config: TableConfig, options: WriteOptions) -> str | None:
+    kept = {**config.properties, **config.prefixed(STORED_PREFIX)}.get(BUCKET_ENGINE.key)
+    asked = _CONSISTENT in (options.bucket_engine, BUCKET_ENGINE.read({BUCKET_ENGINE.key: kept}))
+    return f"{BUCKET_ENGINE.key}={_CONSISTENT} is not supported" if asked else None
+
+
+def _stored(storage: Storage) -> str | None:
+    for entry in storage.walk(_FOLDER):
+        for suffix, kind in _KINDS.items():
+            if entry.name.endswith(suffix):
+                return f"the table has {kind} ({entry.path})"
+    return None

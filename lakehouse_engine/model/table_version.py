@@ -1,0 +1,40 @@
+"""Table versions: which Hudi writes which, and how a table gets to the one that can be opened."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class TableVersion(IntEnum):
+    """Versions with a known layout. Only `format/` asks for one."""
+
+    SIX = 6
+    EIGHT = 8
+    NINE = 9
+
+
+_WRITTEN_BY = {
+    0: "before 0.6.0",
+    1: "0.6.0 to 0.8.0",
+    2: "0.9.0",
+    3: "0.10.0",
+    4: "0.11.0",
+    5: "0.12.0 to 0.13.1",
+    6: "0.14.0 to 0.15.0",
+    7: "0.16.0",
+    8: "1.0.0 to 1.0.2",
+    9: "1.1.0 and later",
+}
+"""Releases of Hudi by the table version that they write (`HoodieTableVersion`)."""
+
+
+def not_opened(version: str) -> str:
+    """Why a table of this version cannot be opened: who writes it, and what makes it one that can be."""
+    number = int(version) if version.strip().isascii() and version.strip().isdecimal() else -1
+    if number not in _WRITTEN_BY:
+        return f"hoodie.table.version={version!r} is no table version that is known: only tables of version 6 can be opened"
+    procedure, release = ("upgrade_table", "0.14 or 0.15") if number < TableVersion.SIX else ("downgrade_table", "1.x, the newest")
+    return (
+        f"the table has version {number}, which Hudi {_WRITTEN_BY[number]} writes, and only version 6 can be opened; make a copy of it, and"
+        f" bring it there with Hudi {release}: CALL {procedure}(table => '<its name in Spark>', to_version => 'SIX')"
+    )
