@@ -62,7 +62,8 @@ SCHEMA_EVOLUTION = Option(
     "hoodie.datasource.write.reconcile.schema",
     boolean,
     False,
-    "Whether a batch may add columns, widen them, or leave nullable ones out (filled with null); otherwise its columns are the table's.",
+    "Whether a batch may add columns, widen them, or leave some out: stored rows keep theirs, new ones have null. Otherwise its columns are"
+    " the table's.",
 )
 PAYLOAD_CLASS = Option(
     "hoodie.datasource.write.payload.class",

@@ -16,7 +16,8 @@ _RANK = {"tinyint": 1, "smallint": 2, "int": 3, "bigint": 4, "decimal": 5, "floa
 class ColumnPlan:
     """What to do with a batch. `select` are SQL expressions over it, in the table's column order with new columns last.
 
-    `evolve`: the table gains columns with this write. `reshape`: select expressions over the table that give it its new columns
+    `evolve`: the table gains columns with this write, or the batch leaves some out (the engine keeps what is stored there, and has null
+    in new rows). `reshape`: select expressions over the table that give it its new columns
     before the write (columns were dropped or changed type); None where it keeps them.
     """
 
@@ -70,8 +71,8 @@ def _ignoring(
 
 
 def _appending(table: Mapping[str, str], batch: Mapping[str, str], theirs: Mapping[str, str], added: Sequence[str]) -> ColumnPlan:
-    kept = [_stored(name, kind, theirs, batch) for name, kind in table.items()]
-    return ColumnPlan((*kept, *map(quoted, added)), evolve=bool(added))
+    kept = [_stored(name, kind, theirs, batch) for name, kind in table.items() if name.lower() in theirs]
+    return ColumnPlan((*kept, *map(quoted, added)), evolve=bool(added) or len(kept) < len(table))
 
 
 def _syncing(
@@ -94,9 +95,7 @@ def _syncing(
 
 
 def _stored(name: str, kind: str, theirs: Mapping[str, str], batch: Mapping[str, str]) -> str:
-    """The batch's column as the table stores it: null where it is missing, cast where storing it is safe."""
-    if name.lower() not in theirs:
-        return f"cast(null as {kind}) as {quoted(name)}"
+    """The batch's column as the table stores it: cast where storing it is safe."""
     source = theirs[name.lower()]
     given = batch[source]
     expression = f"cast({quoted(source)} as {kind})" if given != kind and storable(given, kind) else quoted(source)

@@ -28,6 +28,8 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 
 _NEEDS_KEYS = frozenset({WriteOperationType.UPSERT, WriteOperationType.DELETE})
+_MATCHES = frozenset({WriteOperationType.UPSERT, WriteOperationType.INSERT})
+"""Operations that may meet a stored row of a key (an insert where the table has buckets)."""
 _MERGES = _NEEDS_KEYS | {WriteOperationType.INSERT}
 
 
@@ -120,6 +122,7 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
     ntz = _has_ntz(schema)
     _check_columns(config, request)
     _check_update_columns(config, request, schema)
+    updated = _updated_columns(request, schema)
     return WriteContext(
         storage=state.storage,
         config=config,
@@ -127,12 +130,24 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
         table_avro_schema=table_avro_schema(config.name, schema, allow_timestamp_ntz=ntz),
         generator=key_generator_of(config, request.options.key_generator, prefix_single=prefixes_single_key(state, schema)),
         index=load_index(state, request.options),
-        merger=merger_of(config, request.options.payload_class, update_columns=request.update_columns),
+        merger=merger_of(config, request.options.payload_class, update_columns=updated),
         options=request.options,
         allow_timestamp_ntz=ntz,
         given_keys=request.given_keys,
-        update_columns=request.update_columns,
+        update_columns=updated,
     )
+
+
+def _updated_columns(request: WriteRequest, schema: pa.Schema) -> tuple[str, ...] | None:
+    """The columns that a matched row takes from the batch; None for all.
+
+    A column that the batch leaves out is not known to be null: stored rows keep theirs, and only new ones have none.
+    """
+    if request.update_columns is not None or request.data is None or request.operation not in _MATCHES:
+        return request.update_columns
+    offered = {field.name.lower() for field in request.data.schema}
+    named = tuple(name for name in schema.names if name.lower() in offered)
+    return None if len(named) == len(schema) else named
 
 
 def _check_table(config: TableConfig, request: WriteRequest) -> None:
@@ -192,9 +207,12 @@ def _check_columns(config: TableConfig, request: WriteRequest) -> None:
 
 
 def _check_update_columns(config: TableConfig, request: WriteRequest, schema: pa.Schema) -> None:
+    offered = None if request.data is None else {field.name.lower() for field in request.data.schema}
     for name in request.update_columns or ():
         if name not in schema.names:
             raise OptionError(f"the column to update {name!r} is not in the table; it has {', '.join(schema.names)}", column=name)
+        if offered is not None and name.lower() not in offered:
+            raise OptionError(f"the column to update {name!r} is not in the batch, so that there is nothing to update it to", column=name)
         if name in config.record_key_fields:
             raise OptionError(f"{name!r} is part of the record key and cannot be among the columns to update", column=name)
 

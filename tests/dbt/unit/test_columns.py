@@ -32,11 +32,17 @@ def test_fail_names_every_difference() -> None:
         plan_columns("m", "fail", TABLE, {"id": "string", "name": "string", "x": "int"})
 
 
-def test_append_adds_new_columns_and_fills_missing_ones() -> None:
+def test_append_adds_new_columns_and_leaves_missing_ones_to_the_table() -> None:
     plan = plan_columns("m", "append_new_columns", TABLE, {"id": "int", "name": "string", "x": "date"})
-    assert plan.select == ("`id` as `id`", "`name` as `name`", "cast(null as bigint) as `n`", "`x`")
+    assert plan.select == ("`id` as `id`", "`name` as `name`", "`x`")
     assert plan.evolve
     assert plan.reshape is None
+
+
+def test_append_says_so_when_the_batch_only_leaves_columns_out() -> None:
+    plan = plan_columns("m", "append_new_columns", TABLE, {"id": "int", "name": "string"})
+    assert plan.select == ("`id` as `id`", "`name` as `name`")
+    assert plan.evolve
 
 
 def test_sync_reshapes_the_table_when_columns_go_or_change() -> None:

@@ -417,3 +417,25 @@ def test_single_rows_are_replaced_also_where_several_have_one_key(tmp_path: Path
     left = built.table.to_arrow().select(["id", "v"]).to_pylist()
     assert sorted((one["id"], one["v"]) for one in left) == [(1, "keep"), (3, "keep"), (3, "second"), (4, "new")]
     assert built.table.replace_rows(built.arrow([]), replaced=gone).instant is None
+
+
+# columns that a batch leaves out
+
+
+@pytest.mark.parametrize("how", [{}, {"table_type": "mor"}, {"table_type": "mor", "index": "BUCKET"}], ids=["cow", "mor", "mor-bucket"])
+def test_an_upsert_without_a_column_leaves_it_as_stored_and_null_in_new_rows(tmp_path: Path, how: dict[str, Any]) -> None:
+    options = {"hoodie.bucket.index.num.buckets": "2"} if "index" in how else {}
+    built = make(tmp_path, properties=options, **how)
+    built.table.upsert(built.arrow([row(1), row(2, ts=9)]))
+    batch = built.arrow([row(1, ts=2, v="new"), row(2, ts=3, v="late"), row(3, v="added")], ["id", "p", "ts", "v"])
+    built.table.upsert(batch, options=EVOLVE)
+    built.table.upsert(built.arrow([row(1, ts=4, v="newer")], ["id", "p", "ts", "v"]), options=EVOLVE)
+    rows = built.table.to_arrow(["id", "v", "w"]).sort_by("id").to_pylist()
+    assert rows == [{"id": 1, "v": "newer", "w": "w"}, {"id": 2, "v": "v", "w": "w"}, {"id": 3, "v": "added", "w": None}]
+
+
+def test_a_column_to_update_that_the_batch_leaves_out_is_refused(tmp_path: Path) -> None:
+    built = make(tmp_path)
+    built.upsert([row(1)])
+    with pytest.raises(OptionError, match="'w' is not in the batch"):
+        built.table.upsert(built.arrow([row(1, ts=2)], ["id", "p", "ts", "v"]), merge_update_columns=["v", "w"], options=EVOLVE)
