@@ -102,12 +102,15 @@ class Lakehouse:
         return [str(name) for name in self._catalog.tables(schema)]
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> bool:
-        """Delete the table with all its files."""
-        return self._catalog.drop_table(RelationName.parse(name), if_exists=if_exists)
+        """Delete the table with all its files. Waits for the table's lock; raises `LockTimeoutError` naming who is at work on it."""
+        timeout = LOCK_TIMEOUT_MS.read(self._options)
+        return self._catalog.drop_table(RelationName.parse(name), if_exists=if_exists, lock_timeout_ms=timeout)
 
     def rename_table(self, name: str, new_name: str) -> None:
-        stored = self._catalog.rename_table(RelationName.parse(name), RelationName.parse(new_name))
-        rename(LocalStorage(self._path(stored)), stored.name, lock_timeout_ms=LOCK_TIMEOUT_MS.read(self._options))
+        """Move the table to another name. Raises as `drop_table`, and `TableExistsError`."""
+        timeout = LOCK_TIMEOUT_MS.read(self._options)
+        stored = self._catalog.rename_table(RelationName.parse(name), RelationName.parse(new_name), lock_timeout_ms=timeout)
+        rename(LocalStorage(self._path(stored)), stored.name, lock_timeout_ms=timeout)
 
     # views
 

@@ -15,9 +15,13 @@ from lakehouse_engine.catalog.names import RelationName, check_identifier
 from lakehouse_engine.catalog.records import Comments, StoredView
 from lakehouse_engine.compat import UTC, StrEnum
 from lakehouse_engine.errors import RelationNotFoundError, SqlError, StoredFileExistsError, TableError, TableExistsError, TableNotFoundError
+from lakehouse_engine.model.instant import Action
+from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.at_rest import table_at_rest
 
-_PROPERTIES = ".hoodie/hoodie.properties"
+_META_FOLDER = ".hoodie"
+_PROPERTIES = f"{_META_FOLDER}/hoodie.properties"
 _SCHEMA_FILE = ".schema.json"
 _VIEWS, _COMMENTS, _DROPPED = ".views", ".docs", ".dropped"
 
@@ -78,7 +82,7 @@ class Catalog:
         if foreign is not None:
             raise TableError(f"{foreign} is no table of the engine and is not deleted with the schema; move it away first", schema=found)
         for table in tables:
-            self.drop_table(table)
+            self.drop_table(table, if_exists=True)
         self.storage.delete_tree(found)
         return True
 
@@ -135,32 +139,48 @@ class Catalog:
             raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; drop it first", table=found[0])
         return RelationName(self.create_schema(name.schema, if_not_exists=True), name.name)
 
-    def drop_table(self, name: RelationName, *, if_exists: bool = False) -> bool:
+    def drop_table(
+        self,
+        name: RelationName,
+        *,
+        if_exists: bool = False,
+        unwritten: bool = False,
+        lock_timeout_ms: int = LOCK_TIMEOUT_MS.default,
+    ) -> bool:
         """Delete a table with all its files and comments; False when it is not there and `if_exists`.
 
-        The directory is renamed before it is deleted, so that a crash leaves no half table. Raises `TableNotFoundError`.
+        `unwritten`: only while no write of it completed, for one whose first write failed; False where one did meanwhile. The directory
+        is renamed before it is deleted, so that a crash leaves no half table. Raises `TableNotFoundError`, and `LockTimeoutError` naming
+        who is at work on it, with nothing changed.
         """
         found = self.find(name)
         if found is None and if_exists:
             return False
         stored = self.table(name)
         away = f"{stored.schema}/{_DROPPED}/{uuid.uuid4().hex}"
-        self.storage.rename_tree(stored.path, away)
+        with table_at_rest(self.storage, stored.path, lock_timeout_ms=lock_timeout_ms):
+            if self._exact(stored) is not RelationKind.TABLE:  # dropped while this waited
+                return self.drop_table(name, if_exists=if_exists, unwritten=unwritten, lock_timeout_ms=lock_timeout_ms)
+            if unwritten and self._has_writes(stored):
+                return False
+            self.storage.rename_tree(stored.path, away)
         self.storage.delete_tree(away)
         self.storage.delete(_beside(stored, _COMMENTS))
         return True
 
-    def rename_table(self, name: RelationName, new_name: RelationName) -> RelationName:
-        """Move a table's directory, comments included; the new name as stored. Raises `TableNotFoundError`, `TableExistsError`.
+    def rename_table(self, name: RelationName, new_name: RelationName, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default) -> RelationName:
+        """Move a table's directory, comments included; the new name as stored. The caller writes the new `hoodie.table.name`.
 
-        The caller holds the table's lock, and writes the new `hoodie.table.name`.
+        Raises `TableNotFoundError`, `TableExistsError`, and `LockTimeoutError` naming who is at work on it, with nothing changed.
         """
         stored = self.table(name)
         target = RelationName(self._schema(new_name.schema), new_name.name)
         found = self.find(target)
         if found is not None and found[0] != stored:
             raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; drop it first", table=found[0])
-        self.storage.rename_tree(stored.path, target.path)
+        with table_at_rest(self.storage, stored.path, lock_timeout_ms=lock_timeout_ms):
+            self.table(stored)  # dropped while this waited?
+            self.storage.rename_tree(stored.path, target.path)
         if self.storage.head(_beside(stored, _COMMENTS)) is not None:
             self.storage.overwrite(_beside(target, _COMMENTS), self.storage.read(_beside(stored, _COMMENTS)))
             self.storage.delete(_beside(stored, _COMMENTS))
@@ -238,6 +258,10 @@ class Catalog:
         if self.storage.head(f"{name.path}/{_PROPERTIES}") is not None:
             return RelationKind.TABLE
         return RelationKind.VIEW if self.storage.head(_beside(name, _VIEWS)) is not None else None
+
+    def _has_writes(self, name: RelationName) -> bool:
+        endings = tuple(f".{action}" for action in Action if action.is_write and action.completes_as is action)
+        return any(entry.name.endswith(endings) for entry in self.storage.list(f"{name.path}/{_META_FOLDER}"))
 
     def _schema(self, name: str) -> str:
         found = self.find_schema(name)

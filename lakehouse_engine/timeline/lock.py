@@ -6,8 +6,10 @@ lock to break. `flock` belongs to an open file, not to a thread, so threads of o
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
+import logging
 import os
 import socket
 import threading
@@ -19,12 +21,19 @@ from types import TracebackType
 from typing import Protocol
 
 from lakehouse_engine.compat import UTC
-from lakehouse_engine.errors import LockError, LockTimeoutError, StoredFileExistsError
+from lakehouse_engine.errors import LockError, LockTimeoutError, StoredFileExistsError, TableNotFoundError
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
 
+logger = logging.getLogger(__name__)
+
 LOCK_FILE = ".hoodie/.locks/table.lock"
+_TEXT = 1000
+"""Most bytes that the holder's text in the lock file has."""
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_TRIES = 3
+"""Attempts that even a lock without a timeout makes: somebody may just be looking who holds it."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
 
 
@@ -109,7 +118,7 @@ class TableLock:
         if lock.depth == 0:
             descriptor, lock.descriptor, lock.owner, lock.holder = lock.descriptor, -1, 0, ""
             if descriptor >= 0:
-                os.ftruncate(descriptor, 0)
+                _write_text(descriptor, "")
                 os.close(descriptor)
         lock.threads.release()
 
@@ -119,27 +128,33 @@ class TableLock:
 
     def _lock_file(self, path: str, deadline: float, holder: str) -> int:
         """An open descriptor of the lock file with the exclusive lock on it."""
-        pause = _SHORTEST_PAUSE
+        pause, tries = _SHORTEST_PAUSE, 0
         while True:
             descriptor = self._open(path)
             try:
                 with as_storage_errors("lock", self._file, self._storage.root):
                     if _try_lock(descriptor) and _is_current(descriptor, path):
-                        os.ftruncate(descriptor, 0)
-                        os.pwrite(descriptor, holder.encode(), 0)
+                        _write_text(descriptor, holder)
                         return descriptor
-                    other = os.pread(descriptor, 1000, 0).decode("utf-8", "replace")
+                    other = _read_text(descriptor)
             except BaseException:
                 os.close(descriptor)
                 raise
             os.close(descriptor)
-            if time.monotonic() >= deadline:
+            tries += 1
+            if tries >= _TRIES and time.monotonic() >= deadline:
                 raise self._timed_out(_describe(other))
-            time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
+            time.sleep(pause if tries < _TRIES else min(pause, max(0.0, deadline - time.monotonic())))
             pause = min(_LONGEST_PAUSE, pause * 2)
 
     def _open(self, path: str) -> int:
         if not os.path.exists(path):
+            # The table may have been dropped or renamed while this waited: the lock must not bring its directory back.
+            if not os.path.isdir(os.path.dirname(os.path.dirname(path))):
+                raise TableNotFoundError(
+                    f"there is no Hudi table at {self._storage.root} (any more): it was dropped or renamed, or never made",
+                    path=self._storage.root,
+                )
             with suppress(StoredFileExistsError):
                 self._storage.create(self._file, b"")
         with as_storage_errors("lock", self._file, self._storage.root):
@@ -167,6 +182,55 @@ def _is_current(descriptor: int, path: str) -> bool:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
         return False
+
+
+def lock_holder(storage: Storage, file: str = LOCK_FILE) -> str | None:
+    """Who holds a lock of the table in `storage` at this moment, for a message; None where it is free. Neither waits nor changes anything.
+
+    In a storage that is not in the local file system only the threads of this process are known.
+    """
+    path = storage.local_path(file)
+    known = _LOCKS.get(os.path.realpath(path) if path else f"{storage.root}/{file}")
+    if known is not None and known.depth:
+        return _describe(known.holder)
+    if path is None:
+        return None
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise LockError(f"who holds {file} cannot be told: {error.strerror}", table=storage.root) from error
+    try:
+        # Shared, and only for a moment: whoever wants the lock meanwhile tries again.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _describe(_read_text(descriptor))
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _write_text(descriptor: int, text: str) -> None:
+    """Say who holds the lock: a help to those who wait, and no part of the lock.
+
+    On a full disk the lock is taken without it, so that what makes room can run. Blanks stand where no text is: the block of the file
+    stays its own, and the next holder needs none.
+    """
+    size = os.fstat(descriptor).st_size
+    content = text.encode()[:_TEXT]
+    try:
+        if content or size:
+            os.pwrite(descriptor, content.ljust(size, b" "), 0)
+    except OSError as error:
+        if error.errno not in _NO_SPACE:
+            raise
+        logger.info("the lock is held without naming its holder: %s", error.strerror)
+        os.ftruncate(descriptor, 0)  # rather than under the name of another one
+
+
+def _read_text(descriptor: int) -> str:
+    return os.pread(descriptor, _TEXT, 0).decode("utf-8", "replace")
 
 
 def _describe_self() -> str:

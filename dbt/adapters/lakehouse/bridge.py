@@ -253,7 +253,8 @@ class Warehouse:
         except errors.CommitOutcomeUnknownError:
             raise
         except BaseException:
-            self._lakehouse.drop_table(name)
+            # Another process may have written to it by now: what it wrote is not taken with it.
+            self.catalog.drop_table(RelationName(schema, identifier), if_exists=True, unwritten=True)
             raise
 
 

@@ -10,7 +10,7 @@ from lakehouse_engine.actions.alter import evolve_schema, rename, set_properties
 from lakehouse_engine.actions.create import TableSpec
 from lakehouse_engine.catalog.catalog import RelationKind
 from lakehouse_engine.catalog.names import RelationName
-from lakehouse_engine.errors import MissingOptionError, OptionError, UnsupportedSqlError
+from lakehouse_engine.errors import CommitOutcomeUnknownError, MissingOptionError, OptionError, UnsupportedSqlError
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.spark.execute.context import Execution, TableHandle
 from lakehouse_engine.spark.schema import to_arrow_schema
@@ -89,8 +89,11 @@ def create_table(run: Execution, statement: CreateTable) -> Any:
     table = run.make_table(name, spec)
     try:
         result = None if frame is None else table.bulk_insert(frame, options=_COMBINE if spec.record_key else None)
+    except CommitOutcomeUnknownError:
+        raise
     except BaseException:
-        run.catalog.drop_table(name, if_exists=True)
+        # Another process may have written to it by now: what it wrote is not taken with it.
+        run.catalog.drop_table(name, if_exists=True, unwritten=True)
         raise
     if statement.comment is not None:
         run.catalog.set_comments(name, statement.comment)

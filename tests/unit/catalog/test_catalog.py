@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName, check_identifier, split_name
 from lakehouse_engine.catalog.records import Comments, StoredView
-from lakehouse_engine.errors import MetadataError, RelationNotFoundError, SqlError, TableError, TableExistsError, TableNotFoundError
+from lakehouse_engine.errors import (
+    LockTimeoutError,
+    MetadataError,
+    RelationNotFoundError,
+    SqlError,
+    TableError,
+    TableExistsError,
+    TableNotFoundError,
+)
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.timeline import lock as lock_module
+from lakehouse_engine.timeline.lock import TableLock
 
 STORAGES: dict[str, Callable[[Path], Storage]] = {
     "local": lambda path: LocalStorage(str(path / "warehouse")),
@@ -226,3 +242,72 @@ def test_identifiers_that_cannot_be_directories_are_refused(text: str) -> None:
 
 def test_names_print_as_they_are_typed() -> None:
     assert [str(name(text)) for text in ("a.b", "spark_catalog.A.b", "`a b`.`c.d`")] == ["a.b", "A.b", "`a b`.`c.d`"]
+
+
+# others at work
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lakehouse:
+    lake = Lakehouse(str(tmp_path / "lake"), options={"hoodie.write.lock.wait_time_ms": "50"})
+    lake.create_table("s.t", schema=pa.schema([("id", pa.int64())]), record_key=["id"])
+    return lake
+
+
+def _files(path: str) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in sorted(Path(path).rglob("*")) if file.is_file() and ".locks" not in file.parts}
+
+
+def _elsewhere(act: Callable[[], object]) -> BaseException | None:
+    """What `act` raises in a thread of its own, which does not hold the locks of this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(act).exception()
+
+
+@pytest.mark.parametrize("lock", [".hoodie/.locks/table.lock", ".hoodie/.locks/compaction-20260101000000000.lock"])
+@pytest.mark.parametrize("act", [lambda lake: lake.drop_table("s.t"), lambda lake: lake.rename_table("s.t", "s.u")])
+def test_a_table_that_somebody_is_at_work_on_is_neither_dropped_nor_renamed(
+    lake: Lakehouse, act: Callable[[Lakehouse], object], lock: str
+) -> None:
+    table = lake.table("s.t")
+    table.upsert(pa.table({"id": [1]}))
+    before = _files(table.path)
+    with TableLock(table.storage, file=lock):
+        refused = _elsewhere(lambda: act(lake))
+    assert isinstance(refused, LockTimeoutError)
+    assert f"process {os.getpid()}" in str(refused)
+    assert "s/t" in str(refused)
+    assert (lake.tables("s"), _files(table.path)) == (["s.t"], before)
+    act(lake)
+    assert "s.t" not in lake.tables("s")
+
+
+def test_a_writer_that_waited_for_a_table_that_went_is_told_and_brings_nothing_back(
+    lake: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, waiting, try_lock = HoodieTable.open(lake.table("s.t").path), threading.Event(), lock_module._try_lock
+    table.upsert(pa.table({"id": [0]}))
+
+    def noticed(descriptor: int) -> bool:
+        waiting.set()
+        return try_lock(descriptor)
+
+    monkeypatch.setattr(lock_module, "_try_lock", noticed)
+    with ThreadPoolExecutor(1) as pool:
+        with open(f"{table.path}/.hoodie/.locks/table.lock", "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            writer = pool.submit(lambda: table.upsert(pa.table({"id": [1]})))
+            assert waiting.wait(30)
+            # As another process drops it, under the lock that the writer gets next.
+            Path(table.path).rename(f"{table.path}-away")
+        assert isinstance(writer.exception(60), TableNotFoundError)
+    assert not Path(table.path).exists()
+
+
+def test_a_table_whose_first_write_failed_is_not_dropped_once_another_wrote_to_it(lake: Lakehouse) -> None:
+    lake.table("s.t").upsert(pa.table({"id": [1]}))
+    assert not lake.catalog.drop_table(name("s.t"), unwritten=True)
+    assert lake.table("s.t").to_arrow().to_pylist() == [{"id": 1}]
+    lake.create_table("s.u", schema=pa.schema([("id", pa.int64())]), record_key=["id"])
+    assert lake.catalog.drop_table(name("s.u"), unwritten=True)
+    assert lake.tables("s") == ["s.t"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import fcntl
 import multiprocessing
 import os
@@ -11,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse_engine.errors import LockError, LockTimeoutError
+from lakehouse_engine.errors import LockError, LockTimeoutError, TableNotFoundError
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.timeline import lock as lock_module
-from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
+from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock, lock_holder
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -24,6 +25,11 @@ SPAWN = multiprocessing.get_context("spawn")
 @pytest.fixture(params=["local", "memory"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return LocalStorage(str(tmp_path)) if request.param == "local" else MemoryStorage(f"memory://{tmp_path}")
+
+
+@pytest.fixture(autouse=True)
+def _table_is_there(tmp_path: Path) -> None:
+    (tmp_path / ".hoodie").mkdir()
 
 
 def _hold(root: str, held: Event, release: Event) -> None:
@@ -141,6 +147,8 @@ def test_lock_file_removed_while_waiting_for_it_is_not_the_one_that_is_held(tmp_
 
 
 def test_two_tables_do_not_share_a_lock(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name / ".hoodie").mkdir(parents=True)
     with TableLock(LocalStorage(str(tmp_path / "a"))) as first, TableLock(LocalStorage(str(tmp_path / "b")), 0) as second:
         assert first.is_held
         assert second.is_held
@@ -160,3 +168,69 @@ def test_child_made_by_fork_neither_holds_nor_keeps_the_lock(tmp_path: Path) -> 
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+
+
+def test_the_lock_is_had_and_passed_on_without_a_free_block_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage, refused = LocalStorage(str(tmp_path)), []
+    write = os.pwrite
+
+    def full(descriptor: int, data: bytes, offset: int) -> int:
+        # A file's own blocks can be written anew; none is to be had.
+        if offset + len(data) > os.fstat(descriptor).st_size:
+            refused.append(data)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data, offset)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        with TableLock(storage) as lock:
+            assert lock.is_held
+            assert lock_holder(storage) is not None
+        assert len(refused) == 1
+    with TableLock(storage):
+        pass
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        with TableLock(storage):
+            assert str(os.getpid()) in (tmp_path / LOCK_FILE).read_text()
+    assert (len(refused), (tmp_path / LOCK_FILE).read_text().strip()) == (1, "")
+
+
+def test_looking_who_holds_the_lock_names_a_living_process_and_nobody_after_its_end(tmp_path: Path) -> None:
+    storage = LocalStorage(str(tmp_path))
+    assert lock_holder(storage) is None
+    assert not (tmp_path / LOCK_FILE).exists()
+    held, release = SPAWN.Event(), SPAWN.Event()
+    worker = SPAWN.Process(target=_hold, args=(str(tmp_path), held, release))
+    worker.start()
+    assert held.wait(60)
+    assert f"process {worker.pid} on" in str(lock_holder(storage))
+    assert worker.pid is not None
+    os.kill(worker.pid, signal.SIGKILL)
+    worker.join(60)
+    assert lock_holder(storage) is None
+
+
+def test_somebody_who_only_looks_does_not_keep_a_writer_out_that_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = LocalStorage(str(tmp_path))
+    with TableLock(storage):
+        pass
+    look, looking = os.open(tmp_path / LOCK_FILE, os.O_RDONLY), [True]
+    fcntl.flock(look, fcntl.LOCK_SH)
+
+    def stop_looking(seconds: float) -> None:
+        if looking:
+            looking.clear()
+            os.close(look)
+
+    monkeypatch.setattr(time, "sleep", stop_looking)
+    with TableLock(storage, 0) as lock:
+        assert lock.is_held
+    assert not looking
+
+
+def test_the_lock_of_a_table_that_is_gone_is_refused_and_brings_no_directory_back(tmp_path: Path) -> None:
+    storage = LocalStorage(str(tmp_path / "gone"))
+    with pytest.raises(TableNotFoundError), TableLock(storage):
+        pass
+    assert not (tmp_path / "gone").exists()

@@ -1,0 +1,30 @@
+"""A table about to be dropped or moved as a whole: nobody may be at work on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from lakehouse_engine.errors import LockTimeoutError
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
+
+
+@contextmanager
+def table_at_rest(storage: Storage, folder: str, *, lock_timeout_ms: int) -> Iterator[None]:
+    """Hold every lock of the table in `folder` of `storage`: the table's own, and those of compactions that run outside of it.
+
+    Whoever waits for one meanwhile is told `TableNotFoundError` once the directory is gone. Raises `LockTimeoutError` naming the holder.
+    """
+    with ExitStack() as locks:
+        try:
+            locks.enter_context(TableLock(storage, lock_timeout_ms, file=f"{folder}/{LOCK_FILE}"))
+            for entry in storage.list(f"{folder}/{LOCK_FILE.rpartition('/')[0]}"):
+                if not entry.is_directory and entry.path != f"{folder}/{LOCK_FILE}":
+                    # Its executor wants the table lock, which is held here: waiting for it would be waiting for each other.
+                    locks.enter_context(TableLock(storage, 0, file=entry.path))
+        except LockTimeoutError as error:
+            raise LockTimeoutError(
+                f"somebody is at work on the table {folder}, and nothing is changed: {error.message}", table=folder, path=folder
+            ) from error
+        yield
