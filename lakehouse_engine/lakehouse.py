@@ -37,7 +37,7 @@ class Lakehouse:
         self._spark = spark
         self._options = dict(options or {})
         self._states: dict[RelationName, TableState] = {}
-        self._pins = Pins(self._catalog, spark, self._state) if spark is not None else None
+        self._pins = Pins(self._catalog, spark, self._state, self._options) if spark is not None else None
 
     @property
     def warehouse(self) -> str:

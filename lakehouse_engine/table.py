@@ -72,7 +72,7 @@ class HoodieTable(TableServices):
         from the start) and `end` inclusive; where `begin` lies in time that a restore took back, `on_restore` says whether to "fail"
         (`TimelineRestoredError`), to "resync" with the whole snapshot, or to "rewind" to the instant restored to.
         """
-        plan = plan_query(self.state, Query(query, as_of, begin, end, on_restore))
+        plan = plan_query(self.state, Query(query, as_of, begin, end, on_restore), self._options)
         return read_arrow(plan, columns=columns, meta_columns=meta_columns, runner=runner_for(None, self._options))
 
     def dataframe(
@@ -86,11 +86,15 @@ class HoodieTable(TableServices):
         end: str | None = None,
         on_restore: str = "fail",
     ) -> DataFrame:
-        """The same rows as a DataFrame over Spark's own Parquet scan, pinned to what is committed now."""
+        """The same rows as a DataFrame over Spark's own Parquet scan, pinned to what is committed now.
+
+        Raises `CorruptFileError` for damaged footers and logs; damage of a page shows when the DataFrame is run, as an error of Spark's.
+        """
         session = spark or self._spark
         if session is None:
             raise MissingOptionError("dataframe() needs a SparkSession: pass one, or use to_arrow()")
-        return scan(session, plan_query(self.state, Query(query, as_of, begin, end, on_restore)), meta_columns=meta_columns)
+        plan = plan_query(self.state, Query(query, as_of, begin, end, on_restore), self._options)
+        return scan(session, plan, meta_columns=meta_columns)
 
     # writing
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 
 SCHEMA_KEY = "schema"
+LOG_CHECKSUMS_KEY = "lakehouse.log.checksums"
+_CHECKSUM = re.compile("[0-9a-f]{8}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +38,21 @@ class HoodieCommitMetadata:
     def schema_json(self) -> str | None:
         """The Avro schema text carried by the commit; may hold meta columns (Hudi 0.15 delete_partition)."""
         return self.extra_metadata.get(SCHEMA_KEY) or None
+
+    def log_checksums(self) -> dict[str, str]:
+        """CRC-32 of what the commit wrote to each log file, in 8 hex digits, by path; {} where it does not say."""
+        paths, text = _log_paths(self.write_stats()), self.extra_metadata.get(LOG_CHECKSUMS_KEY) or ""
+        found = text.split(",")
+        if len(found) != len(paths) or not all(map(_CHECKSUM.fullmatch, found)):
+            return {}
+        return dict(zip(paths, found, strict=True))
+
+
+def checksum_metadata(stats: Iterable[HoodieWriteStat]) -> dict[str, str]:
+    """What a commit with these files says of its log files in its extra metadata: their checksums, in the order of their paths."""
+    checksums = {str(stat.path): stat.checksum for stat in stats if stat.checksum is not None}
+    return {LOG_CHECKSUMS_KEY: ",".join(checksums[path] for path in sorted(checksums))} if checksums else {}
+
+
+def _log_paths(stats: Iterable[HoodieWriteStat]) -> list[str]:
+    return sorted(stat.path for stat in stats if stat.path and ".log." in stat.path.rpartition("/")[2])

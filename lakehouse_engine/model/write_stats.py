@@ -37,7 +37,8 @@ class HoodieWriteStat:
     """One file of a commit (Hudi `HoodieWriteStat`; log-append members of `HoodieDeltaWriteStat` are None for base files).
 
     `path` is relative to the table, `None` in the pseudo stats of an inflight commit; `prev_commit` is the text "null" for a
-    new file group. `extra` keeps members that this class does not name, so that foreign records print back unchanged.
+    new file group. `extra` keeps members that this class does not name, so that foreign records print back unchanged. `checksum` is the
+    CRC-32, in 8 hex digits, of what was written to a log file; Hudi's record has no such member (see `HoodieCommitMetadata.log_checksums`).
     """
 
     file_id: str | None
@@ -67,6 +68,7 @@ class HoodieWriteStat:
     log_offset: int | None = None
     base_file: str | None = None
     log_files: tuple[str, ...] | None = None
+    checksum: str | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakehouse_engine.errors import UnknownOptionError
-from lakehouse_engine.options import services, write
+from lakehouse_engine.options import read, services, write
 from lakehouse_engine.options.base import Option
 from lakehouse_engine.options.services import ArchiveOptions, CleanOptions, CompactionOptions, ServiceOptions
 from lakehouse_engine.options.write import (
@@ -61,7 +61,7 @@ def stored_defaults(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _registry() -> dict[str, Option[Any]]:
-    found = (value for module in (services, write) for value in vars(module).values() if isinstance(value, Option))
+    found = (value for module in (read, services, write) for value in vars(module).values() if isinstance(value, Option))
     return {name: option for option in found for name in (option.key, *option.aliases)}
 
 

@@ -28,6 +28,7 @@ class ReadTask:
     schema: pa.Schema
     columns: tuple[str, ...]
     commit_range: InstantRange | None
+    verify: bool = True
 
 
 def read_arrow(
@@ -89,7 +90,7 @@ def read_file(task: ReadTask) -> pa.Table:
 
 
 def _tasks(plan: ScanPlan, wanted: pa.Schema) -> list[ReadTask]:
-    return [ReadTask(plan.storage, file, plan.schema, tuple(wanted.names), plan.commit_range) for file in plan.files]
+    return [ReadTask(plan.storage, file, plan.schema, tuple(wanted.names), plan.commit_range, plan.verify) for file in plan.files]
 
 
 def _slice_tasks(plan: ScanPlan, wanted: pa.Schema) -> list[SliceTask]:
@@ -102,7 +103,7 @@ def _row_groups(task: ReadTask) -> Iterator[pa.Table]:
     filters = None if task.commit_range is None else within(task.commit_range)
     columns = task.columns if filters is None else (*task.columns, COMMIT_TIME)
     wanted = plain(projected_schema(task.schema, task.columns))
-    for table in iter_base_file(task.storage, task.file, task.schema, columns=columns, filters=filters):
+    for table in iter_base_file(task.storage, task.file, task.schema, columns=columns, filters=filters, verify=task.verify):
         picked = table.select(list(task.columns))
         yield picked.cast(wanted) if task.columns else picked
 

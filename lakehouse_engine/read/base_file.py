@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakehouse_engine.errors import (
+    CorruptFileError,
     FileNameError,
     FormatError,
     MissingFileError,
@@ -23,6 +24,7 @@ from lakehouse_engine.errors import (
     UnsupportedTableError,
 )
 from lakehouse_engine.format.file_names import is_log_file_name, parse_base_file
+from lakehouse_engine.format.parquet_seal import check_pages, read_metadata
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH
 from lakehouse_engine.read.projection import convert, match_name
@@ -72,15 +74,16 @@ def read_base_file(
     columns: Sequence[str] | None = None,
     meta_columns: MetaColumns = False,
     filters: pc.Expression | None = None,
+    verify: bool = True,
 ) -> pa.Table:
     """All rows of a base file (given as such, or by its path relative to the table), in the schema of `projected_schema`.
 
     `schema` is the table's, in canonical types and without meta columns; None takes the file's own. A column that the file lacks is
     null; stored types widen to the table's. `filters` keeps the rows for which an expression over the returned columns is true.
-    Raises `MissingFileError` naming the instant that wrote the file, `FormatError` for a file that is no Parquet,
-    `SchemaIncompatibleError` where a stored type does not widen.
+    Without `verify` no checksum is looked at. Raises `MissingFileError` naming the instant that wrote the file, `CorruptFileError` for
+    one that fails a checksum or is no Parquet, `SchemaIncompatibleError` where a stored type does not widen.
     """
-    with _reader(storage, base, schema, columns, meta_columns) as reader:
+    with _reader(storage, base, schema, columns, meta_columns, verify) as reader:
         return concat([reader.read(number, filters) for number in range(reader.file.num_row_groups)], reader.wanted)
 
 
@@ -93,9 +96,10 @@ def iter_base_file(
     meta_columns: MetaColumns = False,
     filters: pc.Expression | None = None,
     row_groups: Sequence[int] | None = None,
+    verify: bool = True,
 ) -> Iterator[pa.Table]:
     """As `read_base_file`, one table for each row group (or for each of the given numbers), in that order."""
-    with _reader(storage, base, schema, columns, meta_columns) as reader:
+    with _reader(storage, base, schema, columns, meta_columns, verify) as reader:
         for number in range(reader.file.num_row_groups) if row_groups is None else row_groups:
             yield reader.read(number, filters)
 
@@ -126,7 +130,7 @@ class _Reader:
     sources: tuple[str | None, ...]
 
     def read(self, row_group: int, filters: pc.Expression | None) -> pa.Table:
-        with _damage(self.path):
+        with damage(self.path):
             raw = self.file.read_row_group(row_group, columns=[name for name in self.sources if name is not None])
         table = project(raw, self.wanted, self.sources, self.path)
         return table if filters is None else table.filter(filters)
@@ -134,10 +138,15 @@ class _Reader:
 
 @contextmanager
 def _reader(
-    storage: Storage, base: BaseFile | str, schema: pa.Schema | None, columns: Sequence[str] | None, meta_columns: MetaColumns
+    storage: Storage,
+    base: BaseFile | str,
+    schema: pa.Schema | None,
+    columns: Sequence[str] | None,
+    meta_columns: MetaColumns,
+    verify: bool,
 ) -> Iterator[_Reader]:
     path = base if isinstance(base, str) else base.path
-    with open_base_file(storage, path, dictionary=DICTIONARY_COLUMNS) as file:
+    with open_base_file(storage, path, dictionary=DICTIONARY_COLUMNS, verify=verify) as file:
         stored = file.schema_arrow
         wanted = projected_schema(stored_schema(stored) if schema is None else schema, columns, meta_columns)
         indices = [match_name(stored.names, field.name, path) for field in wanted]
@@ -145,23 +154,54 @@ def _reader(
 
 
 @contextmanager
-def open_base_file(storage: Storage, path: str, *, dictionary: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """The base file as an open Parquet file; `dictionary` names text columns to read as dictionaries, where they are there.
+def open_base_file(storage: Storage, path: str, *, dictionary: Sequence[str] = (), verify: bool = True) -> Iterator[pq.ParquetFile]:
+    """The base file as an open Parquet file, to read rows; `dictionary` names text columns to read as dictionaries, where they are there.
 
-    Old INT96 timestamps come as microseconds. Raises as `read_base_file`.
+    Old INT96 timestamps come as microseconds. With `verify` its footer and page headers are as they were written, where the file has
+    checksums of them, and what is read of its pages is checked. Raises as `read_base_file`.
     """
-    if not path.endswith(".parquet"):
-        raise UnsupportedTableError("only Parquet base files can be read", path=path)
     with _opened(storage, path) as source:
-        with _damage(path):
-            metadata = pq.read_metadata(source)
+        with damage(path):
+            metadata = read_metadata(source, verify=verify)
+            if verify:
+                check_pages(source, metadata)
             present = [name for name in dictionary if name in metadata.schema.names]
-            file = pq.ParquetFile(source, metadata=metadata, read_dictionary=present, coerce_int96_timestamp_unit="us")
+            file = pq.ParquetFile(
+                source,
+                metadata=metadata,
+                read_dictionary=present,
+                coerce_int96_timestamp_unit="us",
+                page_checksum_verification=verify,
+            )
         yield file
+
+
+def base_file_metadata(storage: Storage, path: str) -> pq.FileMetaData:
+    """The footer of a base file, checked where it has a checksum; of its pages nothing is read. Raises as `read_base_file`."""
+    with _opened(storage, path) as source, damage(path):
+        return read_metadata(source)
+
+
+def check_headers(storage: Storage, path: str) -> None:
+    """Check the footer of a base file and the headers of its pages, where they have checksums. Raises as `read_base_file`."""
+    with _opened(storage, path) as source, damage(path):
+        check_pages(source, read_metadata(source))
+
+
+def check_base_file(storage: Storage, path: str) -> pq.FileMetaData:
+    """Read a base file to its end, and check everything that has a checksum; its footer. Raises as `read_base_file`."""
+    with open_base_file(storage, path) as file:
+        for number in range(file.num_row_groups):
+            with damage(path):
+                for batch in file.iter_batches(row_groups=[number]):
+                    batch.validate(full=True)
+        return file.metadata
 
 
 @contextmanager
 def _opened(storage: Storage, path: str) -> Iterator[pa.NativeFile]:
+    if not path.endswith(".parquet"):
+        raise UnsupportedTableError("only Parquet base files can be read", path=path)
     try:
         source = storage.open_input(path)
     except StoredFileNotFoundError as error:
@@ -185,11 +225,15 @@ def missing_file(
 
 
 @contextmanager
-def _damage(path: str) -> Iterator[None]:
+def damage(path: str) -> Iterator[None]:
+    """What shows that the base file at `path` is damaged becomes a `CorruptFileError`."""
     try:
         yield
-    except (pa.ArrowInvalid, OSError) as error:
-        raise FormatError(f"the base file does not parse as Parquet: {error}", path=path) from error
+    except (pa.ArrowException, OSError, FormatError) as error:
+        reason = error.message if isinstance(error, FormatError) else f"it does not parse as Parquet: {error}"
+        raise CorruptFileError(
+            f"the base file {path!r} is damaged: {reason}; restore the file from a backup, or restore the table to a savepoint", path=path
+        ) from error
 
 
 def project(raw: pa.Table, wanted: pa.Schema, sources: Sequence[str | None], path: str) -> pa.Table:

@@ -71,10 +71,13 @@ def log_promises(state: TableState, as_of: str | None) -> dict[FileGroupId, list
         return promises
     for instant in state.timeline.completed().writes():
         if as_of is None or instant.requested_time <= as_of:
-            for partition, stats in state.commit_metadata(instant).partition_to_write_stats.items():
+            metadata = state.commit_metadata(instant)
+            checksums = metadata.log_checksums()
+            for partition, stats in metadata.partition_to_write_stats.items():
                 for stat in stats:
                     if stat.file_id and stat.path and is_log_file_name(stat.path.rpartition("/")[2]):
-                        promise = LogPromise(stat.path, instant.requested_time, max(stat.log_offset or 0, 0), stat.file_size_in_bytes)
+                        start, checksum = max(stat.log_offset or 0, 0), checksums.get(stat.path)
+                        promise = LogPromise(stat.path, instant.requested_time, start, stat.file_size_in_bytes, checksum)
                         promises.setdefault(FileGroupId(partition, stat.file_id), []).append(promise)
     return promises
 

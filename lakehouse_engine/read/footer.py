@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import RECORD_KEY
-from lakehouse_engine.read.base_file import open_base_file
+from lakehouse_engine.read.base_file import base_file_metadata
 from lakehouse_engine.storage.base import Storage
 
 MIN_KEY = b"hoodie_min_record_key"
@@ -56,19 +56,18 @@ def read_footer(storage: Storage, base: BaseFile | str, *, key_column: str = REC
 
     `key_column` is the column for the row groups' statistics: a user column for tables without meta columns.
     """
-    with open_base_file(storage, base if isinstance(base, str) else base.path) as file:
-        metadata = file.metadata
-        stored = metadata.metadata or {}
-        bloom = stored.get(BLOOM_FILTER, stored.get(OLD_BLOOM_FILTER))
-        return BaseFileFooter(
-            num_rows=metadata.num_rows,
-            min_key=_text(stored.get(MIN_KEY)),
-            max_key=_text(stored.get(MAX_KEY)),
-            bloom=_text(bloom),
-            # Files older than the type code hold Hudi's first kind of filter.
-            bloom_kind=_text(stored.get(BLOOM_FILTER_KIND)) or ("SIMPLE" if bloom else None),
-            row_groups=_key_ranges(metadata, key_column),
-        )
+    metadata = base_file_metadata(storage, base if isinstance(base, str) else base.path)
+    stored = metadata.metadata or {}
+    bloom = stored.get(BLOOM_FILTER, stored.get(OLD_BLOOM_FILTER))
+    return BaseFileFooter(
+        num_rows=metadata.num_rows,
+        min_key=_text(stored.get(MIN_KEY)),
+        max_key=_text(stored.get(MAX_KEY)),
+        bloom=_text(bloom),
+        # Files older than the type code hold Hudi's first kind of filter.
+        bloom_kind=_text(stored.get(BLOOM_FILTER_KIND)) or ("SIMPLE" if bloom else None),
+        row_groups=_key_ranges(metadata, key_column),
+    )
 
 
 def _text(stored: bytes | None) -> str | None:

@@ -1,13 +1,14 @@
 """Which blocks of a slice's log files count, and whether any that must be there are not (hudi-format 5.4).
 
-A log file has no checksums. What it must hold follows from the commits instead: each names the log files that it wrote and their sizes.
-Within what a completed commit wrote, everything that is not one of its blocks is an error. Elsewhere damage is passed over, unless it may
-be the work of a commit that is archived and so cannot be asked.
+A log file has no checksums. What it must hold follows from the commits instead: each names the log files that it wrote, their sizes, and
+ours their checksums. Within what a completed commit wrote, everything that is not one of its blocks is an error, and so is every byte that
+is not as it was. Elsewhere damage is passed over, unless it may be the work of a commit that is archived and so cannot be asked.
 """
 
 from __future__ import annotations
 
 import logging
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -55,12 +56,20 @@ class LogScope:
 
 @dataclass(frozen=True, slots=True)
 class LogPromise:
-    """A completed commit wrote bytes `start` to `end` of a log file (`path` relative to the table); `end` 0 where it does not say."""
+    """A completed commit wrote bytes `start` to `end` of a log file (`path` relative to the table); `end` 0 where it does not say.
+
+    `checksum` is their CRC-32 in 8 hex digits, None where the commit has none, as those of other writers.
+    """
 
     path: str
     instant_time: str
     start: int = 0
     end: int = 0
+    checksum: str | None = None
+
+    def kept(self, content: bytes | memoryview) -> bool:
+        """Whether the log file has the bytes that the commit wrote, as far as its checksum tells."""
+        return self.checksum is None or f"{zlib.crc32(memoryview(content)[self.start : self.end]):08x}" == self.checksum
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +99,24 @@ class ScannedLogs:
     corrupt: int
 
 
-def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope) -> ScannedLogs:
+def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope, *, verify: bool = True) -> ScannedLogs:
     """Data and delete blocks of a slice to apply, in order.
 
     Left out are blocks of instants that `scope` does not see, those that a rollback block takes back, and those that a log compaction
-    merged into a later block. Raises `MissingFileError` for a log file that is not there, unless only writes that did not complete can
-    have had it (whoever takes one back deletes its files), and `CorruptLogError` where a log file lacks what a completed commit wrote.
+    merged into a later block. Without `verify` no checksum of a file is looked at. Raises `MissingFileError` for a log file that is not
+    there, unless only writes that did not complete can have had it (whoever takes one back deletes its files), and `CorruptLogError`
+    where a log file lacks what a completed commit wrote.
     """
     found = ((log, _content(storage, log, piece, scope)) for log in piece.slice.log_files)
-    files = [(log, list(read_blocks(content))) for log, content in found if content is not None]
+    stored = [(log, content) for log, content in found if content is not None]
+    files = [(log, list(read_blocks(content))) for log, content in stored]
     taken_back = {block.target_instant_time for _, blocks in files for block in blocks if _takes_effect(block, scope)}
-    for log, blocks in files:
+    for (log, blocks), (_, content) in zip(files, stored, strict=True):
         promises = [promise for promise in piece.promises if promise.path == log.path]
         for promise in promises:
             _check_promise(log, blocks, promise)
+            if verify and not promise.kept(content):
+                raise _corrupt(log, promise.instant_time, f"the bytes up to {promise.end} fail the checksum of the commit", promise.start)
         _check_rest(log, blocks, promises, scope, taken_back)
     kinds = [block.type for _, blocks in files for block in blocks]
     corrupt = kinds.count(BlockType.CORRUPT)

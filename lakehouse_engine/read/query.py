@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 
 from lakehouse_engine.errors import InstantNotFoundError, MissingFileError, OptionError
+from lakehouse_engine.options import STORED_PREFIX
+from lakehouse_engine.options.read import VERIFY_CHECKSUMS
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.scan import ON_RESTORE, ScanPlan, plan_incremental, plan_snapshot
 from lakehouse_engine.view.table_state import TableState
@@ -39,13 +43,15 @@ class Query:
             raise OptionError(f"on_restore={self.on_restore!r} is not one of {', '.join(ON_RESTORE)}")
 
 
-def plan_query(state: TableState, query: Query) -> ScanPlan:
+def plan_query(state: TableState, query: Query, options: Mapping[str, Any] | None = None) -> ScanPlan:
     """The plan of a query of the table, as it was at `state` or later.
 
     Instants and files that `state` has may be gone by now, archived or taken back by another process: then the table is looked at anew.
-    Raises `OptionError` for a moment that does not parse, and as `plan_snapshot` and `plan_incremental`.
+    `options` count over those that the table has stored. Raises `OptionError` for a moment or an option that does not parse, and as
+    `plan_snapshot` and `plan_incremental`.
     """
-    return _planned(state, query, _ATTEMPTS)
+    verify = VERIFY_CHECKSUMS.read({**state.config.prefixed(STORED_PREFIX), **(options or {})})
+    return _planned(state, query, _ATTEMPTS).verified(verify)
 
 
 def _planned(state: TableState, query: Query, attempts: int) -> ScanPlan:

@@ -51,7 +51,7 @@ class ScanPlan:
 
     `schema` holds the user columns that every file is brought to. `instant` is the newest completed write that the plan sees (None:
     the table has none). With `commit_range`, only rows whose `_hoodie_commit_time` is in it belong to the result. `logged` are the
-    slices with log files, `reader` reads them; it is None where there are none.
+    slices with log files, `reader` reads them; it is None where there are none. With `verify`, checksums of the files are.
     """
 
     storage: Storage
@@ -61,6 +61,11 @@ class ScanPlan:
     commit_range: InstantRange | None = None
     logged: tuple[LoggedSlice, ...] = ()
     reader: SliceReader | None = None
+    verify: bool = True
+
+    def verified(self, verify: bool) -> ScanPlan:
+        """The same plan, with or without looking at checksums (`lakehouse.read.verify.checksums`)."""
+        return replace(self, verify=verify, reader=None if self.reader is None else replace(self.reader, verify=verify))
 
     @property
     def size(self) -> int:

@@ -40,12 +40,13 @@ def plain(schema: pa.Schema) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class SliceReader:
-    """Reads slices of one table. `schema` holds its user columns; picklable."""
+    """Reads slices of one table. `schema` holds its user columns; with `verify` checksums are looked at. Picklable."""
 
     storage: Storage
     schema: pa.Schema
     rules: MergeRules
     scope: LogScope
+    verify: bool = True
 
     @property
     def has_meta_columns(self) -> bool:
@@ -85,7 +86,7 @@ class SliceReader:
     def merge(self, piece: LoggedSlice, columns: Sequence[str], spill: SpillTo | None = None) -> SliceMerge:
         """The outcome of the slice's logs in the given columns and those that the merge needs. Raises as `scan_logs` and `fold_logs`."""
         wanted = self._plain(self._names(columns, base=False))
-        scanned = scan_logs(self.storage, piece, self.scope)
+        scanned = scan_logs(self.storage, piece, self.scope, verify=self.verify)
         outcome = fold_logs(scanned.blocks, wanted, self.rules, spill)
         deletions = np.asarray(self.rules.deletions(outcome.data))
         return SliceMerge(self.rules, outcome, deletions, np.ones(len(outcome.keys), np.bool_), scanned)
@@ -103,7 +104,7 @@ class SliceReader:
     def _stored(self, base: BaseFile | None, columns: Sequence[str]) -> Iterator[pa.Table]:
         if base is not None:
             wanted = self._plain(columns)
-            for table in iter_base_file(self.storage, base, self.schema, columns=columns):
+            for table in iter_base_file(self.storage, base, self.schema, columns=columns, verify=self.verify):
                 yield table.cast(wanted)
 
 

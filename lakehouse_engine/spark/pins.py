@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -26,8 +27,14 @@ _KEPT = 256
 class Pins:
     """Binds statements of one session: every table a statement reads is pinned once, to its newest commit at that moment."""
 
-    def __init__(self, catalog: Catalog, spark: SparkSession, state_of: Callable[[RelationName], TableState]) -> None:
-        self._catalog, self._spark, self._state_of = catalog, spark, state_of
+    def __init__(
+        self,
+        catalog: Catalog,
+        spark: SparkSession,
+        state_of: Callable[[RelationName], TableState],
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._catalog, self._spark, self._state_of, self._options = catalog, spark, state_of, dict(options or {})
         self._names = (f"__lakehouse_{uuid.uuid4().hex[:8]}_{number}" for number in itertools.count(1))
         self._kept: deque[str] = deque()
         self.current_schema: str | None = None
@@ -49,8 +56,11 @@ class Pins:
 
     def target(self, name: RelationName) -> str:
         """A view of the table's newest rows with its meta columns, for statements that change it."""
-        frame = scan(self._spark, plan_query(self._state_of(name), Query()), meta_columns=True)
-        return self.keep(frame)
+        plan = plan_query(self._state_of(name), Query(), self._options)
+        return self.keep(scan(self._spark, plan.verified(True), meta_columns=True))
+
+    def _scan(self, state: TableState, query: Query, *, meta_columns: bool = False) -> DataFrame:
+        return scan(self._spark, plan_query(state, query, self._options), meta_columns=meta_columns)
 
     def keep(self, frame: DataFrame) -> str:
         """A temporary name for a DataFrame."""
@@ -78,9 +88,9 @@ class Pins:
                 message = "hudi_table_changes reads 'latest_state' only: change data capture is not supported yet"
                 raise UnsupportedSqlError(message, relation=name)
             query = Query("incremental", None, pin.changes.begin, pin.changes.end)
-            return self.keep(scan(self._spark, plan_query(state, query), meta_columns=True))
+            return self.keep(self._scan(state, query, meta_columns=True))
         as_of = pin.as_of.value if pin.as_of is not None else None
-        return self.keep(scan(self._spark, plan_query(state, Query("read_optimized" if pin.read_optimized else "snapshot", as_of))))
+        return self.keep(self._scan(state, Query("read_optimized" if pin.read_optimized else "snapshot", as_of)))
 
     def _pin_query(self, sql: str, columns: Sequence[str]) -> str:
         frame = self._spark.sql(sql)

@@ -110,6 +110,7 @@ def effect_key(reader: SliceReader, piece: LoggedSlice, columns: Sequence[str]) 
         piece.promises,
         reader.scope.window if told else reader.scope,
         reader.rules,
+        reader.verify,
         tuple((name, str(reader.schema.field(name).type) if name in reader.schema.names else "") for name in columns),
     )
 

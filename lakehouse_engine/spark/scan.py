@@ -14,6 +14,7 @@ from pyspark.sql.functions import col
 
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import COMMIT_TIME, META_COLUMNS
+from lakehouse_engine.read.checked import CHECKED
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.positions import EFFECTS, SliceEffect, bitmaps_of, without_removed
 from lakehouse_engine.spark.schema import to_spark_schema
@@ -21,6 +22,7 @@ from lakehouse_engine.spark.sent import SENT
 from lakehouse_engine.sql.lexer import quote_name
 
 _ROWS_BELOW, _SETTING = "spark.sql.execution.arrow.localRelationThreshold", Lock()
+_VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
 _PATTERN = re.compile(r"[{}\[\]*?\\]")
 
 
@@ -28,7 +30,8 @@ def scan(spark: SparkSession, plan: ScanPlan, *, meta_columns: bool = False) -> 
     """The rows of a plan. User columns, with the meta columns in front if asked for; later commits do not change the result.
 
     The logs of slices are read here and now, by this process, unless it read the same slices before; their rows are sent to the
-    executors, and so are bitmaps of the base file rows that they replace.
+    executors, and so are bitmaps of the base file rows that they replace. Checksums of logs, footers and page headers are checked here,
+    unless this process did before; those of pages by whoever reads them. Raises as `read_arrow`, but for damaged pages.
     """
     meta = pa.schema([pa.field(name, pa.string()) for name in META_COLUMNS])
     stored = pa.schema([*meta, *plan.schema])
@@ -85,10 +88,14 @@ def _sent_as_batches(spark: SparkSession) -> Iterator[None]:
 
 
 def _files(spark: SparkSession, plan: ScanPlan, stored: pa.Schema, paths: Sequence[str]) -> DataFrame:
+    if plan.verify:
+        # Spark's reader checks pages when it is told to, never their headers or the footer.
+        CHECKED.check(plan.storage, paths)
     # Spark takes paths for patterns.
     uris = [_PATTERN.sub(r"\\\g<0>", plan.storage.uri(path)) for path in paths]
     # Without recursiveFileLookup Spark would read partition columns from the directories' names; ours are in the files.
-    return spark.read.schema(to_spark_schema(stored)).option("recursiveFileLookup", "true").parquet(*uris)
+    reader = spark.read.schema(to_spark_schema(stored)).option("recursiveFileLookup", "true")
+    return reader.option(_VERIFY_PAGES, str(plan.verify).lower()).parquet(*uris)
 
 
 def _within(window: InstantRange) -> Column:

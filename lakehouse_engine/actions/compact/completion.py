@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lakehouse_engine.actions.write.tasks import FileContext
 from lakehouse_engine.format.arrow_avro import with_meta_columns
-from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
+from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.instant import State
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.services import CompactionResult
@@ -39,7 +39,7 @@ def compaction_metadata(operation: WriteOperationType, stats: Sequence[HoodieWri
         partition_to_write_stats={path: tuple(group) for path, group in by_partition.items()},
         operation_type=operation,
         compacted=True,
-        extra_metadata={SCHEMA_KEY: schema_text},
+        extra_metadata={SCHEMA_KEY: schema_text, **checksum_metadata(stats)},
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 import time
+import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -57,7 +58,8 @@ def compact_logs(task: LogCompactTask) -> HoodieWriteStat:
     content = b"".join(blocks)
     context.storage.create(file.path, content)
     write_ms = int((time.monotonic() - began) * 1000) - scan_ms
-    return _stat(piece, merge, file, len(content), rows.num_rows, {"totalScanTime": scan_ms, "totalUpsertTime": write_ms})
+    stat = _stat(piece, merge, file, len(content), rows.num_rows, {"totalScanTime": scan_ms, "totalUpsertTime": write_ms})
+    return replace(stat, checksum=f"{zlib.crc32(content):08x}")
 
 
 def _header(context: FileContext, scanned: ScannedLogs) -> dict[int, str]:

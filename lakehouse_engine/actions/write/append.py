@@ -211,13 +211,13 @@ class _GroupLog:
         deletes = self._group.deletes
         if len(deletes):
             self._open().write_deletes(deletes, self._group.piece.partition_path)
-        return None if self._writer is None else self._stat(self._writer.close())
+        return None if self._writer is None else self._stat(self._writer.close(), self._writer.checksum)
 
     def discard(self) -> None:
         if self._writer is not None:
             self._writer.discard()
 
-    def _stat(self, size: int) -> HoodieWriteStat:
+    def _stat(self, size: int, checksum: str) -> HoodieWriteStat:
         """As Hudi's `HoodieAppendHandle`: the base file and the logs are those of the slice that the name of this one says."""
         group, file = self._group, self._file
         inserts = max(0, group.inserts - (len(group.rows) - self._rows))
@@ -237,6 +237,7 @@ class _GroupLog:
             log_offset=0,
             base_file=base.name if base is not None and base.instant_time == group.base_instant else "",
             log_files=(*(log.name for log in _logs(group)), file.name),
+            checksum=checksum,
         )
 
 

@@ -2,7 +2,8 @@
 
 What the file must be, and why, is in the tests of this module; in short: the five meta columns first, every column optional,
 decimals as FIXED_LEN_BYTE_ARRAY and lists as `list.element` (Hudi's rewrites corrupt or fail on other forms), timestamps as INT64
-micros, and in the footer the Avro schema, the Bloom filter of the record keys and their range, which Hudi's indexes rely on.
+micros, and in the footer the Avro schema, the Bloom filter of the record keys and their range, which Hudi's indexes rely on. Pages, their
+headers and the footer have checksums.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakehouse_engine.format.bloom import BloomFilter, build_bloom_filter
+from lakehouse_engine.format.parquet_seal import SealingSink
 from lakehouse_engine.model.keys import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.storage.base import Storage
@@ -162,6 +164,7 @@ class BaseFileWriter:
         self._inherited = inherited
         self._writer: pq.ParquetWriter | None = None
         self._sink: pa.NativeFile | None = None
+        self._sealing: SealingSink | None = None
         self._buffer: list[pa.Table] = []
         self._buffered = 0
         self._buffered_bytes = 0
@@ -198,14 +201,16 @@ class BaseFileWriter:
     def _open(self, first: pa.Table) -> None:
         dictionary = dictionary_leaves(first, self._unique)
         self._sink = self._storage.open_output(self._path)
+        self._sealing = SealingSink(self._sink)
         self._writer = pq.ParquetWriter(
-            self._sink,
+            self._sealing,
             self._schema,
             compression=parquet_codec(self._options.compression),
             use_dictionary=dictionary or False,
             store_schema=False,
             store_decimal_as_integer=False,
             use_compliant_nested_type=True,
+            write_page_checksum=True,
         )
 
     def close(self) -> tuple[int, int]:
@@ -214,10 +219,12 @@ class BaseFileWriter:
             self._flush()
         assert self._writer is not None
         assert self._sink is not None
-        self._writer.add_key_value_metadata(self._footer())
+        assert self._sealing is not None
+        # The seal comes last, so that it is told from texts of the table that look like one.
+        self._writer.add_key_value_metadata(self._footer() | self._sealing.hold())
         with as_storage_errors("write", self._path, self._storage.root):
             self._writer.close()
-            size = self._sink.tell()
+            size = self._sealing.finish()
             self._sink.close()
         self._storage.sync(self._path)
         return size, self.rows

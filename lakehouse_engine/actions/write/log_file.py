@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from contextlib import suppress
 
 import pyarrow as pa
@@ -43,6 +44,7 @@ class LogFileWriter:
         self._avro_schema = avro_schema
         self._unique = unique_columns | {RECORD_KEY, COMMIT_SEQNO}
         self._sink: pa.NativeFile | None = None
+        self._crc = 0
 
     def write_rows(self, rows: pa.Table) -> None:
         """A data block of rows in `file_schema`."""
@@ -68,6 +70,7 @@ class LogFileWriter:
                 self._sink = self._storage.open_output(self._path)
             for part in (head, content, tail):
                 self._sink.write(part)
+                self._crc = zlib.crc32(part, self._crc)
 
     def close(self) -> int:
         """Make the file durable; its size in bytes. There must have been something to write."""
@@ -77,6 +80,11 @@ class LogFileWriter:
             self._sink.close()
         self._storage.sync(self._path)
         return int(size)
+
+    @property
+    def checksum(self) -> str:
+        """The CRC-32 of the file."""
+        return f"{self._crc:08x}"
 
     def discard(self) -> None:
         """Close after a failure; the file is garbage, which the caller's marker names."""

@@ -30,7 +30,7 @@ from lakehouse_engine.actions.write.tasks import WriteStatus, create_file
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
-from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
+from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.table_config import TableType
@@ -206,10 +206,11 @@ class _Write:
         for status in statuses:
             if status.stat is not None:
                 stats.setdefault(status.stat.partition_path or "", []).append(status.stat)
+        written = [stat for group in stats.values() for stat in group]
         metadata = HoodieCommitMetadata(
             partition_to_write_stats={path: tuple(group) for path, group in stats.items()},
             operation_type=self.request.operation,
-            extra_metadata={**self.request.extra_metadata, SCHEMA_KEY: self.context.table_avro_schema},
+            extra_metadata={**self.request.extra_metadata, SCHEMA_KEY: self.context.table_avro_schema, **checksum_metadata(written)},
             partition_to_replace_file_ids=None if replaced is None else dict(replaced),
         )
         self.transaction.complete(metadata)

@@ -1,0 +1,181 @@
+"""Checksums over what Parquet's own leave out: page headers and the footer.
+
+A page checksum is over the content of a page (Parquet `PageHeader.crc`). The headers, which say how to decode it, and the footer, which
+says what it means, have none. So the footer's metadata gets one text with the CRC of everything before the footer that is not the content
+of such a page, and one with the CRC of the footer itself, its length and the last magic included. Other readers pass both over.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakehouse_engine.errors import FormatError
+from lakehouse_engine.format.seal import BLANK_SEAL, SEAL_KEY
+
+PAGES_KEY = "lakehouse.pages"
+"""Under this key stands `crc32:<8 hex digits>`, and after it by turns how many bytes are covered and how many are passed over."""
+
+_MAGIC, _END, _TAIL = b"PAR1", 8, 64 * 1024
+_BLANK, _CRC = BLANK_SEAL.encode(), "crc32:"
+# Between the key and its text stand the text's field header and length of Thrift's compact protocol.
+_SEAL = re.compile(rb"lakehouse\.seal..(crc32:[0-9a-f]{8})", re.DOTALL)
+# Rewriting a file with its metadata, as parquet-mr's tools do, makes a file that the texts are not about.
+_REWRITTEN = b"parquet-mr"
+_I32_FIELD = 0x15
+_SMALL = 1024 * 1024
+
+
+class SealingSink:
+    """Where a `ParquetWriter` is to write what goes to `target`; its writes must be page headers and contents of pages by turns.
+
+    Everything is passed on as it comes. Before the writer is closed, `hold` gives the metadata to add; `finish` writes the footer.
+    """
+
+    closed = False
+
+    def __init__(self, target: pa.NativeFile) -> None:
+        self._target = target
+        self._crc = 0
+        self._lengths = [0]
+        self._page: int | None = None
+        self._held: list[bytes] | None = None
+        self._size = 0
+
+    def write(self, data: bytes) -> int:
+        self._size += len(data)
+        if self._held is not None:
+            self._held.append(bytes(data))
+            return len(data)
+        if len(data) == self._page:
+            self._lengths += (len(data), 0)
+            self._page = None
+        else:
+            self._crc = zlib.crc32(data, self._crc)
+            self._lengths[-1] += len(data)
+            self._page = _page_size(data)
+        self._target.write(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._size
+
+    def flush(self) -> None:
+        """Nothing is kept here that could go on."""
+
+    def close(self) -> None:
+        """The target is closed by whoever opened it."""
+
+    def hold(self) -> dict[str, str]:
+        """All rows are written: the metadata that belongs into the footer, to be added last. What comes now is held back."""
+        self._held = []
+        return {PAGES_KEY: f"{_CRC}{self._crc:08x} {' '.join(map(str, self._lengths))}", SEAL_KEY: BLANK_SEAL}
+
+    def finish(self) -> int:
+        """Write the footer; the size of the file in bytes. Raises `FormatError` if the writer wrote rows after `hold`."""
+        tail = b"".join(self._held or ())
+        if len(tail) != _tail_length(tail):
+            raise FormatError("the Parquet writer wrote more than a footer at its end; this version of pyarrow cannot be used")
+        before, _, after = tail.rpartition(_BLANK)
+        self._target.write(before + _text(tail) + after)
+        return self._size
+
+
+def read_metadata(source: pa.NativeFile, *, verify: bool = True) -> pq.FileMetaData:
+    """The footer of a Parquet file. Raises `FormatError` for one that is not as it was sealed, and what Arrow raises."""
+    size = source.size()
+    tail = source.read_at(min(size, _TAIL), max(0, size - _TAIL))
+    length = _tail_length(tail)
+    if len(tail) < length <= size:
+        tail = source.read_at(length, size - length)
+    if not _END < length <= len(tail):
+        return pq.read_metadata(source)
+    tail = tail[len(tail) - length :]
+    if verify and _is_sealed(tail) is False:
+        raise FormatError("its footer fails its checksum")
+    return pq.read_metadata(pa.BufferReader(tail))
+
+
+def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData) -> None:
+    """Check what is between the contents of pages, which have checksums of their own that a reader must be told to verify.
+
+    Raises `FormatError`. A file that says nothing about it, as those of other writers, passes.
+    """
+    found = _stored(metadata)
+    if found is None:
+        return
+    crc, lengths = found
+    total = sum(lengths)
+    if total > source.size():
+        raise FormatError("it is shorter than its footer says")
+    whole = source.read_at(total, 0) if total <= _SMALL else None
+    value = position = 0
+    for turn, length in enumerate(lengths):
+        if length and not turn % 2:
+            piece = source.read_at(length, position) if whole is None else whole[position : position + length]
+            value = zlib.crc32(piece, value)
+        position += length
+    if value != crc:
+        raise FormatError("the headers of its pages fail their checksum")
+
+
+def _stored(metadata: pq.FileMetaData) -> tuple[int, list[int]] | None:
+    texts = metadata.metadata or {}
+    text = texts.get(PAGES_KEY.encode())
+    if text is None or metadata.created_by.startswith(_REWRITTEN.decode()):
+        return None
+    try:
+        head, *lengths = text.decode("ascii").split(" ")
+        return int(head.removeprefix(_CRC), 16), [int(length) for length in lengths]
+    except ValueError as error:
+        raise FormatError(f"its {PAGES_KEY} does not parse") from error
+
+
+def _is_sealed(tail: bytes) -> bool | None:
+    """Whether a footer is as it was sealed; None where it was not."""
+    found = None
+    for found in _SEAL.finditer(tail):  # noqa: B007  # the last counts: what comes before may be anybody's text
+        pass
+    if found is None:
+        return False if PAGES_KEY.encode() in tail and _REWRITTEN not in tail else None
+    if _REWRITTEN in tail[found.end() :]:
+        return None
+    blank = tail[: found.start(1)] + _BLANK + tail[found.end(1) :]
+    return found.group(1) == _text(blank)
+
+
+def _text(blank: bytes) -> bytes:
+    return f"{_CRC}{zlib.crc32(blank):08x}".encode()
+
+
+def _tail_length(tail: bytes) -> int:
+    """Bytes of the footer that ends `tail`, its length and magic included; 0 where there is none."""
+    return int.from_bytes(tail[-_END:-4], "little") + _END if len(tail) >= _END and tail.endswith(_MAGIC) else 0
+
+
+def _page_size(header: bytes) -> int | None:
+    """How long the content of a page is whose header, with a checksum, this is; None for anything else.
+
+    The first four fields of `PageHeader` are numbers: type, both sizes, checksum.
+    """
+    position, numbers = 0, []
+    for _ in range(4):
+        if position >= len(header) or header[position] != _I32_FIELD:
+            return None
+        number, position = _varint(header, position + 1)
+        numbers.append((number >> 1) ^ -(number & 1))
+    return numbers[2] if position < len(header) and header[-1] == 0 else None
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while position < len(data):
+        byte = data[position]
+        value |= (byte & 0x7F) << shift
+        position, shift = position + 1, shift + 7
+        if byte < 0x80:
+            break
+    return value, position
