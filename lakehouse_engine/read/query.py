@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from lakehouse_engine.errors import InstantNotFoundError, MissingFileError, OptionError
+from lakehouse_engine.errors import OptionError
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.scan import ON_RESTORE, ScanPlan, plan_incremental, plan_snapshot
+from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 
 _KINDS = ("snapshot", "read_optimized", "incremental")
-_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +45,7 @@ def plan_query(state: TableState, query: Query) -> ScanPlan:
     Instants and files that `state` has may be gone by now, archived or taken back by another process: then the table is looked at anew.
     Raises `OptionError` for a moment that does not parse, and as `plan_snapshot` and `plan_incremental`.
     """
-    return _planned(state, query, _ATTEMPTS)
-
-
-def _planned(state: TableState, query: Query, attempts: int) -> ScanPlan:
-    try:
-        return _plan(state, query)
-    except (InstantNotFoundError, MissingFileError):
-        newer = state.refresh()
-        if attempts == 1 or newer.timeline == state.timeline:
-            raise
-    return _planned(newer, query, attempts - 1)
+    return at_one_moment(state, lambda now: _plan(now, query))
 
 
 def _plan(state: TableState, query: Query) -> ScanPlan:
