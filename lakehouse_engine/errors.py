@@ -15,7 +15,9 @@ LakehouseError                      one thing to catch; carries context (table, 
   x LockError                       LockTimeoutError
   x SavepointError
   x RollbackError
+      + RollbackUnfinishedError     it has begun; the next change of the table, or repair, finishes it
       + RestoreError
+          - RestoreUnfinishedError  as above: readers see the restored table already
   x CompactionError
   x SqlError                        UnsupportedSqlError, RelationNotFoundError
   x TaskError                       a task failed on an executor; names the task
@@ -207,8 +209,16 @@ class RollbackError(LakehouseError):
     """A rollback was refused or failed."""
 
 
+class RollbackUnfinishedError(RollbackError):
+    """A rollback has begun and could not go on. Whoever changes the table next finishes it, and so does `repair`."""
+
+
 class RestoreError(RollbackError):
-    """A restore was refused or failed; refused, nothing has changed."""
+    """A restore was refused, and nothing has changed."""
+
+
+class RestoreUnfinishedError(RestoreError):
+    """A restore has begun and could not go on: the table shows as of `target` already; whoever changes it next finishes the restore."""
 
 
 class CompactionError(LakehouseError):

@@ -20,6 +20,7 @@ from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 from lakehouse_engine.options import ServiceOptions, WriteOptions
 from lakehouse_engine.read.arrow_scan import read_arrow
+from lakehouse_engine.read.crossing import told_of_crossing
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.spark.input import as_input
@@ -27,6 +28,8 @@ from lakehouse_engine.spark.scan import scan
 from lakehouse_engine.spark.session import runner_for
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table_services import TableServices
+from lakehouse_engine.view.moment import at_one_moment
+from lakehouse_engine.view.table_state import TableState
 
 Moment = str | date | datetime
 
@@ -72,8 +75,14 @@ class HoodieTable(TableServices):
         from the start) and `end` inclusive; where `begin` lies in time that a restore took back, `on_restore` says whether to "fail"
         (`TimelineRestoredError`), to "resync" with the whole snapshot, or to "rewind" to the instant restored to.
         """
-        plan = plan_query(self.state, Query(query, as_of, begin, end, on_restore), self._options)
-        return read_arrow(plan, columns=columns, meta_columns=meta_columns, runner=runner_for(None, self._options))
+        asked, runner = Query(query, as_of, begin, end, on_restore), runner_for(None, self._options)
+
+        def read(now: TableState) -> pa.Table:
+            with told_of_crossing(now):
+                return read_arrow(plan_query(now, asked, self._options), columns=columns, meta_columns=meta_columns, runner=runner)
+
+        # A restore or a clean may take files while they are read; then they are those of a table that is no more.
+        return at_one_moment(self.state, read)
 
     def dataframe(
         self,

@@ -29,6 +29,7 @@ from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_POLICY, KEEP_
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.history import HistoryEntry, history
+from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 
 COMPACTION_OPS = ("schedule", "run", "schedule_and_run")
@@ -98,7 +99,7 @@ class TableServices:
 
     def savepoints(self) -> list[Savepoint]:
         """Every savepoint, oldest first."""
-        return list_savepoints(self.state)
+        return at_one_moment(self.state, list_savepoints)
 
     def delete_savepoint(self, savepoint: str, *, dry_run: bool = False) -> Savepoint:
         """Delete a savepoint by name or instant ("latest": the newest). Raises `SavepointError` where there is none."""

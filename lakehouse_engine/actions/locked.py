@@ -14,6 +14,7 @@ from lakehouse_engine.actions.metadata_table import drop_metadata_table
 from lakehouse_engine.actions.restore.execute import resume_restore
 from lakehouse_engine.actions.rollback.leftovers import remove_leftovers
 from lakehouse_engine.actions.rollback.recover import roll_back_dead_writes
+from lakehouse_engine.actions.unpublished import dead_temporaries, remove_temporaries
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
@@ -41,4 +42,5 @@ def _recovered(storage: Storage, corrupt_writes: bool) -> TableState:
         check_completed_files(state)
     state = roll_back_dead_writes(state)
     remove_leftovers(state)
+    remove_temporaries(storage, dead_temporaries(storage, state.layout.timeline_folder))
     return drop_metadata_table(state)

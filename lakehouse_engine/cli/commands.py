@@ -14,6 +14,7 @@ from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.errors import SchemaIncompatibleError
 from lakehouse_engine.read.arrow_scan import iter_arrow
 from lakehouse_engine.read.base_file import projected_schema
+from lakehouse_engine.read.crossing import told_of_crossing
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.view.history import HistoryEntry, history
 
@@ -73,7 +74,8 @@ def read(settings: Settings, table: str, **options: Any) -> None:
     """Read rows: the newest snapshot, an earlier one, or what changed between two instants."""
     form = _form(settings, options["form"], options["output"])
     query = _query(options["as_of"], options["begin"], options["end"], options["read_optimized"])
-    plan = plan_query(settings.open(table), query)
+    state = settings.open(table)
+    plan = plan_query(state, query)
     columns = [name.strip() for name in options["columns"].split(",")] if options["columns"] else None
     try:
         result = projected_schema(plan.schema, columns, options["meta_columns"])
@@ -81,7 +83,8 @@ def read(settings: Settings, table: str, **options: Any) -> None:
         raise click.BadParameter(error.message, param_hint="'--columns'") from error
     limit = TABLE_LIMIT if form == "table" and options["limit"] is None else options["limit"]
     found = iter_arrow(plan, columns=columns, meta_columns=options["meta_columns"])
-    rows = write_rows(limited(found, limit), result, form, options["output"])
+    with told_of_crossing(state):
+        rows = write_rows(limited(found, limit), result, form, options["output"])
     if form == "table" and options["limit"] is None and rows == TABLE_LIMIT:
         click.echo(f"the first {TABLE_LIMIT} rows; --limit shows more", err=True)
 

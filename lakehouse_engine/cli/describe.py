@@ -8,7 +8,10 @@ from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.schema import table_schema
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.protected import savepoint_metadata
+from lakehouse_engine.view.restores import pending_restore
 from lakehouse_engine.view.table_state import TableState
 
 _COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
@@ -16,6 +19,10 @@ _COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
 
 def describe_table(state: TableState) -> dict[str, Any]:
     """Facts of `lakehouse info`; bytes are those of the newest slices."""
+    return at_one_moment(state, _describe_table)
+
+
+def _describe_table(state: TableState) -> dict[str, Any]:
     config, slices = state.config, state.view.latest_slices()
     completed = state.timeline.completed().writes()
     last = completed.last()
@@ -34,6 +41,7 @@ def describe_table(state: TableState) -> dict[str, Any]:
         "commits": len(completed),
         "pending": [str(instant) for instant in state.timeline.pending()],
         "pending_compactions": [instant.requested_time for instant in state.timeline.pending() if instant.action in _COMPACTIONS],
+        "unfinished_restore": _unfinished_restore(state),
         "savepoints": [
             f"{metadata.name} ({time})" if metadata.name else time for time, metadata in savepoint_metadata(state).items()
         ],
@@ -44,8 +52,19 @@ def describe_table(state: TableState) -> dict[str, Any]:
     }
 
 
+def _unfinished_restore(state: TableState) -> str | None:
+    restore = pending_restore(ActiveTimeline(state.storage, state.layout), state.timeline)
+    if restore is None:
+        return None
+    return f"{restore.instant.requested_time}: the table shows as of {restore.target}; its next change, or repair, finishes the restore"
+
+
 def describe_columns(state: TableState, as_of: str | None = None) -> list[dict[str, Any]]:
     """One entry a column. `role` is what the table uses it for."""
+    return at_one_moment(state, lambda now: _describe_columns(now, as_of))
+
+
+def _describe_columns(state: TableState, as_of: str | None) -> list[dict[str, Any]]:
     config = state.config
     roles = {"record key": config.record_key_fields, "ordering": config.ordering_fields, "partition": config.partition_fields}
     schema = table_schema(state, None if as_of is None else moment_of(state, as_of))

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from lakehouse_engine.errors import InstantNotFoundError, MissingFileError, OptionError
+from lakehouse_engine.errors import OptionError
 from lakehouse_engine.options import STORED_PREFIX
 from lakehouse_engine.options.read import VERIFY_CHECKSUMS
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.scan import ON_RESTORE, ScanPlan, plan_incremental, plan_snapshot
+from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 
 _KINDS = ("snapshot", "read_optimized", "incremental")
-_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +51,7 @@ def plan_query(state: TableState, query: Query, options: Mapping[str, Any] | Non
     `plan_snapshot` and `plan_incremental`.
     """
     verify = VERIFY_CHECKSUMS.read({**state.config.prefixed(STORED_PREFIX), **(options or {})})
-    return _planned(state, query, _ATTEMPTS).verified(verify)
-
-
-def _planned(state: TableState, query: Query, attempts: int) -> ScanPlan:
-    try:
-        return _plan(state, query)
-    except (InstantNotFoundError, MissingFileError):
-        newer = state.refresh()
-        if attempts == 1 or newer.timeline == state.timeline:
-            raise
-    return _planned(newer, query, attempts - 1)
+    return at_one_moment(state, lambda now: _plan(now, query)).verified(verify)
 
 
 def _plan(state: TableState, query: Query) -> ScanPlan:

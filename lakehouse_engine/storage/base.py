@@ -50,6 +50,10 @@ class Storage(Protocol):
         """Every file below `path`, at any depth, sorted by path."""
         ...
 
+    def unpublished(self, path: str = "") -> Listing:
+        """Files directly in `path` that a call is about to publish, or that died before it did; no other method shows them."""
+        ...
+
     def head(self, path: str) -> StoredFile | None:
         """The entry, or None."""
         ...

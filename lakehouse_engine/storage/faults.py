@@ -72,6 +72,10 @@ class FaultyStorage:
         self._alive()
         return self._inner.walk(path)
 
+    def unpublished(self, path: str = "") -> Listing:
+        self._alive()
+        return self._inner.unpublished(path)
+
     def head(self, path: str) -> StoredFile | None:
         self._alive()
         return self._inner.head(path)

@@ -10,7 +10,7 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import path as ospath
@@ -20,7 +20,7 @@ import pyarrow as pa
 from lakehouse_engine.errors import StorageError, StoredFileExistsError, UnsafePathError
 from lakehouse_engine.storage.base import Listing, StoredFile
 from lakehouse_engine.storage.os_errors import as_storage_errors
-from lakehouse_engine.storage.paths import check_relative, checksum_name, is_hidden_name, parent_of, temporary_name
+from lakehouse_engine.storage.paths import check_relative, checksum_name, is_hidden_name, is_temporary_name, parent_of, temporary_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,11 @@ class LocalStorage:
                 else:
                     found.append(entry)
         return sorted(found, key=lambda entry: entry.path)
+
+    def unpublished(self, path: str = "") -> Listing:
+        relative = check_relative(path)
+        with as_storage_errors("list", relative, self.root):
+            return sorted(self._entries(relative, is_temporary_name), key=lambda entry: entry.path)
 
     def head(self, path: str) -> StoredFile | None:
         full = self._inside(path)
@@ -172,7 +177,7 @@ class LocalStorage:
         """Links to directories are left out too: they may lead back up, and their files are listed where they are."""
         return ospath.isfile(link) and self._is_inside(link)
 
-    def _entries(self, relative: str) -> Iterator[StoredFile]:
+    def _entries(self, relative: str, wanted: Callable[[str], bool] = lambda name: not is_hidden_name(name)) -> Iterator[StoredFile]:
         full = self._inside(relative)
         prefix = f"{relative}/" if relative else ""
         try:
@@ -181,7 +186,7 @@ class LocalStorage:
             return
         with entries:
             for entry in entries:
-                if is_hidden_name(entry.name) or (entry.is_symlink() and not self._is_file_inside(entry.path)):
+                if not wanted(entry.name) or (entry.is_symlink() and not self._is_file_inside(entry.path)):
                     continue
                 # A file may vanish between the listing and its stat, and a link may be broken: then it is not there.
                 with suppress(FileNotFoundError):

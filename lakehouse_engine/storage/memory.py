@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakehouse_engine.errors import StoredFileExistsError, StoredFileNotFoundError, UnsafePathError
 from lakehouse_engine.storage.base import Listing, StoredFile
-from lakehouse_engine.storage.paths import check_relative, is_hidden_name
+from lakehouse_engine.storage.paths import check_relative, is_hidden_name, is_temporary_name
 
 
 class MemoryStorage:
@@ -54,6 +54,14 @@ class MemoryStorage:
         with self._guard:
             found = [StoredFile(name, len(data), modified) for name, (data, modified) in self._files.items() if name.startswith(prefix)]
         return sorted((file for file in found if not is_hidden_name(file.name)), key=lambda file: file.path)
+
+    def unpublished(self, path: str = "") -> Listing:
+        relative = check_relative(path)
+        prefix = f"{relative}/" if relative else ""
+        with self._guard:
+            found = [StoredFile(name, len(data), modified) for name, (data, modified) in self._files.items() if name.startswith(prefix)]
+        direct = (file for file in found if file.path == prefix + file.name)
+        return sorted((file for file in direct if is_temporary_name(file.name)), key=lambda file: file.path)
 
     def head(self, path: str) -> StoredFile | None:
         relative = check_relative(path)

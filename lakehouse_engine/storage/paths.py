@@ -36,6 +36,11 @@ def temporary_name(token: str) -> str:
     return f"{_TEMPORARY_PREFIX}{token}{_TEMPORARY_SUFFIX}"
 
 
+def is_temporary_name(name: str) -> bool:
+    """Whether `temporary_name` made it."""
+    return name.startswith(_TEMPORARY_PREFIX) and name.endswith(_TEMPORARY_SUFFIX)
+
+
 def checksum_name(name: str) -> str:
     """The side file that Hadoop's local file system keeps beside `name`."""
     return f".{name}.crc"
@@ -45,4 +50,4 @@ def is_hidden_name(name: str) -> bool:
     """Whether listings leave `name` out: leftover temporary files and Hadoop's checksum side files."""
     if not name.startswith("."):
         return False
-    return name.endswith(".crc") or (name.startswith(_TEMPORARY_PREFIX) and name.endswith(_TEMPORARY_SUFFIX))
+    return name.endswith(".crc") or is_temporary_name(name)

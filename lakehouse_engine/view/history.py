@@ -16,7 +16,8 @@ from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionPl
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
-from lakehouse_engine.view.restores import RestoreRecord, restores
+from lakehouse_engine.view.moment import at_one_moment
+from lakehouse_engine.view.restores import RestoreRecord, pending_restore, restores
 from lakehouse_engine.view.table_state import TableState
 
 _NAMED = 3
@@ -58,10 +59,15 @@ def history(
     """Instants of the active timeline from `begin` to `end` (both inclusive), newest first, at most `limit`.
 
     With `archived`, those that are archived only come after them. Raises `CorruptInstantError` for one whose file is torn,
-    `CorruptLogError` for a damaged archive, and `OptionError` for a `limit` below 0.
+    `CorruptLogError` for a damaged archive, and `OptionError` for a `limit` below 0. Where instants leave the timeline meanwhile (they are
+    archived, or a restore takes them back) the table is looked at anew: an instant that is in the archive by then is told from there.
     """
     if limit is not None and limit < 0:
         raise OptionError(f"limit={limit} is less than 0", table=state.config.name)
+    return at_one_moment(state, lambda now: _history(now, limit, begin, end, archived))
+
+
+def _history(state: TableState, limit: int | None, begin: str | None, end: str | None, archived: bool) -> list[HistoryEntry]:
     instants = (one for one in reversed(state.timeline.instants) if (begin or "") <= one.requested_time)
     found = (one for one in instants if end is None or one.requested_time <= end)
     entries = [_entry(state, instant) for instant in islice(found, limit)]
@@ -125,6 +131,9 @@ def _note(state: TableState, instant: Instant) -> str | None:
 
 def _pending_note(state: TableState, instant: Instant) -> str:
     consequence = _UNFINISHED.get(instant.action, "its writer is at work, or died: then the next change of the table takes it back")
+    restore = pending_restore(ActiveTimeline(state.storage, state.layout), state.timeline) if instant.action is Action.RESTORE else None
+    if restore is not None:
+        return f"not finished; the table shows as of {restore.target} already, and its next change, or repair, finishes the restore"
     if instant.action not in (Action.COMPACTION, Action.LOG_COMPACTION):
         return f"not finished; {consequence}"
     plan = ActiveTimeline(state.storage, state.layout).read(Instant(instant.requested_time, instant.action, State.REQUESTED))

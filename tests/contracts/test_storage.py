@@ -41,6 +41,18 @@ def test_created_file_reads_back_with_size_and_parents_made(storage: Storage) ->
     assert entry.modified_ms > 1_700_000_000_000
 
 
+def test_files_that_are_not_published_show_where_they_are_asked_for_and_nowhere_else(storage: Storage) -> None:
+    hidden = [".~lakehouse-0123.tmp", "a/.~lakehouse-4567.tmp"]
+    for path in ("file", "a/file", ".file.crc", *hidden):
+        storage.create(path, b"content")
+    assert [entry.path for entry in storage.unpublished()] == hidden[:1]
+    assert [(entry.path, entry.size) for entry in storage.unpublished("a")] == [(hidden[1], 7)]
+    assert storage.unpublished("nowhere") == []
+    assert [entry.path for entry in storage.walk()] == ["a/file", "file"]
+    assert all(storage.delete(path) for path in hidden)
+    assert storage.unpublished("a") == []
+
+
 def test_create_of_an_existing_file_raises_and_keeps_the_first_content(storage: Storage) -> None:
     storage.create("file", b"first")
     with pytest.raises(StoredFileExistsError):

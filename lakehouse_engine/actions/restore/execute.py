@@ -23,7 +23,7 @@ from lakehouse_engine.actions.deletion import delete_files_after
 from lakehouse_engine.actions.restore.files import Blocking, PartitionChanges, find_changes
 from lakehouse_engine.actions.rollback.blocks import write_rollback_blocks
 from lakehouse_engine.actions.rollback.execute import hadoop_path, partition_metadata
-from lakehouse_engine.errors import CorruptInstantError, RestoreError
+from lakehouse_engine.errors import CorruptInstantError, LakehouseError, RestoreError, RestoreUnfinishedError, StorageError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.format.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
@@ -67,8 +67,49 @@ def resume_restore(state: TableState, instant: Instant) -> TableState:
         timeline.delete_pending(instant)
         return state.refresh()
     logger.warning("finishing %s of %s: its process died", instant, state.config.name)
-    execute_restore(state, instant, plan)
+    carry_out(state, instant, plan)
     return state.refresh()
+
+
+def begin_restore(state: TableState, plan: HoodieRestorePlan) -> str:
+    """Put a checked plan on the timeline and carry it out; the restore's instant time. The table lock is held.
+
+    Raises `RestoreUnfinishedError` for what fails from then on at which readers see the restored table.
+    """
+    timeline = ActiveTimeline(state.storage, state.layout)
+    time = InstantClock(state.config.timeline_timezone).next(state.timeline)
+    requested = Instant(time, Action.RESTORE, State.REQUESTED)
+    try:
+        timeline.create_requested(requested, encode_plan(plan))
+    except StorageError as error:
+        if timeline.load().contains(time):
+            raise _unfinished(state, requested, plan, error) from error
+        raise
+    carry_out(state, requested, plan)
+    return time
+
+
+def carry_out(state: TableState, restore: Instant, plan: HoodieRestorePlan) -> None:
+    """As `execute_restore`. Raises `RestoreUnfinishedError` where it cannot go on: readers see the restored table."""
+    try:
+        execute_restore(state, restore, plan)
+    except RestoreError:
+        raise
+    except Exception as error:
+        raise _unfinished(state, restore, plan, error) from error
+    except BaseException:
+        logger.warning("%s of %s has begun, and is finished by the next change of the table", restore, state.config.name)
+        raise
+
+
+def _unfinished(state: TableState, restore: Instant, plan: HoodieRestorePlan, error: Exception) -> RestoreUnfinishedError:
+    target = plan.savepoint_to_restore_timestamp
+    context = error.context if isinstance(error, LakehouseError) else {}
+    return RestoreUnfinishedError(
+        f"the restore to {target} has begun, and the table shows as of then already, but it is not finished: the next change of the table"
+        f" finishes it, and so does `repair`, once this is seen to: {error.message if isinstance(error, LakehouseError) else repr(error)}",
+        **{**context, "restore": restore.requested_time, "target": target, "table": state.config.name},
+    )
 
 
 def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan) -> HoodieRestoreMetadata:

@@ -10,14 +10,10 @@ import logging
 
 from lakehouse_engine.actions.executors import executors_kept_out
 from lakehouse_engine.actions.locked import locked_table
-from lakehouse_engine.actions.restore.execute import execute_restore
+from lakehouse_engine.actions.restore.execute import begin_restore
 from lakehouse_engine.actions.restore.plan import plan_restore
-from lakehouse_engine.format.plans_codec import encode_plan
-from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.services import RestoreResult
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -41,7 +37,8 @@ def restore(
     Raises, with the table unchanged, `SavepointError` where there is no such savepoint, `RestoreError` where later savepoints would be
     lost, `RollbackError` where a compaction that would be taken back is running, `InstantNotFoundError` and `InstantCleanedError` where
     `to` is no completed write or its files are gone, `MissingFileError` where a file that a savepoint should have kept is lost,
-    `OptionError` unless one of `savepoint` and `to` is given, and `LockTimeoutError` while another writer is at work.
+    `OptionError` unless one of `savepoint` and `to` is given, and `LockTimeoutError` while another writer is at work; and
+    `RestoreUnfinishedError` where the restore has begun, for readers too, and whoever changes the table next has to finish it.
     """
     if dry_run:
         return plan_restore(TableState.load(storage), savepoint, to, cascade=cascade).result(None, dry_run=True)
@@ -50,10 +47,6 @@ def restore(
         if not planned.is_needed:
             return planned.result(None, dry_run=False)
         with executors_kept_out(storage, planned.instants):
-            timeline = ActiveTimeline(storage, state.layout)
-            time = InstantClock(state.config.timeline_timezone).next(state.timeline)
             logger.info("restoring %s to %s: %d instants are taken back", state.config.name, planned.target, len(planned.instants))
-            plan = planned.plan()
-            requested = timeline.create_requested(Instant(time, Action.RESTORE, State.REQUESTED), encode_plan(plan))
-            execute_restore(state, requested, plan)
+            time = begin_restore(state, planned.plan())
         return planned.result(time, dry_run=False)

@@ -9,12 +9,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Mapping
 
 from lakehouse_engine.actions.deletion import delete_files_of
 from lakehouse_engine.actions.rollback.blocks import slice_logs, write_rollback_blocks
-from lakehouse_engine.errors import RollbackError
+from lakehouse_engine.errors import RollbackError, StorageError
 from lakehouse_engine.format.file_names import marker_folder, parse_log_file
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.files import join_path
@@ -29,6 +30,8 @@ from lakehouse_engine.model.plans import (
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
 
 Slice = tuple[FileGroupId, str]
 """A file group and a base instant."""
@@ -54,7 +57,10 @@ def execute_rollback(state: TableState, rollback: Instant, plan: HoodieRollbackP
         instants_rollback=(target,),
     )
     timeline.complete(inflight, encode_plan(metadata))
-    state.storage.delete_tree(marker_folder(target.commit_time))
+    try:
+        state.storage.delete_tree(marker_folder(target.commit_time))
+    except StorageError as error:
+        logger.warning("%s is completed, but markers could not be removed (%s); the next change of the table does", rollback, error)
     return metadata
 
 

@@ -51,15 +51,21 @@ def _is_dead(state: TableState, instant: Instant) -> bool:
         return False
     if instant.action is Action.REPLACE_COMMIT and _is_clustering(state, instant):
         return False
-    heartbeat = state.storage.head(f"{_HEARTBEATS}/{instant.requested_time}")
-    age = time.time() * 1000 - heartbeat.modified_ms if heartbeat else _HEARTBEAT_EXPIRES_MS
-    if age < _HEARTBEAT_EXPIRES_MS:
+    age = live_heartbeat(state, instant)
+    if age is not None:
         raise CommitConflictError(
             f"another writer is at work on this table (its heartbeat is {age / 1000:.0f} s old); try again when it is done",
             instant=instant,
             table=state.config.name,
         )
     return True
+
+
+def live_heartbeat(state: TableState, instant: Instant) -> float | None:
+    """Age in milliseconds of the heartbeat of a (Hudi) writer that is at work on `instant`; None where there is none that lives."""
+    heartbeat = state.storage.head(f"{_HEARTBEATS}/{instant.requested_time}")
+    age = time.time() * 1000 - heartbeat.modified_ms if heartbeat else _HEARTBEAT_EXPIRES_MS
+    return age if age < _HEARTBEAT_EXPIRES_MS else None
 
 
 def _is_clustering(state: TableState, instant: Instant) -> bool:

@@ -17,7 +17,7 @@ from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.pending import clustering_groups
 from lakehouse_engine.actions.rollback.execute import execute_rollback, files_to_delete, relative_paths
 from lakehouse_engine.actions.rollback.plan import plan_rollback
-from lakehouse_engine.errors import InstantCleanedError, InstantNotFoundError, RollbackError
+from lakehouse_engine.errors import InstantCleanedError, InstantNotFoundError, RollbackError, RollbackUnfinishedError, StorageError
 from lakehouse_engine.format.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRollbackMetadata, HoodieRollbackPlan
@@ -41,7 +41,8 @@ def rollback(storage: Storage, *, instant: str | None = None, lock_timeout_ms: i
     An instant that was rolled back before is answered with what that rollback did. A dry run says what would go, and changes nothing.
     Raises `RollbackError` where newer writes exist (restore the table instead), where a savepoint keeps the write, where it is the oldest
     that is not archived, and where a compaction to be taken back is running; `InstantNotFoundError` where there is no such write;
-    `InstantCleanedError` where files of the table as it was before are gone.
+    `InstantCleanedError` where files of the table as it was before are gone. All these with nothing changed; `RollbackUnfinishedError`
+    where it has begun, and whoever changes the table next has to finish it.
     """
     if dry_run:
         state = TableState.load(storage)
@@ -136,10 +137,24 @@ def _take_back(state: TableState, target: Instant) -> RollbackResult:
     timeline = ActiveTimeline(state.storage, state.layout)
     time = InstantClock(state.config.timeline_timezone).next(state.timeline)
     logger.info("rolling %s of %s back at %s", target, state.config.name, time)
-    requested = timeline.create_requested(Instant(time, Action.ROLLBACK, State.REQUESTED), encode_plan(plan))
-    timeline.delete(target.at(State.COMPLETED))
-    metadata = execute_rollback(state, timeline.to_inflight(requested), plan)
+    requested = Instant(time, Action.ROLLBACK, State.REQUESTED)
+    try:
+        timeline.create_requested(requested, encode_plan(plan))
+        timeline.delete(target.at(State.COMPLETED))
+        metadata = execute_rollback(state, timeline.to_inflight(requested), plan)
+    except StorageError as error:
+        if timeline.load().contains(time):
+            raise _unfinished(state, target, time, error) from error
+        raise
     return _result(metadata, time, str(target.action), would.rows_taken_back, would.bytes_deleted)
+
+
+def _unfinished(state: TableState, target: Instant, time: str, error: StorageError) -> RollbackUnfinishedError:
+    return RollbackUnfinishedError(
+        f"the rollback of {target.requested_time} has begun, and is not finished: the next change of the table finishes it, and so does"
+        f" `repair`, once this is seen to: {error.message}",
+        **{**error.context, "instant": target.requested_time, "rollback": time, "table": state.config.name},
+    )
 
 
 def _would(state: TableState, target: Instant) -> RollbackResult:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from lakehouse_engine.cli.main import COMMANDS, cli
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.storage.faults import FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.view.protected import protected_files
 from tests.unit.cli.conftest import SCHEMA, orders
 
@@ -177,6 +180,53 @@ def test_markers_of_a_finished_write_are_removed(table: HoodieTable) -> None:
     report = answer(table, "repair", "analytics.orders")
     assert [one["kind"] for one in report["repaired"]] == [DisorderKind.LEFTOVER_MARKERS]
     assert not folder.exists()
+
+
+def left_by_a_killed_process(folder: Path, age_s: int) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f".~lakehouse-{age_s:032x}.tmp"
+    path.write_bytes(b"half a commit")
+    os.utime(path, (time.time() - age_s,) * 2)
+    return path
+
+
+def test_temporary_files_of_killed_processes_go_with_the_next_write_and_with_a_repair(table: HoodieTable) -> None:
+    root, hours = Path(table.path), 2 * 3600
+    dead, young = left_by_a_killed_process(root / ".hoodie", hours), left_by_a_killed_process(root / ".hoodie", 5)
+    elsewhere = [left_by_a_killed_process(root / folder, hours) for folder in (".hoodie/.locks", ".hoodie/archived", "day=2026-01-01")]
+    table.upsert(orders(range(2), "sent"))
+    assert (dead.exists(), young.exists()) == (False, True)
+    told = answer(table, "repair", "analytics.orders", "--dry-run")["repaired"]
+    assert {(one["kind"], one["what"]) for one in told} == {("temporary_file", str(path.relative_to(root))) for path in elsewhere}
+    assert all(path.exists() for path in elsewhere)
+    assert len(answer(table, "repair", "analytics.orders")["repaired"]) == len(elsewhere)
+    assert (young.exists(), any(path.exists() for path in elsewhere)) == (True, False)
+
+
+def test_a_dry_run_does_not_call_a_writer_dead_that_is_at_work(table: HoodieTable) -> None:
+    instant = die_committing(table)
+    with TableLock(table.storage):
+        told = answer(table, "repair", "analytics.orders", "--dry-run")
+    assert told["repaired"] == []
+    ((kind, what, message),) = [(one["kind"], one["what"], one["message"]) for one in told["left"]]
+    assert (kind, what) == ("at_work", instant)
+    assert f"process {os.getpid()} on" in message
+    assert [one["kind"] for one in answer(table, "repair", "analytics.orders", "--dry-run")["repaired"]] == ["dead_write"]
+
+
+def test_a_dry_run_tells_of_a_compaction_that_is_being_run_and_of_a_hudi_writer_that_lives(table: HoodieTable) -> None:
+    instant = die_committing(table)
+    beat = Path(table.path) / ".hoodie" / ".heartbeat" / instant
+    beat.parent.mkdir()
+    beat.write_bytes(b"")
+    (left,) = answer(table, "repair", "analytics.orders", "--dry-run")["left"]
+    assert (left["kind"], left["what"], "heartbeat" in left["message"]) == ("at_work", instant, True)
+    beat.unlink()
+    if is_mor(table):
+        planned = table.compact("schedule").instant
+        with TableLock(table.storage, file=f".hoodie/.locks/compaction-{planned}.lock"):
+            (left,) = answer(table, "repair", "analytics.orders", "--dry-run")["left"]
+        assert (left["kind"], left["what"], f"process {os.getpid()} on" in left["message"]) == ("at_work", planned, True)
 
 
 # verify

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.actions.create import TableSpec, create_table
-from lakehouse_engine.errors import InstantNotFoundError, MissingFileError
+from lakehouse_engine.actions.savepoint import list_savepoints
+from lakehouse_engine.cli.describe import describe_table
+from lakehouse_engine.errors import InstantNotFoundError, MissingFileError, TimelineRestoredError
 from lakehouse_engine.read.arrow_scan import read_arrow
+from lakehouse_engine.read.crossing import told_of_crossing
 from lakehouse_engine.read.query import Query, plan_query
+from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.view.history import history
+from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 from tests.support.local_table import LocalTable
 
@@ -82,3 +90,57 @@ def test_a_timeline_that_never_stands_still_is_an_error_in_the_end(table: LocalT
     with pytest.raises(InstantNotFoundError):
         plan_query(state, Query())
     assert 1 < len(looks) < 20
+
+
+def test_a_reader_that_crosses_a_restore_is_told_so(table: LocalTable) -> None:
+    state = table.state
+    plan, target = plan_query(state, Query()), table.instants()[-2]
+    table.restore(to=target)
+    with pytest.raises(TimelineRestoredError) as caught, told_of_crossing(state):
+        read_arrow(plan)
+    assert (caught.value.context["target"], "restored" in str(caught.value), "clean" in str(caught.value)) == (target, True, False)
+    assert caught.value.context["path"]
+
+
+@pytest.mark.parametrize(("what", "act"), [("rollback", lambda table: table.rollback()), ("clean", archive)])
+def test_a_reader_that_crosses_something_else_is_told_what_it_was(
+    table: LocalTable, what: str, act: Callable[[LocalTable], object]
+) -> None:
+    state = table.state
+    plan = plan_query(state, Query(as_of=table.instants()[0] if what == "clean" else None))
+    act(table)
+    with pytest.raises(MissingFileError, match=f"the {what} [0-9]+ was at work"), told_of_crossing(state):
+        read_arrow(plan)
+
+
+def test_rows_are_read_anew_where_a_restore_took_files_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lakehouse(str(tmp_path), options={"hoodie.clean.automatic": "false"})
+    made = lake.create_table("s.t", schema=SCHEMA, record_key=["id"], ordering_fields=["ts"])
+    for ts in range(3):
+        made.upsert(rows(ts))
+    target = made.history()[1].instant
+    opened, left = LocalStorage.open_input, [lambda: HoodieTable.open(made.path).restore(to=target)]
+
+    def open_input(storage: LocalStorage, path: str) -> pa.NativeFile:
+        while left:
+            left.pop()()
+        return opened(storage, path)
+
+    monkeypatch.setattr(LocalStorage, "open_input", open_input)
+    assert made.to_arrow(columns=["ts"])["ts"].to_pylist() == [1, 1]
+    assert not left
+
+
+@pytest.mark.parametrize("archived", [False, True])
+@pytest.mark.parametrize("change", [archive, lambda table: table.restore(to=table.instants()[-2])], ids=["archived", "restored"])
+def test_history_is_whole_while_instants_leave_the_timeline(
+    table: LocalTable, change: Callable[[LocalTable], object], archived: bool
+) -> None:
+    state, known = table.state, {entry.instant for entry in history(table.state)}
+    change(table)
+    told = history(state, archived=archived)
+    assert told == history(table.state, archived=archived)
+    if archived and change is archive:
+        assert {entry.instant for entry in told} >= known
+    assert describe_table(state)["name"] == "t"
+    assert at_one_moment(state, list_savepoints) == []

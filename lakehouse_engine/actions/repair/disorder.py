@@ -1,0 +1,52 @@
+"""What can be out of order on a table, and what a repair says of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakehouse_engine.compat import StrEnum
+
+
+class DisorderKind(StrEnum):
+    DEAD_WRITE = "dead_write"
+    UNFINISHED_ROLLBACK = "unfinished_rollback"
+    UNFINISHED_RESTORE = "unfinished_restore"
+    LEFTOVER_MARKERS = "leftover_markers"
+    TEMPORARY_FILE = "temporary_file"
+    DAMAGED_FILE = "damaged_file"
+    AT_WORK = "at_work"
+    UNFINISHED_CLEAN = "unfinished_clean"
+    UNFINISHED_SAVEPOINT = "unfinished_savepoint"
+    PENDING_SERVICE = "pending_service"
+    ORPHAN = "orphan"
+    BEYOND_REPAIR = "beyond_repair"
+
+
+REPAIRED = (
+    DisorderKind.DEAD_WRITE,
+    DisorderKind.UNFINISHED_ROLLBACK,
+    DisorderKind.UNFINISHED_RESTORE,
+    DisorderKind.LEFTOVER_MARKERS,
+    DisorderKind.TEMPORARY_FILE,
+    DisorderKind.DAMAGED_FILE,
+)
+"""What a repair sees to. The rest is harmless, or of somebody who is at work, or waits for what the message names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disorder:
+    """`what` is an instant, or a path relative to the table."""
+
+    kind: DisorderKind
+    what: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairReport:
+    """`repaired` was seen to (on a dry run: would be), `left` was not."""
+
+    table: str
+    repaired: tuple[Disorder, ...]
+    left: tuple[Disorder, ...]
+    dry_run: bool = False

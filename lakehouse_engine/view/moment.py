@@ -1,0 +1,30 @@
+"""Answers that rest on one state of a table, while others go on changing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from lakehouse_engine.errors import InstantNotFoundError, MissingFileError, StoredFileNotFoundError, TimelineRestoredError
+from lakehouse_engine.view.table_state import TableState
+
+Answer = TypeVar("Answer")
+_ATTEMPTS = 8
+_GONE = (InstantNotFoundError, MissingFileError, StoredFileNotFoundError, TimelineRestoredError)
+
+
+def at_one_moment(state: TableState, ask: Callable[[TableState], Answer]) -> Answer:
+    """The answer of `ask` to `state`, or to the table as it is later.
+
+    Between a listing and the reading of what it named, archiving moves instants away, and restores and cleans remove what they take
+    back: then the table is looked at anew. Raises what `ask` raises where the table did not change meanwhile, for then the file is lost.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return ask(state)
+        except _GONE:
+            newer = state.refresh()
+            if newer.timeline == state.timeline:
+                raise
+        state = newer
+    return ask(state)
