@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lakehouse_engine.errors import CommitConflictError
-from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
@@ -25,10 +24,10 @@ def pending_groups(state: TableState) -> dict[tuple[str, str], str]:
 def clustering_groups(state: TableState, instant: Instant) -> list[tuple[str, str]]:
     """(partition path, file id) of the groups that a replace commit's plan clusters; empty when it is no clustering."""
     requested = Instant(instant.requested_time, Action.REPLACE_COMMIT, State.REQUESTED)
-    content = ActiveTimeline(state.storage, state.layout).read(requested)
-    if not content:
+    timeline = ActiveTimeline(state.storage, state.layout)
+    if not timeline.read(requested):
         return []
-    plan = decode_plan(HoodieRequestedReplaceMetadata, content).clustering_plan
+    plan = timeline.plan(HoodieRequestedReplaceMetadata, requested).clustering_plan
     groups = (plan.input_groups or ()) if plan else ()
     return [(piece.partition_path or "", piece.file_id or "") for group in groups for piece in group.slices or ()]
 
@@ -58,7 +57,7 @@ def compacting_groups(state: TableState) -> dict[FileGroupId, str]:
     for instant in state.timeline.pending():
         if instant.action is Action.COMPACTION:
             requested = Instant(instant.requested_time, Action.COMPACTION, State.REQUESTED)
-            plan = decode_plan(HoodieCompactionPlan, ActiveTimeline(state.storage, state.layout).read(requested))
+            plan = ActiveTimeline(state.storage, state.layout).plan(HoodieCompactionPlan, requested)
             for operation in plan.operations or ():
                 groups[FileGroupId(operation.partition_path or "", operation.file_id or "")] = instant.requested_time
     return groups

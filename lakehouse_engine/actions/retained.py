@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name
-from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata
@@ -59,10 +58,10 @@ def cleaned_files(state: TableState) -> set[str]:
     found: set[str] = set()
     for instant in state.timeline:
         if instant.action is Action.CLEAN and instant.is_completed:
-            found.update(_deleted(decode_plan(HoodieCleanMetadata, timeline.read(instant))))
+            found.update(_deleted(timeline.plan(HoodieCleanMetadata, instant)))
         elif instant.action is Action.CLEAN:
             requested = Instant(instant.requested_time, Action.CLEAN, State.REQUESTED)
-            found.update(_planned(decode_plan(HoodieCleanerPlan, timeline.read(requested))))
+            found.update(_planned(timeline.plan(HoodieCleanerPlan, requested)))
     return found
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from lakehouse_engine.actions.pending import pending_groups
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
-from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCompactionPlan
@@ -63,7 +62,7 @@ def planned_groups(state: TableState) -> dict[FileGroupId, str]:
     for instant in state.timeline.pending():
         if instant.action in _COMPACTIONS:
             requested = Instant(instant.requested_time, instant.action, State.REQUESTED)
-            for operation in decode_plan(HoodieCompactionPlan, timeline.read(requested)).operations or ():
+            for operation in timeline.plan(HoodieCompactionPlan, requested).operations or ():
                 found[FileGroupId(operation.partition_path or "", operation.file_id or "")] = instant.requested_time
     return found
 

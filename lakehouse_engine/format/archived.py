@@ -1,7 +1,8 @@
 """Files of the archived timeline (hudi-format 8; Hudi `HoodieArchivedMetaEntry`, `HoodieTimelineArchiver`).
 
 `.commits_.archive.<N>_1-0-1` is a log file of Avro blocks whose header holds nothing but the schema; a record is one state of one
-instant.
+instant. Hudi knows the keys that a header may have, so what seals a block of ours is in the text of its schema, where Avro allows
+properties: the seal, of the schema and the content, and which of how many blocks of its file it is. A file without all of them was cut.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from lakehouse_engine.format.log_format import CONTENT_VERSION, BlockType, Heade
 from lakehouse_engine.format.log_reader import read_blocks
 from lakehouse_engine.format.log_writer import render_block
 from lakehouse_engine.format.metadata_avro import schema_text
+from lakehouse_engine.format.seal import BLANK_SEAL, BROKEN_SEAL, SEAL_KEY, is_intact_behind, seal_behind
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, State
 
@@ -30,6 +32,8 @@ _ENTRY = "HoodieArchivedMetaEntry"
 _FILE = re.compile(r"\.commits_\.archive\.([0-9]+)(?:_[0-9]+-[0-9]+-[0-9]+)?")
 _OF_INSTANT = ("commitTime", "actionType", "actionState")
 _STATES = {state.name: state for state in State}
+_HEAD = f'{{"{SEAL_KEY}":"'.encode()
+_OURS = re.compile(rf'\{{"{re.escape(SEAL_KEY)}":".{{{len(BLANK_SEAL)}}}","lakehouse\.block":"([0-9]+)/([0-9]+)",')
 
 
 def archive_file_name(number: int) -> str:
@@ -43,19 +47,21 @@ def archive_file_number(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def render_archive(instants: Iterable[Sequence[ArchivedEntry]], batch: int) -> bytes:
-    """The content of one archive file: the entries of each instant, in order.
+def render_archive(instants: Iterable[Sequence[ArchivedEntry]], batch: int, *, sealed: bool = True) -> bytes:
+    """The content of one archive file: the entries of each instant, in order. Not `sealed`, it is as Hudi's.
 
     A block is closed after the instant with which it reaches `batch` records. Raises `MetadataError` where a record does not fit.
     """
-    blocks: list[bytes] = []
+    contents: list[bytes] = []
     records: list[bytes] = []
     for entries in instants:
         records += [_encode(entry) for entry in entries]
         if len(records) >= batch:
-            blocks.append(_block(records))
+            contents.append(_content(records))
             records = []
-    return b"".join([*blocks, _block(records)] if records else blocks)
+    contents += [_content(records)] if records else []
+    places = [f"{number}/{len(contents)}" if sealed else None for number in range(1, len(contents) + 1)]
+    return b"".join(_block(content, place) for content, place in zip(contents, places, strict=True))
 
 
 def read_archive(data: bytes) -> list[ArchivedEntry]:
@@ -80,22 +86,50 @@ def _encode(entry: ArchivedEntry) -> bytes:
     return body.getvalue()
 
 
-def _block(records: Sequence[bytes]) -> bytes:
-    content = struct.pack(">ii", CONTENT_VERSION, len(records)) + b"".join(struct.pack(">i", len(record)) + record for record in records)
-    return render_block(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: schema_text(_ENTRY).decode("utf-8")}, content)
+def _content(records: Sequence[bytes]) -> bytes:
+    return struct.pack(">ii", CONTENT_VERSION, len(records)) + b"".join(struct.pack(">i", len(record)) + record for record in records)
+
+
+def _block(content: bytes, place: str | None) -> bytes:
+    """`place`: number of the block / of all blocks of its file, both counted from 1; None for one without a seal."""
+    schema = schema_text(_ENTRY)
+    if place is not None:
+        rest = f'","lakehouse.block":"{place}",'.encode() + schema.removeprefix(b"{")
+        schema = seal_behind(_HEAD, rest + content)[: -len(content)]
+    return render_block(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: schema.decode("utf-8")}, content)
 
 
 def _blocks(data: bytes) -> Iterator[LogBlock]:
+    """Every block, checked; only Avro blocks are ever written to an archive file, by Hudi too."""
+    if not data:
+        raise CorruptLogError("an archive file is empty: its writer died, or it was damaged")
+    wanted: set[tuple[int, int]] = set()
+    found: set[tuple[int, int]] = set()
     for block in read_blocks(data):
-        if block.type is BlockType.CORRUPT:
-            raise CorruptLogError(f"an archive file is damaged from byte {block.offset} on: {block.damage}")
-        if block.type is BlockType.AVRO_DATA:
-            yield block
+        if block.type is not BlockType.AVRO_DATA:
+            raise CorruptLogError(f"an archive file is damaged from byte {block.offset} on: {block.damage or f'a {block.type.name} block'}")
+        place = _place(block)
+        if place is not None:
+            found.add(place)
+            wanted.update((number, place[1]) for number in range(1, place[1] + 1))
+        yield block
+    if wanted - found:
+        raise CorruptLogError(f"an archive file lacks {len(wanted - found)} of its blocks: it was cut short")
+
+
+def _place(block: LogBlock) -> tuple[int, int] | None:
+    """The number of a block of ours, and of the blocks of its file; None for another writer's block."""
+    text = block.schema or ""
+    if is_intact_behind(_HEAD, text.encode() + bytes(block.content)) is False:
+        raise CorruptLogError(f"{block.length} bytes of an archive file from byte {block.offset} on {BROKEN_SEAL}")
+    ours = _OURS.match(text)
+    return (int(ours[1]), int(ours[2])) if ours else None
 
 
 def _records(block: LogBlock, wanted: Any) -> Iterator[dict[str, Any]]:
     try:
-        written = _parsed(block.schema or "")
+        # Without what differs from block to block the schema is parsed once.
+        written = _parsed(_OURS.sub("{", block.schema or "", count=1))
         for start, end in zip(*record_bounds(block.content), strict=True):
             record = fastavro.schemaless_reader(io.BytesIO(block.content[start:end]), written, wanted)
             if not isinstance(record, dict):

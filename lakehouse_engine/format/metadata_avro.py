@@ -1,4 +1,7 @@
-"""Plans and their outcomes as Avro object containers: one record, no compression (hudi-format 2.2 and 2.4)."""
+"""Plans and their outcomes as Avro object containers: one record, no compression (hudi-format 2.2 and 2.4).
+
+What we write has a seal as the first entry of the container's metadata; Avro lets applications have entries of their own there.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +16,36 @@ from typing import Any
 import fastavro
 
 from lakehouse_engine.errors import CorruptInstantError, MetadataError
+from lakehouse_engine.format.seal import BLANK_SEAL, BROKEN_SEAL, SEAL_KEY, is_intact_behind, seal_behind
 
 _MAGIC = b"Obj\x01"
 
 
-def encode_record(schema_name: str, record: Mapping[str, Any]) -> bytes:
-    """`schema_name` is a file in `schemas/`; the record has Avro's member names. Raises `MetadataError` where it does not fit."""
+def encode_record(schema_name: str, record: Mapping[str, Any], *, sealed: bool = True) -> bytes:
+    """`schema_name` is a file in `schemas/`; the record has Avro's member names. Not `sealed`, the bytes are as Hudi's.
+
+    Raises `MetadataError` where the record does not fit.
+    """
     body = io.BytesIO()
     try:
         fastavro.schemaless_writer(body, _schema(schema_name), dict(record), strict_allow_default=True)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise MetadataError(f"a record does not fit {schema_name}: {error}") from error
-    return _container(schema_text(schema_name), body.getvalue())
+    return _container(schema_text(schema_name), body.getvalue(), sealed=sealed)
 
 
 def decode_record(schema_name: str, data: bytes) -> dict[str, Any]:
     """The record in the shape of our schema: read with its writer's, members that one lacks take our defaults, others are dropped.
 
-    Raises `CorruptInstantError` where the bytes are empty or cut short, `MetadataError` where they hold another kind of record.
+    Raises `CorruptInstantError` where the bytes are empty, cut short or not as they were sealed, `MetadataError` where they hold another
+    kind of record.
     """
     if not data:
         raise CorruptInstantError(f"a {schema_name} file is empty: its writer died, or the file was damaged")
     if not data.startswith(_MAGIC):
         raise CorruptInstantError(f"{len(data)} bytes of a {schema_name} file are no Avro container")
+    if is_intact_behind(_sealed_head(), data) is False:
+        raise CorruptInstantError(f"{len(data)} bytes of a {schema_name} file {BROKEN_SEAL}")
     _check_name(schema_name, data)
     return _only_record(schema_name, data)
 
@@ -62,12 +72,24 @@ def _only_record(schema_name: str, data: bytes) -> dict[str, Any]:
     return records[0]
 
 
-def _container(schema: bytes, record: bytes) -> bytes:
-    """As Hudi's: the schema is the only metadata. Its sync marker is taken from the content, so that equal records are equal files."""
+def _container(schema: bytes, record: bytes, *, sealed: bool) -> bytes:
+    """As Hudi's, but for the seal: else the schema is the only metadata.
+
+    The sync marker is taken from the content, so that equal records are equal files.
+    """
     sync = hashlib.md5(record, usedforsecurity=False).digest()
-    key = b"avro.schema"
-    header = _MAGIC + _long(1) + _long(len(key)) + key + _long(len(schema)) + schema + _long(0) + sync
-    return header + _long(1) + _long(len(record)) + record + sync
+    rest = _text(b"avro.schema") + _text(schema) + _long(0) + sync + _long(1) + _long(len(record)) + record + sync
+    return seal_behind(_sealed_head(), rest) if sealed else _MAGIC + _long(1) + rest
+
+
+@cache
+def _sealed_head() -> bytes:
+    """What stands before the seal: the container has two entries, and it is the first of them."""
+    return _MAGIC + _long(2) + _text(SEAL_KEY.encode()) + _long(len(BLANK_SEAL))
+
+
+def _text(text: bytes) -> bytes:
+    return _long(len(text)) + text
 
 
 def _long(value: int) -> bytes:

@@ -1,4 +1,9 @@
-"""Commit, delta commit and replace commit metadata as JSON (hudi-format 2.3; Hudi `HoodieCommitMetadata.toJsonString`)."""
+"""Commit, delta commit and replace commit metadata as JSON (hudi-format 2.3; Hudi `HoodieCommitMetadata.toJsonString`).
+
+What we write begins with a seal, as a member that Hudi does not know and passes over. It is not in the extra metadata, which Hudi copies:
+into the archived timeline always, from one commit to the next where `hoodie.write.meta.key.prefixes` says so. A copy would be taken for the
+seal of what it stands in.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,21 @@ from typing import Any, NamedTuple
 
 from lakehouse_engine.errors import CorruptInstantError, MetadataError
 from lakehouse_engine.format.json_text import render_json
+from lakehouse_engine.format.seal import BROKEN_SEAL, SEAL_KEY, is_intact_behind, seal_behind
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 
+_HEAD = f'{{\n  "{SEAL_KEY}" : "'.encode()
+
 
 def decode_commit_metadata(data: bytes) -> HoodieCommitMetadata:
-    """Raises `CorruptInstantError` where the bytes are empty or no whole JSON object, `MetadataError` for members of a wrong type."""
+    """Raises `CorruptInstantError` where the bytes are empty, no whole JSON object or not as they were sealed, `MetadataError` for members
+    of a wrong type.
+    """
+    if is_intact_behind(_HEAD, data) is False:
+        raise CorruptInstantError(f"{len(data)} bytes of commit metadata {BROKEN_SEAL}")
     members = _load_object(data)
+    members.pop(SEAL_KEY, None)
     replaced = members.pop("partitionToReplaceFileIds", None)
     return HoodieCommitMetadata(
         partition_to_write_stats={
@@ -30,6 +43,11 @@ def decode_commit_metadata(data: bytes) -> HoodieCommitMetadata:
 
 
 def encode_commit_metadata(metadata: HoodieCommitMetadata) -> bytes:
+    """As `render_commit_metadata`, with a seal before the other members."""
+    return seal_behind(_HEAD, b'",' + render_commit_metadata(metadata).removeprefix(b"{"))
+
+
+def render_commit_metadata(metadata: HoodieCommitMetadata) -> bytes:
     """Members in the order in which Hudi 0.15 writes them; unknown ones last."""
     stats = metadata.partition_to_write_stats
     members: dict[str, Any] = {

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from lakehouse_engine.errors import MetadataError
-from lakehouse_engine.format.properties import parse_properties, render_properties
+from lakehouse_engine.format.properties import check_properties_seal, parse_properties, render_properties, seal_properties
 
 
 def render_partition_metafile(commit_time: str, depth: int) -> bytes:
     """`commit_time`: the instant that made the partition. `depth`: directory levels below the table, 0 when not partitioned."""
     if depth < 0:
         raise MetadataError(f"a partition has no negative depth: {depth}")
-    return render_properties({"commitTime": commit_time, "partitionDepth": str(depth)}, comments=("partition metadata",))
+    properties = {"commitTime": commit_time, "partitionDepth": str(depth)}
+    return seal_properties(render_properties(properties, comments=("partition metadata",)))
 
 
 def parse_partition_metafile(data: bytes) -> tuple[str, int]:
-    """Commit time and depth. Raises `MetadataError` where one is missing or is no number."""
+    """Commit time and depth. Raises `MetadataError` where one is missing or is no number, `PropertiesError` where the seal is broken."""
+    check_properties_seal(data)
     properties = parse_properties(data)
     commit_time, depth = properties.get("commitTime", ""), properties.get("partitionDepth", "")
     if not commit_time or not (depth.isascii() and depth.isdigit()):

@@ -22,9 +22,9 @@ _IRREGULAR = {"rollback_requests": "RollbackRequests"}
 """Attributes whose Avro name is not the attribute in camel case."""
 
 
-def encode_plan(plan: Any) -> bytes:
-    """The Avro container of any record of `model.plans` or of a savepoint. Raises `MetadataError` where a value does not fit."""
-    return encode_record(type(plan).__name__, _to_avro(plan))
+def encode_plan(plan: Any, *, sealed: bool = True) -> bytes:
+    """The Avro container of any record of `model.plans` or of a savepoint, as `encode_record`."""
+    return encode_record(type(plan).__name__, _to_avro(plan), sealed=sealed)
 
 
 def decode_plan(cls: type[Plan], data: bytes) -> Plan:

@@ -2,6 +2,9 @@ r"""`java.util.Properties` text: the form of `hoodie.properties` and of partitio
 
 Rules are those of `Properties.load(InputStream)` and `Properties.store(OutputStream)`: Latin-1 bytes, `\uXXXX` for everything
 outside printable ASCII (UTF-16 units), `=`, `:` or whitespace between key and value, continuation by a trailing backslash.
+
+What we write begins with a comment that seals the bytes. Whoever else stores the properties drops it, as `Properties` keeps no comments: so
+a seal is never judged against what another writer made of the file.
 """
 
 from __future__ import annotations
@@ -11,8 +14,10 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from lakehouse_engine.errors import PropertiesError
+from lakehouse_engine.format.seal import SEAL_KEY, is_intact_behind, seal_behind
 
 CHECKSUM_KEY = "hoodie.table.checksum"
+_SEAL_COMMENT = f"#{SEAL_KEY}="
 _BLANK = " \t\f"
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPED = {value: f"\\{name}" for name, value in _NAMED.items()} | {char: f"\\{char}" for char in "\\=:#!"}
@@ -29,6 +34,20 @@ def render_properties(properties: Mapping[str, str], *, comments: Sequence[str] 
     lines = [f"#{_escape_unicode(part)}" for comment in comments for part in _LINE_END.split(comment)]
     lines += [f"{_escape(key, all_blanks=True)}={_escape(value, all_blanks=False)}" for key, value in properties.items()]
     return "".join(f"{line}\n" for line in lines).encode("ascii")
+
+
+def seal_properties(text: bytes) -> bytes:
+    """The text with a first line that seals it."""
+    return seal_behind(_SEAL_COMMENT.encode(), b"\n" + text)
+
+
+def check_properties_seal(data: bytes) -> None:
+    """Raises `PropertiesError` where the text has a seal of ours and is not as it was sealed."""
+    if is_intact_behind(_SEAL_COMMENT.encode(), data) is False:
+        raise PropertiesError(
+            "the file is not as it was written: it was damaged, or edited by hand. Put it back from a backup; if the edit is meant, remove"
+            f" the line {_SEAL_COMMENT}... from it"
+        )
 
 
 def table_checksum(properties: Mapping[str, str]) -> str:

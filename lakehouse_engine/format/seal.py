@@ -16,6 +16,12 @@ SEAL_KEY = "lakehouse.seal"
 BLANK_SEAL = "crc32:--------"
 """What to render the content with."""
 
+BROKEN_SEAL = (
+    "do not fit the checksum that they were written with: the file was damaged. Put it back from a backup, or restore the table to a"
+    " savepoint"
+)
+"""What to say of content that is not intact, behind what it is."""
+
 _BLANK = BLANK_SEAL.encode()
 # Between the key and its text stand at most the quotes, colon and spaces of JSON or the length bytes of Avro and Thrift.
 _SEAL = re.compile(rb"lakehouse\.seal.{1,12}?(crc32:[0-9a-f]{8})", re.DOTALL)
@@ -35,6 +41,19 @@ def is_intact(content: bytes) -> bool | None:
         return None
     blank = content[: found.start(1)] + _BLANK + content[found.end(1) :]
     return found.group(1) == _text(blank)
+
+
+def seal_behind(head: bytes, rest: bytes) -> bytes:
+    """`head`, a seal of the whole, `rest`. In a fixed place nothing else in the content can be taken for the seal."""
+    return head + _text(head + _BLANK + rest) + rest
+
+
+def is_intact_behind(head: bytes, content: bytes) -> bool | None:
+    """As `is_intact`, for what `seal_behind` made with that `head`; None for content that begins otherwise."""
+    if not content.startswith(head):
+        return None
+    end = len(head) + len(_BLANK)
+    return content[len(head) : end] == _text(head + _BLANK + content[end:])
 
 
 def _text(blank: bytes) -> bytes:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from lakehouse_engine.errors import (
     CommitOutcomeUnknownError,
+    FormatError,
     IllegalTransitionError,
     InstantNotFoundError,
     StorageError,
@@ -18,9 +20,13 @@ from lakehouse_engine.errors import (
     StoredFileNotFoundError,
 )
 from lakehouse_engine.format.layout import Layout
+from lakehouse_engine.format.plans_codec import decode_plan
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.timeline import Timeline
+
+_Plan = TypeVar("_Plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,30 @@ class ActiveTimeline:
             return self.storage.read(self._path(instant))
         except StoredFileNotFoundError as error:
             raise InstantNotFoundError(f"the timeline has no {instant}", instant=instant, table=self.storage.root) from error
+
+    def plan(self, kind: type[_Plan], instant: Instant) -> _Plan:
+        """The plan or outcome in the file of that state; `kind` is one of `model.plans`, or of a savepoint.
+
+        Raises `InstantNotFoundError`, and `CorruptInstantError` or `MetadataError` naming the file where it does not decode.
+        """
+        data = self.read(instant)
+        try:
+            return decode_plan(kind, data)
+        except FormatError as error:
+            raise self._in_file(instant, data, error) from error
+
+    def commit(self, instant: Instant) -> HoodieCommitMetadata:
+        """The metadata in the file of a commit; raises as `plan`."""
+        data = self.read(instant)
+        try:
+            return self.layout.decode_commit(data)
+        except FormatError as error:
+            raise self._in_file(instant, data, error) from error
+
+    def _in_file(self, instant: Instant, data: bytes, error: FormatError) -> FormatError:
+        """The error about the content of a state file, with what tells where that is."""
+        found = {"instant": str(instant), "path": self._path(instant), "bytes": str(len(data)), "table": self.storage.root}
+        return type(error)(error.message, **{**error.context, **found})
 
     def delete(self, instant: Instant) -> bool:
         """Remove the file of that state, durably; False when it was not there. Of a completed instant: it is not published any more."""

@@ -9,7 +9,15 @@ from datetime import datetime
 
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import PropertiesError, StoredFileExistsError, StoredFileNotFoundError, TableExistsError, TableNotFoundError
-from lakehouse_engine.format.properties import CHECKSUM_KEY, parse_properties, render_properties, table_checksum, verify_checksum
+from lakehouse_engine.format.properties import (
+    CHECKSUM_KEY,
+    check_properties_seal,
+    parse_properties,
+    render_properties,
+    seal_properties,
+    table_checksum,
+    verify_checksum,
+)
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage
 
@@ -72,10 +80,16 @@ class ConfigStore:
     def _read_either(self) -> TableConfig | None:
         main, backup = self._bytes(PROPERTIES), self._bytes(BACKUP)
         if backup is None:
-            return _parse(main) if main is not None else None
+            return self._parsed(PROPERTIES, main) if main is not None else None
         if main is not None and _is_whole(main, backup):
-            return _parse(main)
-        return _parse(backup)
+            return self._parsed(PROPERTIES, main)
+        return self._parsed(BACKUP, backup)
+
+    def _parsed(self, path: str, data: bytes) -> TableConfig:
+        try:
+            return _parse(data)
+        except PropertiesError as error:
+            raise PropertiesError(error.message, **{**error.context, "path": path, "table": self.storage.root}) from error
 
     def _recover(self) -> None:
         """Finish or undo a change that a crash cut off: afterwards the main file is whole and there is no backup."""
@@ -84,7 +98,7 @@ class ConfigStore:
             return
         main = self._bytes(PROPERTIES)
         if main is None or not _is_whole(main, backup):
-            _parse(backup)
+            self._parsed(BACKUP, backup)
             self.storage.overwrite(PROPERTIES, backup)
         self.storage.delete(BACKUP)
 
@@ -105,6 +119,7 @@ def _is_whole(main: bytes, backup: bytes) -> bool:
 
 
 def _parse(data: bytes) -> TableConfig:
+    check_properties_seal(data)
     properties = parse_properties(data)
     verify_checksum(properties)
     return TableConfig(properties)
@@ -117,4 +132,4 @@ def _with_checksum(config: TableConfig) -> TableConfig:
 
 
 def _render(config: TableConfig) -> bytes:
-    return render_properties(config.properties, comments=(f"Properties saved on {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",))
+    return seal_properties(render_properties(config.properties, comments=(f"Properties saved on {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",)))

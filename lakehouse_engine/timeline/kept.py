@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
-from lakehouse_engine.errors import StoredFileExistsError
+from lakehouse_engine.errors import FormatError, StoredFileExistsError
 from lakehouse_engine.format.layout import Layout
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
@@ -34,9 +34,16 @@ class KeptCommits:
         return next((instant for instant in self._states() if instant.requested_time == instant_time and instant.is_completed), None)
 
     def metadata(self, instant_time: str) -> HoodieCommitMetadata | None:
-        """What the commit of that time says, None where it is not kept. Raises `CorruptInstantError`."""
+        """What the commit of that time says, None where it is not kept; raises `CorruptInstantError`, `MetadataError` naming the file."""
         instant = self.find(instant_time)
-        return None if instant is None else self.layout.decode_commit(self.storage.read(f"{self.folder}/{self.layout.file_name(instant)}"))
+        if instant is None:
+            return None
+        path = f"{self.folder}/{self.layout.file_name(instant)}"
+        try:
+            return self.layout.decode_commit(self.storage.read(path))
+        except FormatError as error:
+            where = {"instant": instant_time, "path": path, "table": self.storage.root}
+            raise type(error)(error.message, **{**error.context, **where}) from error
 
     def put_back(self, instant_time: str) -> bool:
         """Put a kept commit on the active timeline again; False where it is not kept.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
-from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
@@ -18,7 +17,7 @@ def savepoint_metadata(state: TableState) -> dict[str, HoodieSavepointMetadata]:
     """Every completed savepoint by the instant that it keeps, oldest first. Raises `CorruptInstantError` for a torn one."""
     timeline = ActiveTimeline(state.storage, state.layout)
     return {
-        time: decode_plan(HoodieSavepointMetadata, timeline.read(Instant(time, Action.SAVEPOINT, State.COMPLETED)))
+        time: timeline.plan(HoodieSavepointMetadata, Instant(time, Action.SAVEPOINT, State.COMPLETED))
         for time in sorted(state.timeline.savepointed)
     }
 

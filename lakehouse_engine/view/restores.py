@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import CorruptInstantError, InstantNotFoundError
-from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRestorePlan
 from lakehouse_engine.timeline.active import ActiveTimeline
@@ -31,22 +30,31 @@ class RestoreRecord:
 
 
 def restores(active: ActiveTimeline, timeline: Timeline) -> list[RestoreRecord]:
-    """The restores of a timeline with a plan that says where to (Hudi's do since 0.13), oldest first."""
+    """The restores of a timeline with a plan that says where to (Hudi's do since 0.13), oldest first.
+
+    Raises `CorruptInstantError` where the plan of one that has begun is damaged: what it took back cannot be told.
+    """
     found = (_record(active, instant) for instant in timeline if instant.action is Action.RESTORE)
     return [record for record in found if record is not None]
 
 
 def pending_restore(active: ActiveTimeline, timeline: Timeline) -> RestoreRecord | None:
-    """The restore that is not finished, None where there is none or its plan is not whole (then it has not begun)."""
+    """The restore that is not finished, None where there is none or its plan is not whole (then it has not begun).
+
+    Raises `CorruptInstantError` where it has begun and its plan is damaged.
+    """
     pending = [instant for instant in timeline if instant.action is Action.RESTORE and not instant.is_completed]
     return _record(active, pending[0]) if pending else None
 
 
 def _record(active: ActiveTimeline, instant: Instant) -> RestoreRecord | None:
     try:
-        data = active.read(Instant(instant.requested_time, Action.RESTORE, State.REQUESTED))
-        plan = decode_plan(HoodieRestorePlan, data)
-    except (InstantNotFoundError, CorruptInstantError):
+        plan = active.plan(HoodieRestorePlan, Instant(instant.requested_time, Action.RESTORE, State.REQUESTED))
+    except InstantNotFoundError:
+        return None
+    except CorruptInstantError:
+        if instant.state is not State.REQUESTED:
+            raise
         return None
     if plan.savepoint_to_restore_timestamp is None:
         return None

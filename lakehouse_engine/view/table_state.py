@@ -30,17 +30,8 @@ class _Commits:
     def of(self, instant: Instant) -> HoodieCommitMetadata:
         found = self.known.get(instant)
         if found is None:
-            found = self.known[instant] = self._decode(instant)
+            found = self.known[instant] = self.active.commit(instant)
         return found
-
-    def _decode(self, instant: Instant) -> HoodieCommitMetadata:
-        data = self.active.read(instant)
-        try:
-            return self.active.layout.decode_commit(data)
-        except CorruptInstantError as error:
-            raise CorruptInstantError(
-                error.message, **{**error.context, "instant": instant, "bytes": len(data), "table": self.active.storage.root}
-            ) from error
 
 
 @dataclass(frozen=True, slots=True)

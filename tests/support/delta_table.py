@@ -28,6 +28,7 @@ from lakehouse_engine.record.keygen import key_generator_of
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
+from tests.support.properties import edit_properties
 
 
 class DeltaTable:
@@ -53,9 +54,7 @@ class DeltaTable:
             partition_by=partition_by,
         )
         create_table(self.storage, spec)
-        stored = folder / ".hoodie" / "hoodie.properties"
-        text = stored.read_text().replace("COPY_ON_WRITE", "MERGE_ON_READ")
-        stored.write_text(text if meta_fields else text.replace("meta.fields=true", "meta.fields=false"))
+        edit_properties(folder, {"COPY_ON_WRITE": "MERGE_ON_READ", **({} if meta_fields else {"meta.fields=true": "meta.fields=false"})})
         self.avro = table_avro_schema(folder.name, schema)
 
     @property

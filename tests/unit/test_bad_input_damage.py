@@ -18,6 +18,7 @@ from lakehouse_engine.errors import (
     UnsupportedTableVersionError,
 )
 from lakehouse_engine.table import HoodieTable
+from tests.support.properties import unsealed
 from tests.support.untouched import OPTIONS, files_below, make_table, refused, rows_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
@@ -180,15 +181,16 @@ def test_torn_properties_are_read_from_the_backup(table: HoodieTable) -> None:
 
 def test_torn_properties_without_a_backup_are_refused(table: HoodieTable, tmp_path: Path) -> None:
     path = meta(table) / "hoodie.properties"
-    text = path.read_text()
-    path.write_text(text.replace("hoodie.table.name=t", "hoodie.table.name=other"))
-    refused(tmp_path, PropertiesError, lambda: table.upsert(batch(c=1)))
+    whole = path.read_text()
+    for text in (whole, unsealed(whole)):
+        path.write_text(text.replace("hoodie.table.name=t", "hoodie.table.name=other"))
+        refused(tmp_path, PropertiesError, lambda: table.upsert(batch(c=1)), match=r"path=.hoodie/hoodie.properties")
 
 
 @pytest.mark.parametrize(("version", "layout"), [("5", "1"), ("9", "2"), ("77", "1"), ("six", "1")])
 def test_other_table_versions_are_refused(table: HoodieTable, tmp_path: Path, version: str, layout: str) -> None:
     path = meta(table) / "hoodie.properties"
-    lines = [line for line in path.read_text().splitlines() if "checksum" not in line]
+    lines = [line for line in unsealed(path.read_text()).splitlines() if "checksum" not in line]
     changed = {
         "hoodie.table.version=6": f"hoodie.table.version={version}",
         "hoodie.timeline.layout.version=1": f"hoodie.timeline.layout.version={layout}",
@@ -201,7 +203,7 @@ def test_other_table_versions_are_refused(table: HoodieTable, tmp_path: Path, ve
 
 def test_unknown_properties_are_kept(table: HoodieTable) -> None:
     path = meta(table) / "hoodie.properties"
-    lines = [line for line in path.read_text().splitlines() if "checksum" not in line]
+    lines = [line for line in unsealed(path.read_text()).splitlines() if "checksum" not in line]
     path.write_text("\n".join([*lines, "hoodie.future.feature=on", "hoodie.table.metadata.partitions=files"]) + "\n")
     reopened(table).upsert(batch(c=1))
     text = path.read_text()

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lakehouse_engine.actions.clean.policies import retention
-from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCleanerPlan
@@ -105,7 +104,7 @@ def _retained(state: TableState, clean: CleanOptions) -> Iterator[_Stop]:
     for instant in state.timeline.pending():
         if instant.action is Action.CLEAN:
             requested = Instant(instant.requested_time, Action.CLEAN, State.REQUESTED)
-            plan = decode_plan(HoodieCleanerPlan, ActiveTimeline(state.storage, state.layout).read(requested))
+            plan = ActiveTimeline(state.storage, state.layout).plan(HoodieCleanerPlan, requested)
             if plan.earliest_instant_to_retain is not None:
                 yield _Stop(plan.earliest_instant_to_retain.timestamp, f"pending clean {instant.requested_time}")
 

@@ -16,7 +16,7 @@ from lakehouse_engine.actions.clean.scope import SAVEPOINTED
 from lakehouse_engine.actions.deletion import delete_cleaned
 from lakehouse_engine.actions.versions import needed_files
 from lakehouse_engine.format.file_names import PARTITION_METAFILE
-from lakehouse_engine.format.plans_codec import decode_plan, encode_plan
+from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata, HoodieCleanPartitionMetadata
@@ -46,7 +46,7 @@ def resume_clean(state: TableState, clean: Instant) -> ExecutedClean:
     Raises `CorruptInstantError` where the plan is torn: such a clean has not begun.
     """
     requested = Instant(clean.requested_time, Action.CLEAN, State.REQUESTED)
-    plan = decode_plan(HoodieCleanerPlan, ActiveTimeline(state.storage, state.layout).read(requested))
+    plan = ActiveTimeline(state.storage, state.layout).plan(HoodieCleanerPlan, requested)
     paths = {path for paths in _planned(plan).values() for path in paths}
     needed = needed_files(state, {parent_of(path) for path in paths})
     pinned = {path: f"it is pinned by the savepoint of {time}" for path, time in protected_files(state).items()}

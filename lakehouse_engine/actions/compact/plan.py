@@ -16,7 +16,6 @@ from lakehouse_engine.actions.compact.strategies import (
 from lakehouse_engine.actions.pending import compacting_groups, pending_groups
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import CompactionError
-from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
@@ -85,7 +84,7 @@ def pending_plans(state: TableState, action: Action) -> list[Instant]:
 def read_plan(state: TableState, time: str, action: Action) -> HoodieCompactionPlan:
     """The plan of a pending compaction. Raises `InstantNotFoundError` and `CorruptInstantError`."""
     requested = Instant(time, action, State.REQUESTED)
-    return decode_plan(HoodieCompactionPlan, ActiveTimeline(state.storage, state.layout).read(requested))
+    return ActiveTimeline(state.storage, state.layout).plan(HoodieCompactionPlan, requested)
 
 
 def group_of(operation: HoodieCompactionOperation) -> FileGroupId:

@@ -25,7 +25,7 @@ from lakehouse_engine.actions.rollback.blocks import write_rollback_blocks
 from lakehouse_engine.actions.rollback.execute import hadoop_path, partition_metadata
 from lakehouse_engine.errors import CorruptInstantError, LakehouseError, RestoreError, RestoreUnfinishedError, StorageError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
-from lakehouse_engine.format.plans_codec import decode_plan, encode_plan
+from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import (
@@ -59,7 +59,7 @@ def resume_restore(state: TableState, instant: Instant) -> TableState:
     """
     timeline = ActiveTimeline(state.storage, state.layout)
     try:
-        plan = decode_plan(HoodieRestorePlan, timeline.read(Instant(instant.requested_time, Action.RESTORE, State.REQUESTED)))
+        plan = timeline.plan(HoodieRestorePlan, Instant(instant.requested_time, Action.RESTORE, State.REQUESTED))
     except CorruptInstantError as error:
         if instant.state is State.INFLIGHT:
             raise

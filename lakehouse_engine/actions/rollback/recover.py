@@ -9,7 +9,7 @@ from lakehouse_engine.actions.pending import clustering_groups
 from lakehouse_engine.actions.rollback.execute import execute_rollback
 from lakehouse_engine.actions.rollback.plan import plan_rollback
 from lakehouse_engine.errors import CommitConflictError, CorruptInstantError
-from lakehouse_engine.format.plans_codec import decode_plan, encode_plan
+from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRollbackPlan
 from lakehouse_engine.timeline.active import ActiveTimeline
@@ -97,7 +97,7 @@ def _resume(state: TableState, rollback: Instant) -> None:
     """
     timeline = ActiveTimeline(state.storage, state.layout)
     try:
-        plan = decode_plan(HoodieRollbackPlan, timeline.read(Instant(rollback.requested_time, Action.ROLLBACK, State.REQUESTED)))
+        plan = timeline.plan(HoodieRollbackPlan, Instant(rollback.requested_time, Action.ROLLBACK, State.REQUESTED))
     except CorruptInstantError as error:
         logger.warning("the plan of %s of %s is torn (%s); it is dropped", rollback, state.config.name, error)
         timeline.delete_pending(rollback)

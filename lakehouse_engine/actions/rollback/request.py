@@ -18,7 +18,7 @@ from lakehouse_engine.actions.pending import clustering_groups
 from lakehouse_engine.actions.rollback.execute import execute_rollback, files_to_delete, relative_paths
 from lakehouse_engine.actions.rollback.plan import plan_rollback
 from lakehouse_engine.errors import InstantCleanedError, InstantNotFoundError, RollbackError, RollbackUnfinishedError, StorageError
-from lakehouse_engine.format.plans_codec import decode_plan, encode_plan
+from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRollbackMetadata, HoodieRollbackPlan
 from lakehouse_engine.model.services import RollbackResult
@@ -178,7 +178,7 @@ def _done(state: TableState, instant_time: str) -> RollbackResult | None:
     timeline = ActiveTimeline(state.storage, state.layout)
     for done in reversed(state.timeline.completed().instants):
         if done.action is Action.ROLLBACK:
-            metadata = decode_plan(HoodieRollbackMetadata, timeline.read(done))
+            metadata = timeline.plan(HoodieRollbackMetadata, done)
             if instant_time in metadata.commits_rollback:
                 action = metadata.instants_rollback[0].action if metadata.instants_rollback else ""
                 return _result(metadata, done.requested_time, action, 0, 0)

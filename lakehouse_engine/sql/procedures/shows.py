@@ -7,7 +7,6 @@ from itertools import islice
 
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import UnsupportedTableError
-from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionPlan
 from lakehouse_engine.model.table_config import TableType
@@ -93,7 +92,7 @@ def _compaction_plan(state: TableState, instant: Instant) -> HoodieCompactionPla
     requested = Instant(instant.requested_time, Action.COMPACTION, State.REQUESTED)
     if state.storage.head(f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}") is None:
         return None
-    return decode_plan(HoodieCompactionPlan, ActiveTimeline(state.storage, state.layout).read(requested))
+    return ActiveTimeline(state.storage, state.layout).plan(HoodieCompactionPlan, requested)
 
 
 def _show_cleans(table: TableServices, values: Values) -> Rows:
@@ -102,7 +101,7 @@ def _show_cleans(table: TableServices, values: Values) -> Rows:
     timeline = ActiveTimeline(state.storage, state.layout)
     cleans = (one for one in reversed(state.timeline.completed().instants) if one.action is Action.CLEAN)
     for instant in islice(cleans, values["limit"]):
-        clean = decode_plan(HoodieCleanMetadata, timeline.read(instant))
+        clean = timeline.plan(HoodieCleanMetadata, instant)
         yield (
             instant.requested_time,
             _time(times.get(instant)),

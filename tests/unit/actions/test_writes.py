@@ -26,6 +26,7 @@ from lakehouse_engine.errors import (
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.timeline.lock import TableLock
+from tests.support.properties import edit_properties
 from tests.support.readers import assert_same_rows
 from tests.support.table_builder import TableBuilder
 from tests.support.table_model import DELETED, Row
@@ -339,8 +340,7 @@ def test_timestamps_without_zone_are_refused_unless_allowed(tmp_path: Path) -> N
 
 def test_a_table_without_meta_columns_is_updated_by_its_key_columns(tmp_path: Path) -> None:
     create_table(LocalStorage(str(tmp_path / "t")), TableSpec("t", SCHEMA, ["id"], ["ts"], ["p"], properties={}))
-    path = tmp_path / "t" / ".hoodie" / "hoodie.properties"
-    path.write_text(path.read_text().replace("hoodie.populate.meta.fields=true", "hoodie.populate.meta.fields=false"))
+    edit_properties(tmp_path / "t", {"hoodie.populate.meta.fields=true": "hoodie.populate.meta.fields=false"})
     table, schema = HoodieTable.open(str(tmp_path / "t")), SCHEMA
 
     def arrow(*rows: Row) -> pa.Table:

@@ -12,6 +12,7 @@ from lakehouse_engine.actions.verify import FindingKind, verify
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.view.table_state import TableState
 from tests.support.fixtures import spark_fixtures, unpack_spark_fixture
+from tests.support.properties import edit_properties
 from tests.unit.cli.conftest import Warehouse, orders
 
 
@@ -83,8 +84,7 @@ def test_a_key_in_two_partitions_is_a_duplicate_only_where_keys_are_unique_in_th
     moved = orders(range(1), "moved").set_column(5, "day", pa.array(["2026-01-02"]))
     warehouse.table.bulk_insert(moved)
     assert not verify(warehouse.table.state).ok
-    properties = Path(warehouse.table.path) / ".hoodie" / "hoodie.properties"
-    properties.write_text(properties.read_text().replace("index.type=GLOBAL_SIMPLE", "index.type=SIMPLE"))
+    edit_properties(warehouse.table.path, {"index.type=GLOBAL_SIMPLE": "index.type=SIMPLE"})
     assert verify(TableState.load(LocalStorage(warehouse.table.path))).ok
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakehouse_engine.errors import CorruptInstantError, MetadataError
-from lakehouse_engine.format.metadata_json import decode_commit_metadata, encode_commit_metadata
+from lakehouse_engine.format.metadata_json import decode_commit_metadata, encode_commit_metadata, render_commit_metadata
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 
@@ -128,7 +128,7 @@ def test_text_is_in_the_style_of_jackson() -> None:
     metadata = HoodieCommitMetadata(
         partition_to_replace_file_ids={"ü": ("a-0", "b-0")}, extra_metadata={"schema": 'x"'}, operation_type=WriteOperationType.CLUSTER
     )
-    assert encode_commit_metadata(metadata).decode() == (
+    assert render_commit_metadata(metadata).decode() == (
         "{\n"
         '  "partitionToWriteStats" : { },\n'
         '  "compacted" : false,\n'
