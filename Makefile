@@ -14,7 +14,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark dbt integration interop interop-setup crash-full lint types format wheel lock bench docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark dbt integration interop zoo interop-setup crash-full lint types format wheel lock bench docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,10 @@ integration: setup java ## a whole dbt project on TPC-H data, compared with plai
 interop: setup ## Apache Hudi itself reads and continues our tables (after interop-setup)
 	$(PYTEST) tests/interop
 
+# An hour on two cores; `interop` visits the share that the commit's hash chooses.
+zoo: setup ## every kind of table that Hudi's users make, all of them (after interop-setup)
+	LAKEHOUSE_ZOO=$${LAKEHOUSE_ZOO:-all} $(PYTEST) tests/interop/zoo
+
 # Half an hour and more on two cores; not part of `test`.
 crash-full: setup ## crashes in full: also pairs of actions, and 600 killed processes
 	LAKEHOUSE_KILLS=300 $(PYTEST) tests/crash tests/crash/pairs.py
@@ -104,8 +108,9 @@ $(HUDI_JARS)/$(HUDI_BUNDLE)-%.jar:
 bench: setup java ## time the engine beside other writers and readers of the same rows
 	$(BIN)/python -m benchmarks
 
-docs: setup ## write docs/options.md from the options
+docs: setup ## write docs/options.md from the options, and the table of docs/interop.md from the zoo
 	$(BIN)/python -m lakehouse_engine.cli.options_doc > docs/options.md
+	$(BIN)/python -m tests.interop.zoo.report
 
 wheel: setup ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist
