@@ -1,0 +1,159 @@
+"""One flipped bit anywhere in a data file: every way to read or change the table has the right rows, or names the file in its error.
+
+A sample of the bits each time; `LAKEHOUSE_FLIPS=all` takes every bit, a number that many of each file.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from lakehouse_engine.actions.create import TableSpec, create_table
+from lakehouse_engine.errors import CorruptFileError, CorruptLogError, LakehouseError
+from lakehouse_engine.read.base_file import check_base_file
+from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.storage.memory import MemoryStorage
+from tests.support.local_table import LocalTable
+from tests.support.table_builder import RICH, rich_row
+
+FLIPS = os.environ.get("LAKEHOUSE_FLIPS", "40")
+SEED = int(os.environ.get("LAKEHOUSE_FLIP_SEED", random.SystemRandom().randrange(10**6)))
+LOG_FORMAT, CODEC = "hoodie.logfile.data.block.format", "hoodie.parquet.compression.codec"
+KINDS = {
+    "cow": {"table_type": "cow"},
+    "cow, uncompressed": {"table_type": "cow", CODEC: "uncompressed"},
+    "mor": {"table_type": "mor"},
+    "mor, avro": {"table_type": "mor", LOG_FORMAT: "avro"},
+    "mor, uncompressed": {"table_type": "mor", CODEC: "uncompressed"},
+}
+
+Table = Callable[[MemoryStorage], LocalTable]
+Use = Callable[[LocalTable], pa.Table]
+
+
+def rich(numbers: range, seed: int = 0) -> pa.Table:
+    return pa.Table.from_pylist([rich_row(number, seed) for number in numbers], RICH)
+
+
+def keys(*numbers: int) -> pa.Table:
+    return pa.table({"id": pa.array(numbers, pa.int64())})
+
+
+def made(kind: str) -> LocalTable:
+    options = dict(KINDS[kind])
+    storage = MemoryStorage()
+    spec = TableSpec(name="t", schema=RICH, record_key=("id",), ordering_fields=("ts",), table_type=options.pop("table_type"))
+    create_table(storage, spec)
+    table = LocalTable(storage, options)
+    table.bulk_insert(rich(range(12)))
+    table.upsert(rich(range(8, 11), seed=1))
+    table.delete(keys(3, 4))
+    return table
+
+
+def with_content(table: LocalTable, path: str, content: bytes) -> LocalTable:
+    copy = MemoryStorage()
+    for entry in table.storage.walk():
+        copy.overwrite(entry.path, table.storage.read(entry.path))
+    copy.overwrite(path, content)
+    return LocalTable(copy, table.options)
+
+
+def data_files(table: LocalTable) -> list[StoredFile]:
+    return [entry for entry in table.storage.walk() if not entry.path.startswith(".hoodie/") and (".parquet" in entry.name or ".log." in entry.name)]
+
+
+def snapshot(table: LocalTable) -> pa.Table:
+    return table.read(meta_columns=True)
+
+
+def one_column(table: LocalTable) -> pa.Table:
+    return table.read(["price"])
+
+
+def as_of_the_second_commit(table: LocalTable) -> pa.Table:
+    return table.read(meta_columns=True, as_of=table.instants()[1])
+
+
+def changes_of_the_second_commit(table: LocalTable) -> pa.Table:
+    first, second, *_ = table.instants()
+    return table.read(meta_columns=True, query="incremental", begin=first, end=second)
+
+
+def after_an_upsert(table: LocalTable) -> pa.Table:
+    table.upsert(rich(range(9, 14), seed=2))
+    return table.read()
+
+
+def after_a_partial_update(table: LocalTable) -> pa.Table:
+    table.upsert(pa.table({"id": [5, 6], "ts": [500, 500], "price": pa.array([Decimal(1), None], pa.decimal128(10, 2))}), columns=["price"])
+    return table.read()
+
+
+def after_a_delete(table: LocalTable) -> pa.Table:
+    table.delete(keys(0, 9, 99))
+    return table.read()
+
+
+def after_a_compaction(table: LocalTable) -> pa.Table:
+    table.compact()
+    return table.read()
+
+
+def after_a_log_compaction(table: LocalTable) -> pa.Table:
+    table.schedule_compaction(log_compaction=True)
+    table.run_compaction(log_compaction=True)
+    return table.read()
+
+
+READS: tuple[Use, ...] = (snapshot, one_column, as_of_the_second_commit, changes_of_the_second_commit)
+WRITES: tuple[Use, ...] = (after_an_upsert, after_a_partial_update, after_a_delete)
+SERVICES: tuple[Use, ...] = (after_a_compaction, after_a_log_compaction)
+CASES = [(kind, use) for kind in KINDS for use in (*READS, *WRITES, *(SERVICES if kind.startswith("mor") else ()))]
+
+
+def flips(content: bytes, share: int) -> Iterator[tuple[int, int, bytes]]:
+    """Byte, bit, and the content with that bit flipped."""
+    bits = range(len(content) * 8)
+    chosen = bits if FLIPS == "all" else random.Random(f"{SEED}/{len(content)}").sample(bits, max(1, int(FLIPS) // share))
+    for number in chosen:
+        damaged = bytearray(content)
+        damaged[number // 8] ^= 1 << number % 8
+        yield number // 8, number % 8, bytes(damaged)
+
+
+@pytest.mark.parametrize(("kind", "use"), CASES, ids=[f"{kind}-{use.__name__}" for kind, use in CASES])
+def test_a_flipped_bit_gives_the_right_rows_or_an_error_that_names_the_file(kind: str, use: Use) -> None:
+    table = made(kind)
+    files = data_files(table)
+    expected = use(with_content(table, files[0].path, table.storage.read(files[0].path)))
+    for entry in files:
+        for byte, bit, damaged in flips(table.storage.read(entry.path), 1 if use in READS else 4):
+            where = f"{entry.path} byte {byte} bit {bit} (LAKEHOUSE_FLIP_SEED={SEED})"
+            try:
+                found = use(with_content(table, entry.path, damaged))
+            except LakehouseError as error:
+                assert isinstance(error, CorruptFileError | CorruptLogError), f"{where}: {error!r}"
+                assert entry.path in str(error), where
+            else:
+                names = [name for name in found.column_names if name in expected.column_names]
+                assert found.select(names).equals(expected), where
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_checking_a_base_file_finds_every_flipped_bit(kind: str) -> None:
+    table = made(kind)
+    for entry in data_files(table):
+        if entry.path.endswith(".parquet"):
+            check_base_file(table.storage, entry.path)
+            for byte, bit, damaged in flips(table.storage.read(entry.path), 1):
+                copy = MemoryStorage()
+                copy.overwrite(entry.path, damaged)
+                with pytest.raises(CorruptFileError, match=entry.name):
+                    check_base_file(copy, entry.path)
+                    pytest.fail(f"byte {byte} bit {bit}")
