@@ -23,6 +23,7 @@ from lakehouse_engine.actions.deletion import delete_files_after
 from lakehouse_engine.actions.restore.files import Blocking, PartitionChanges, find_changes
 from lakehouse_engine.actions.rollback.blocks import write_rollback_blocks
 from lakehouse_engine.actions.rollback.execute import hadoop_path, partition_metadata
+from lakehouse_engine.actions.rollback.intruders import remove_intruders
 from lakehouse_engine.errors import CorruptInstantError, LakehouseError, RestoreError, RestoreUnfinishedError, StorageError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.format.plans_codec import encode_plan
@@ -37,6 +38,7 @@ from lakehouse_engine.model.plans import (
 )
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.storage.paths import parent_of
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.timeline.kept import KeptCommits
@@ -179,6 +181,7 @@ class _Restore:
             for blocking in change.blockings
         )
         delete_files_after(storage, self._target, [removal.path for change in changes for removal in change.removals])
+        remove_intruders(storage, [parent_of(removal.path) for change in changes for removal in change.removals], self._is_later)
         return blocks
 
     def remove_traces(self) -> None:
