@@ -108,9 +108,9 @@ def first_rows(
     storage: Storage, base: BaseFile | str, schema: pa.Schema, count: int, *, meta_columns: MetaColumns = False
 ) -> pa.Table:
     """As `read_base_file`, the first `count` rows only, at the cost of a page a column."""
-    with _reader(storage, base, schema, None, meta_columns) as reader:
+    with _reader(storage, base, schema, None, meta_columns, True) as reader:
         names = [name for name in reader.sources if name is not None]
-        with _damage(reader.path):
+        with damage(reader.path):
             batch = next(reader.file.iter_batches(count, columns=names), None)
         if batch is None or not batch.num_rows:
             return reader.wanted.empty_table()
