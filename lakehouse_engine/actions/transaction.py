@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from lakehouse_engine.actions.deletion import delete_files_of
 from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.rollback.markers import marked_files
+from lakehouse_engine.actions.table_clock import check_skew, table_clock
 from lakehouse_engine.errors import (
     CommitOutcomeUnknownError,
     LakehouseError,
@@ -32,7 +33,6 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -65,11 +65,12 @@ class Transaction:
     def start(self, action: Action) -> None:
         """Request an instant of a new, strictly increasing time."""
         content = encode_plan(HoodieRequestedReplaceMetadata()) if action is Action.REPLACE_COMMIT else b""
-        clock = InstantClock(self.state.config.timeline_timezone)
+        clock = table_clock(self.state)
         for _ in range(_ATTEMPTS):
             instant = Instant(clock.next(self.state.timeline), action, State.REQUESTED)
             try:
                 self._instant = self._timeline.create_requested(instant, content)
+                check_skew(self.state, clock, f"{self.state.layout.timeline_folder}/{self.state.layout.file_name(instant)}")
                 return
             except StoredFileExistsError:
                 logger.info("instant %s is taken by another writer; trying the next", instant)

@@ -110,7 +110,8 @@ TASK_RUNNER = Option(
 )
 TASK_THREADS = Option("lakehouse.task.threads", natural, 0, "Threads for file tasks in this process; 0 takes one a processor.")
 
-KEY_GENERATOR_KEYS = ("hoodie.datasource.write.partitionpath.field", "hoodie.keygen.timebased.")
+LOGICAL_TIMESTAMP = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
+KEY_GENERATOR_KEYS = ("hoodie.datasource.write.partitionpath.field", "hoodie.keygen.timebased.", LOGICAL_TIMESTAMP)
 """Keys (or prefixes of them) by which a write says what Hudi 0.15 does not store of a timestamp-based or custom key generator."""
 
 

@@ -104,6 +104,19 @@ def iter_base_file(
             yield reader.read(number, filters)
 
 
+def first_rows(
+    storage: Storage, base: BaseFile | str, schema: pa.Schema, count: int, *, meta_columns: MetaColumns = False
+) -> pa.Table:
+    """As `read_base_file`, the first `count` rows only, at the cost of a page a column."""
+    with _reader(storage, base, schema, None, meta_columns, True) as reader:
+        names = [name for name in reader.sources if name is not None]
+        with damage(reader.path):
+            batch = next(reader.file.iter_batches(count, columns=names), None)
+        if batch is None or not batch.num_rows:
+            return reader.wanted.empty_table()
+        return project(pa.Table.from_batches([batch]), reader.wanted, reader.sources, reader.path)
+
+
 def concat(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     """The tables, all of `schema`, one behind the other; without columns they still count rows."""
     if not tables:

@@ -13,12 +13,13 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from lakehouse_engine.errors import PartitionValueError, RecordKeyError, UnsupportedTableError
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.record.partition_path import encode_partition_values, join_pieces
 from lakehouse_engine.record.record_key import composite_keys, single_keys
-from lakehouse_engine.record.text import java_text
+from lakehouse_engine.record.text import java_text, timestamp_text
 from lakehouse_engine.record.timestamp_partition import PREFIX, TimestampFormat
 
 PARTITION_FIELD_OPTION = "hoodie.datasource.write.partitionpath.field"
@@ -48,10 +49,13 @@ class PartitionField:
 
     name: str
     moments: TimestampFormat | None = None
+    timestamps_as_text: bool = False
 
     def texts(self, table: pa.Table) -> pa.Array:
         values = column_of(table, self.name, PartitionValueError)
-        return java_text(values) if self.moments is None else self.moments.texts(values, self.name)
+        if self.moments is not None:
+            return self.moments.texts(values, self.name)
+        return timestamp_text(values) if self.timestamps_as_text and pat.is_timestamp(values.type) else java_text(values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,9 @@ class FieldKeyGenerator:
     """Keys and paths from columns.
 
     `prefix_single` makes the key of a single field `field:value` (Hudi's `ComplexKeyGenerator` up to 0.14.0, and from 1.1 on); by
-    default it is the bare value. Which of the two a foreign table has shows in `_hoodie_record_key` of any of its rows.
+    default it is the bare value. `timestamps_as_text` makes timestamps in keys text and not numbers
+    (`hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled`, and every bulk insert of Hudi's row writer). Which form a
+    foreign table has shows in `_hoodie_record_key` of any of its rows.
     """
 
     record_key_fields: tuple[str, ...]
@@ -67,6 +73,7 @@ class FieldKeyGenerator:
     hive_style: bool = False
     url_encode: bool = False
     prefix_single: bool = False
+    timestamps_as_text: bool = False
 
     @property
     def partition_fields(self) -> tuple[str, ...]:
@@ -77,8 +84,8 @@ class FieldKeyGenerator:
             raise RecordKeyError("the table has no record key fields: its keys are generated when rows are inserted, not made of columns")
         columns = [column_of(table, name, RecordKeyError) for name in self.record_key_fields]
         if len(columns) == 1 and not self.prefix_single:
-            return single_keys(columns[0], self.record_key_fields[0])
-        return composite_keys(columns, self.record_key_fields)
+            return single_keys(columns[0], self.record_key_fields[0], timestamps_as_text=self.timestamps_as_text)
+        return composite_keys(columns, self.record_key_fields, timestamps_as_text=self.timestamps_as_text)
 
     def partition_paths(self, table: pa.Table) -> pa.Array:
         if not self.partitioning:
@@ -92,7 +99,7 @@ class FieldKeyGenerator:
         return join_pieces(pieces)
 
 
-def key_generator_of(config: TableConfig, options: Mapping[str, str] | None = None, *, prefix_single: bool = False) -> KeyGenerator:
+def key_generator_of(config: TableConfig, options: Mapping[str, str] | None = None, *, prefix_single: bool = False) -> FieldKeyGenerator:
     """The key generator that the table's properties name.
 
     `options` are write options; of those, `hoodie.keygen.timebased.*` and the partition field option (`region:SIMPLE,at:TIMESTAMP`)

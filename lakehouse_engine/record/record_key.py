@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from lakehouse_engine.errors import RecordKeyError, UnsupportedTypeError
-from lakehouse_engine.record.text import java_text
+from lakehouse_engine.record.text import java_text, timestamp_text
 from lakehouse_engine.record.types import canonical_array
 
 NULL_PART = "__null__"
@@ -19,21 +19,24 @@ _SAMPLE = 5
 _STABLE_BELOW = {pa.float64(): 2.0**54, pa.float32(): 2.0**25}
 
 
-def single_keys(column: pa.ChunkedArray, field: str) -> pa.Array:
-    """The bare values of one field. Raises `RecordKeyError` for null, empty, NaN, negative zero and huge floats."""
-    texts = _key_texts(column, field)
+def single_keys(column: pa.ChunkedArray, field: str, *, timestamps_as_text: bool = False) -> pa.Array:
+    """The bare values of one field; timestamps as numbers, or as text.
+
+    Raises `RecordKeyError` for null, empty, NaN, negative zero and huge floats.
+    """
+    texts = _key_texts(column, field, timestamps_as_text)
     if texts.null_count or _has_empty(texts):
         bad = pc.or_kleene(pc.is_null(texts), pc.equal(texts, ""))
         raise _refused(bad, f"a null or empty record key (column {field!r})", "fill the column, or filter these rows out")
     return texts
 
 
-def composite_keys(columns: Sequence[pa.ChunkedArray], fields: Sequence[str]) -> pa.Array:
+def composite_keys(columns: Sequence[pa.ChunkedArray], fields: Sequence[str], *, timestamps_as_text: bool = False) -> pa.Array:
     """`field:value,field:value` in the order of the fields, `__null__` and `__empty__` standing for null and empty values.
 
     Hudi escapes nothing, so values that would give two different rows one key are refused, and only those. Raises `RecordKeyError`.
     """
-    texts = [_key_texts(column, field) for column, field in zip(columns, fields, strict=True)]
+    texts = [_key_texts(column, field, timestamps_as_text) for column, field in zip(columns, fields, strict=True)]
     _refuse_all_empty(texts, fields)
     textual = [index for index, column in enumerate(columns) if _is_text(column.type)]
     if len(fields) > 1:
@@ -45,12 +48,12 @@ def composite_keys(columns: Sequence[pa.ChunkedArray], fields: Sequence[str]) ->
     return pc.binary_join_element_wise(*pieces, "", null_handling="replace", null_replacement=NULL_PART)
 
 
-def _key_texts(column: pa.ChunkedArray, field: str) -> pa.Array:
+def _key_texts(column: pa.ChunkedArray, field: str, timestamps_as_text: bool) -> pa.Array:
     values = canonical_array(column)
     if pat.is_floating(values.type):
         _refuse_unstable(values, field)
     try:
-        return java_text(values)
+        return timestamp_text(values) if timestamps_as_text and pat.is_timestamp(values.type) else java_text(values)
     except UnsupportedTypeError as error:
         raise RecordKeyError(f"the record key column {field!r} is {values.type}: {error.message}", column=field) from error
 

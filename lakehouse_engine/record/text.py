@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from lakehouse_engine.errors import UnsupportedTypeError
@@ -14,6 +15,10 @@ from lakehouse_engine.record.types import canonical_array
 
 _PLAIN_SCALE = 6
 """Up to this scale `BigDecimal.toString` never takes the form with an exponent."""
+
+
+_GREGORIAN = -12_219_292_800_000_000
+"""1582-10-15 in microseconds since the epoch."""
 
 
 def java_text(array: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -36,6 +41,23 @@ def java_text(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if pat.is_integer(kind) or pat.is_boolean(kind) or pat.is_date(kind):
         return values.cast(pa.string())
     raise UnsupportedTypeError(f"a value of type {kind} has no text that can be a record key or a partition; use another column")
+
+
+def timestamp_text(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Timestamps as `java.sql.Timestamp.toString` in UTC, of whole milliseconds: `2026-05-01 12:00:00.12`; nulls stay null.
+
+    Raises `UnsupportedTypeError` for moments before 1582-10-15, which Java counts in another calendar.
+    """
+    values = canonical_array(array)
+    if not pat.is_timestamp(values.type):
+        raise UnsupportedTypeError(f"a value of type {values.type} is no timestamp")
+    moments = values.cast(pa.int64())
+    if pc.any(pc.less(moments, _GREGORIAN)).as_py():
+        raise UnsupportedTypeError("timestamps before 1582-10-15 have no text that every engine agrees on; use another column")
+    milliseconds = np.asarray(pc.fill_null(moments, 0)) // 1000
+    whole = pa.array(milliseconds, pa.int64()).view(pa.timestamp("ms"))
+    texts = pc.replace_substring_regex(pc.strftime(whole, "%Y-%m-%d %H:%M:%S"), r"(\.[0-9]+?)0+$", r"\1")
+    return pc.if_else(values.is_valid(), texts, pa.scalar(None, pa.string()))
 
 
 def _of_distinct(values: pa.Array, identity: pa.Array, text: Callable[[Any], str]) -> pa.Array:

@@ -48,19 +48,27 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def is_in_the_future(moment: datetime, now: datetime) -> bool:
+    """Whether a moment is so far ahead that no difference of clocks or zones explains it."""
+    return moment - now > _TOLERANCE
+
+
 @dataclass(frozen=True, slots=True)
 class InstantClock:
     """Hands out instant times of one table.
 
     `timezone` is the table's (`TableConfig.timeline_timezone`): `UTC`, or `LOCAL` for the zone of this machine, as Hudi reads it.
-    `now` gives aware moments; `last` is what this process handed out before. `accept_future` lets times go on from a timeline that is
-    more than a day ahead of the clock.
+    `now` gives aware moments; `last` is what this process handed out before. `accept_future` lets times go on from any timeline that is
+    more than a day ahead of the clock, `accepted` from that instant. `offset` is how far the digits of the table's writers are ahead of
+    UTC, where that is not the zone of this machine.
     """
 
     timezone: str = "UTC"
     now: Callable[[], datetime] = _utc_now
     last: LastInstant = field(default=_PROCESS, repr=False, compare=False)
     accept_future: bool = False
+    accepted: str = ""
+    offset: timedelta | None = None
 
     def next(self, timeline: Timeline) -> str:
         """The time now, or a millisecond after the newest known instant if the clock is behind that.
@@ -70,21 +78,24 @@ class InstantClock:
         last = timeline.last()
         newest = last.requested_time if last else ""
         with self.last.guard:
-            moment = self._wall_clock()
+            moment = self.wall_clock()
             time = format_instant_time(moment)
             if newest >= time:
                 time = format_instant_time(self._after(max(newest, self.last.by_timeline.get(newest, "")), moment))
                 self.last.after(newest, time)
                 return time
-            before = self.last.by_clock.get(self.timezone, "")
+            zone = self.timezone if self.offset is None else str(self.offset)
+            before = self.last.by_clock.get(zone, "")
             if time <= before:
                 time = format_instant_time(self._after(before, moment))
-            self.last.by_clock[self.timezone] = time
+            self.last.by_clock[zone] = time
         return time
 
-    def _wall_clock(self) -> datetime:
+    def wall_clock(self) -> datetime:
         """Now, with the digits of the table's zone (kept as if they were UTC, as instant times name no zone)."""
         moment = self.now()
+        if self.offset is not None:
+            return moment.astimezone(UTC) + self.offset
         return (moment.astimezone() if self.timezone == "LOCAL" else moment.astimezone(UTC)).replace(tzinfo=UTC)
 
     def _after(self, floor: str, moment: datetime) -> datetime:
@@ -93,11 +104,19 @@ class InstantClock:
         except ValueError as error:
             raise TimelineError(f"the newest instant {floor!r} is no point in time; no later one can be made") from error
         ahead = following - moment
-        if ahead > _TOLERANCE and not self.accept_future:
+        if is_in_the_future(following, moment) and not self._accepts(following):
             raise TimelineError(
-                f"the newest instant {floor} is {ahead} ahead of this machine's clock: correct the clock, or accept instants in the future",
+                f"the newest instant {floor} is {ahead} ahead of this machine's clock. If the clock is wrong, correct it; if a writer with"
+                " a wrong clock left that instant, restore the table to before it, or let it go on from there: both with"
+                " accept_future (`lakehouse restore --accept-future`, `lakehouse repair --accept-future`)",
                 instant=floor,
             )
         if ahead > _WORTH_A_WARNING:
             logger.warning("the newest instant %s is %s ahead of this machine's clock; going on from it", floor, ahead)
         return following
+
+    def _accepts(self, following: datetime) -> bool:
+        """Whether what follows is near the instant that was accepted: another jump is another accident."""
+        if self.accept_future or not self.accepted:
+            return self.accept_future
+        return not is_in_the_future(following, parse_instant_time(self.accepted))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,27 +29,40 @@ class StorageLister:
     """Lists the directories of the table.
 
     A directory is a partition if it holds the partition metafile, and is then not searched further; others are descended into
-    (Hudi `FileSystemBackedTableMetadata.getPartitionPathsWithPrefixes`).
+    (Hudi `FileSystemBackedTableMetadata.getPartitionPathsWithPrefixes`). In a table that is `partitioned`
+    the search goes on below its own directory.
     """
 
     storage: Storage
+    partitioned: bool = False
 
     def partitions(self) -> list[str]:
-        found: list[str] = []
-        pending = [""]
+        if self.partitioned and self.storage.head(PARTITION_METAFILE) is not None:
+            # An intruder, which must not hide what is below it.
+            return ["", *sorted(self.below(""))]
+        return sorted(self._search([""]))
+
+    def below(self, path: str) -> Iterator[str]:
+        """Partitions below a directory, in no order; none of a table that lies there."""
+        folders = self._folders(self.storage.list(path))
+        return self._search([one for one in folders if self.storage.head(f"{one}/{_META_FOLDER}") is None])
+
+    def _search(self, pending: list[str]) -> Iterator[str]:
         while pending:
             path = pending.pop()
             # Asking for the metafile spares listing the files of the partitions, which are most of a table.
             if self.storage.head(f"{path}/{PARTITION_METAFILE}" if path else PARTITION_METAFILE) is not None:
-                found.append(path)
+                yield path
                 continue
             entries = self.storage.list(path)
             # In the format of base files (hoodie.partition.metafile.use.base.format) the name has an extension.
             if any(entry.name.startswith(f"{PARTITION_METAFILE}.") for entry in entries):
-                found.append(path)
+                yield path
             else:
-                pending.extend(entry.path for entry in entries if entry.is_directory and entry.name != _META_FOLDER)
-        return sorted(found)
+                pending.extend(self._folders(entries))
+
+    def _folders(self, entries: Listing) -> list[str]:
+        return [entry.path for entry in entries if entry.is_directory and entry.name != _META_FOLDER]
 
     def files(self, partition_path: str) -> Listing:
         return [entry for entry in self.storage.list(partition_path) if not entry.is_directory]

@@ -80,7 +80,7 @@ class TableState:
         if restore is not None:
             timeline = timeline.as_restored(restore.target)
         commits = _Commits(active, {instant: known[instant] for instant in timeline if instant in known})
-        view = FileSystemView(StorageLister(storage), timeline, lambda: _replaced(timeline, commits))
+        view = FileSystemView(StorageLister(storage, bool(config.partition_fields)), timeline, lambda: _replaced(timeline, commits))
         return cls(storage, config, layout, timeline, view, commits)
 
 

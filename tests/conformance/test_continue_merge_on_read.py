@@ -22,6 +22,7 @@ BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 4}
 REFUSED: dict[str, tuple[type[LakehouseError], str]] = {
     "mor_bootstrap_metadata_only": (UnsupportedTableError, "METADATA_ONLY"),
     "mor_cdc_data_before": (UnsupportedTableError, "change data capture"),
+    "mor_bucket_consistent": (UnsupportedTableError, "consistent hashing buckets"),
     "mor_cdc_data_before_after": (UnsupportedTableError, "change data capture"),
     "mor_cdc_op_key_only": (UnsupportedTableError, "change data capture"),
     "mor_clustering_pending": (CommitConflictError, "pending clustering"),

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lakehouse_engine.actions.clean.policies import retention
+from lakehouse_engine.actions.table_clock import table_clock
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCleanerPlan
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.listing import StorageLister
 from lakehouse_engine.view.protected import savepoint_metadata
@@ -98,7 +98,7 @@ def _pending(state: TableState) -> Iterator[_Stop]:
 
 def _retained(state: TableState, clean: CleanOptions) -> Iterator[_Stop]:
     """What cleaning keeps readable, by time travel or by a clean that is not finished."""
-    kept = retention(state.timeline, clean, InstantClock(state.config.timeline_timezone).next(state.timeline)).earliest
+    kept = retention(state.timeline, clean, table_clock(state).next(state.timeline)).earliest
     if kept is not None:
         yield _Stop(kept.requested_time, f"the {kept.action} {kept.requested_time}: cleaning keeps it and later ones readable")
     for instant in state.timeline.pending():

@@ -9,6 +9,7 @@ from lakehouse_engine.actions.clean.plan import PlannedClean, plan_clean
 from lakehouse_engine.actions.clean.policies import retention
 from lakehouse_engine.actions.clean.scope import scope_of
 from lakehouse_engine.actions.locked import locked_table
+from lakehouse_engine.actions.table_clock import table_clock
 from lakehouse_engine.errors import CorruptInstantError
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -16,7 +17,6 @@ from lakehouse_engine.model.services import CleanResult
 from lakehouse_engine.options import CleanOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ def _execute(state: TableState, planned: PlannedClean) -> ExecutedClean | None:
 
 
 def _now(state: TableState) -> str:
-    return InstantClock(state.config.timeline_timezone).next(state.timeline)
+    return table_clock(state).next(state.timeline)
 
 
 def _result(

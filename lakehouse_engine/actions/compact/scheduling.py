@@ -9,6 +9,7 @@ from lakehouse_engine.actions.compact.plan import check_has_logs, plan_compactio
 from lakehouse_engine.actions.compact.triggers import is_due
 from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.pending import clustering_groups
+from lakehouse_engine.actions.table_clock import table_clock
 from lakehouse_engine.errors import CompactionError, StoredFileExistsError, TimelineError
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -19,7 +20,6 @@ from lakehouse_engine.options import CompactionOptions
 from lakehouse_engine.read.scan import check_complete, check_readable
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ def _plan(state: TableState, options: CompactionOptions, log_compaction: bool, w
 
 def _request(state: TableState, action: Action, plan: HoodieCompactionPlan) -> Instant:
     """The plan on the timeline, at a new time."""
-    timeline, clock = ActiveTimeline(state.storage, state.layout), InstantClock(state.config.timeline_timezone)
+    timeline, clock = ActiveTimeline(state.storage, state.layout), table_clock(state)
     content = encode_plan(plan)
     for _ in range(_ATTEMPTS):
         current = timeline.load()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lakehouse_engine.actions.table_clock import table_clock
 from lakehouse_engine.model.instant import Action, parse_instant_time
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import CompactionOptions
-from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.view.table_state import TableState
 
 
@@ -51,7 +51,7 @@ def backlog_of(state: TableState) -> Backlog | None:
     done = [instant.requested_time for instant in compactions if instant.is_completed]
     last = done[-1] if done else ""
     requested = compactions[-1].requested_time if compactions else ""
-    now = InstantClock(state.config.timeline_timezone).next(state.timeline)
+    now = table_clock(state).next(state.timeline)
     return Backlog(
         commits=sum(time > last for time in written),
         commits_since_request=sum(time > requested for time in written),

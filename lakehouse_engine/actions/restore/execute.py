@@ -23,6 +23,8 @@ from lakehouse_engine.actions.deletion import delete_files_after
 from lakehouse_engine.actions.restore.files import Blocking, PartitionChanges, find_changes
 from lakehouse_engine.actions.rollback.blocks import write_rollback_blocks
 from lakehouse_engine.actions.rollback.execute import hadoop_path, partition_metadata
+from lakehouse_engine.actions.rollback.intruders import remove_intruders
+from lakehouse_engine.actions.table_clock import table_clock
 from lakehouse_engine.errors import CorruptInstantError, LakehouseError, RestoreError, RestoreUnfinishedError, StorageError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.format.plans_codec import encode_plan
@@ -37,8 +39,8 @@ from lakehouse_engine.model.plans import (
 )
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.storage.paths import parent_of
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.protected import protected_files
@@ -77,7 +79,7 @@ def begin_restore(state: TableState, plan: HoodieRestorePlan) -> str:
     Raises `RestoreUnfinishedError` for what fails from then on at which readers see the restored table.
     """
     timeline = ActiveTimeline(state.storage, state.layout)
-    time = InstantClock(state.config.timeline_timezone).next(state.timeline)
+    time = table_clock(state).next(state.timeline)
     requested = Instant(time, Action.RESTORE, State.REQUESTED)
     try:
         timeline.create_requested(requested, encode_plan(plan))
@@ -179,6 +181,7 @@ class _Restore:
             for blocking in change.blockings
         )
         delete_files_after(storage, self._target, [removal.path for change in changes for removal in change.removals])
+        remove_intruders(storage, [parent_of(removal.path) for change in changes for removal in change.removals], self._is_later)
         return blocks
 
     def remove_traces(self) -> None:
@@ -208,7 +211,7 @@ class _Restore:
                 return
             merge_on_read = self._state.config.table_type is TableType.MERGE_ON_READ
             action = Action.DELTA_COMMIT if merge_on_read else Action.COMMIT
-            time = InstantClock(self._state.config.timeline_timezone).next(timeline)
+            time = table_clock(self._state).next(timeline)
             begun = self._timeline.create_requested(Instant(time, action, State.REQUESTED))
         if begun.state is State.REQUESTED:
             begun = self._timeline.to_inflight(begun)

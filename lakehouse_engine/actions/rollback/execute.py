@@ -1,6 +1,6 @@
 """Carry a rollback out: the same steps whether it is new or resumed after a crash, each of which may have happened already.
 
- 1. delete the data files that the plan names
+ 1. delete the data files that the plan names, and metafiles of its instant that hide other partitions
  2. write rollback blocks to the slices whose log files stay
  3. delete the rolled-back instant's inflight and requested files, so that it is gone from the timeline
  4. complete the rollback instant with what was done
@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 
 from lakehouse_engine.actions.deletion import delete_files_of
 from lakehouse_engine.actions.rollback.blocks import slice_logs, write_rollback_blocks
+from lakehouse_engine.actions.rollback.intruders import remove_intruders
 from lakehouse_engine.errors import RollbackError, StorageError
 from lakehouse_engine.format.file_names import marker_folder, parse_log_file
 from lakehouse_engine.format.plans_codec import encode_plan
@@ -46,6 +47,8 @@ def execute_rollback(state: TableState, rollback: Instant, plan: HoodieRollbackP
     timeline = ActiveTimeline(state.storage, state.layout)
     deleted = _delete(state, plan, target.commit_time)
     blocks = _write_blocks(state, plan, rollback.requested_time, target.commit_time)
+    partitions = [request.partition_path for request in plan.rollback_requests or ()]
+    remove_intruders(state.storage, partitions, lambda time: time == target.commit_time)
     timeline.delete_pending(Instant(target.commit_time, Action(target.action), State.INFLIGHT))
     inflight = rollback if rollback.state is State.INFLIGHT else timeline.to_inflight(rollback)
     metadata = HoodieRollbackMetadata(

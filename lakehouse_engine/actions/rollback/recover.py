@@ -8,12 +8,12 @@ import time
 from lakehouse_engine.actions.pending import clustering_groups
 from lakehouse_engine.actions.rollback.execute import execute_rollback
 from lakehouse_engine.actions.rollback.plan import plan_rollback
+from lakehouse_engine.actions.table_clock import table_clock
 from lakehouse_engine.errors import CommitConflictError, CorruptInstantError
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRollbackPlan
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ def _roll_back(state: TableState, instant: Instant) -> None:
     logger.warning("rolling back %s of %s: its writer died before it committed", instant, state.config.name)
     plan = plan_rollback(state, instant)
     timeline = ActiveTimeline(state.storage, state.layout)
-    requested = Instant(InstantClock(state.config.timeline_timezone).next(state.timeline), Action.ROLLBACK, State.REQUESTED)
+    requested = Instant(table_clock(state).next(state.timeline), Action.ROLLBACK, State.REQUESTED)
     timeline.create_requested(requested, encode_plan(plan))
     if timeline.load().completed().writes().contains(instant.requested_time):
         # A writer that does not know the lock committed while this was planned: its files are part of the table.

@@ -17,6 +17,7 @@ from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.pending import clustering_groups
 from lakehouse_engine.actions.rollback.execute import execute_rollback, files_to_delete, relative_paths
 from lakehouse_engine.actions.rollback.plan import plan_rollback
+from lakehouse_engine.actions.table_clock import table_clock
 from lakehouse_engine.errors import InstantCleanedError, InstantNotFoundError, RollbackError, RollbackUnfinishedError, StorageError
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -26,7 +27,6 @@ from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.view.protected import savepoint_metadata
 from lakehouse_engine.view.table_state import TableState
 
@@ -135,7 +135,7 @@ def _take_back(state: TableState, target: Instant) -> RollbackResult:
     would = _would(state, target)
     plan = plan_rollback(state, target)
     timeline = ActiveTimeline(state.storage, state.layout)
-    time = InstantClock(state.config.timeline_timezone).next(state.timeline)
+    time = table_clock(state).next(state.timeline)
     logger.info("rolling %s of %s back at %s", target, state.config.name, time)
     requested = Instant(time, Action.ROLLBACK, State.REQUESTED)
     try:

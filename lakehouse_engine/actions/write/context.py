@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakehouse_engine.actions.write.input import DeleteKeying, Keying
-from lakehouse_engine.actions.write.key_form import prefixes_single_key
+from lakehouse_engine.actions.write.key_form import key_generator_for
 from lakehouse_engine.actions.write.request import WriteRequest
 from lakehouse_engine.actions.write.tasks import FileContext
 from lakehouse_engine.errors import MissingOptionError, OptionError, SchemaIncompatibleError, UnsupportedTableError
@@ -20,7 +20,7 @@ from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.read.scan import check_complete, check_readable
 from lakehouse_engine.read.schema import table_schema
-from lakehouse_engine.record.keygen import KeyGenerator, key_generator_of
+from lakehouse_engine.record.keygen import KeyGenerator
 from lakehouse_engine.record.mergers import RecordMerger, merger_of
 from lakehouse_engine.record.schema import check_reserved, reconcile
 from lakehouse_engine.record.types import canonical_schema
@@ -119,6 +119,8 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
     if request.operation in _MERGES:
         check_complete(state)
     schema = _write_schema(state, request)
+    moved = not request.options.update_partition_path
+    generator = key_generator_for(state, table_schema(state) or schema, request.options.key_generator, moved=moved)
     ntz = _has_ntz(schema)
     _check_columns(config, request)
     _check_update_columns(config, request, schema)
@@ -128,7 +130,7 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
         config=config,
         schema=schema,
         table_avro_schema=table_avro_schema(config.name, schema, allow_timestamp_ntz=ntz),
-        generator=key_generator_of(config, request.options.key_generator, prefix_single=prefixes_single_key(state, schema)),
+        generator=generator,
         index=load_index(state, request.options),
         merger=merger_of(config, request.options.payload_class, update_columns=updated),
         options=request.options,

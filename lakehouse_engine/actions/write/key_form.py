@@ -1,47 +1,195 @@
-"""Which of its two forms `ComplexKeyGenerator` gave the keys of one field in a table."""
+"""The key generator of a write, in the form that the keys stored in the table have.
+
+Hudi's versions and writers make two texts of the same key in two cases, and mixing them makes duplicates silently: the key of a single
+field by `ComplexKeyGenerator` (`id:17` or `17`, HUDI-7001), and timestamps (a number of microseconds, or text). No property says which.
+Stored rows also tell whether the properties are true at all: a key that these would not make is one that no upsert would find.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 
 import pyarrow as pa
+import pyarrow.types as pat
 
+from lakehouse_engine.errors import LakehouseError, PartitionValueError, RecordKeyError
 from lakehouse_engine.model.keys import RECORD_KEY
-from lakehouse_engine.read.base_file import iter_base_file
-from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope
-from lakehouse_engine.read.merge_rules import MergeRules
-from lakehouse_engine.read.slice_reader import SliceReader
-from lakehouse_engine.record.keygen import key_generator_of
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.options import INDEX_TYPE, LOGICAL_TIMESTAMP, STORED_PREFIX
+from lakehouse_engine.read.footer import read_footer
+from lakehouse_engine.read.sampling import StoredSample, sample_rows
+from lakehouse_engine.record.key_rules import check_key_rules, contradiction, family_of, refused_write
+from lakehouse_engine.record.keygen import FieldKeyGenerator, KeyGenerator, PartitionField, key_generator_of
 from lakehouse_engine.view.table_state import TableState
 
+_GENERATED = re.compile(r"[0-9]{14,17}_[0-9]+_[0-9]+")
+_NUMBER = re.compile(r"-?[0-9]+")
+_BARE_KEYS = "hoodie.write.complex.keygen.new.encoding"
+_PARTITIONS, _OUR_PARTITIONS = 4, 2
+"""Partitions to take a sample of: of a table that others made, and of one of ours, which others may have written to."""
 
-def prefixes_single_key(state: TableState, schema: pa.Schema) -> bool:
-    """Whether a stored key reads `field:value` and not `value`: Hudi's versions differ, and mixing them makes duplicates silently
-    (HUDI-7001). False for tables whose keys have one form only, and for those without a stored key.
+
+def key_generator_for(state: TableState, schema: pa.Schema, options: Mapping[str, str], *, moved: bool) -> KeyGenerator:
+    """What makes keys and partition paths of a batch. `schema` has the table's user columns, `options` are those of key generators.
+
+    `moved`: stored rows may be in another partition than their columns say. Raises `UnsupportedTableError`, before anything is written,
+    where the table's properties contradict each other or what is stored, and as `key_generator_of`.
     """
     config = state.config
-    if len(config.record_key_fields) != 1 or not config.populates_meta_fields or not _both_forms(state):
+    check_key_rules(config, schema.names)
+    generator = key_generator_of(config, options)
+    fields = dict.fromkeys(name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields))
+    names = [name for field in fields if (name := _spelled(schema, field)) is not None]
+    ours = INDEX_TYPE.key in config.prefixed(STORED_PREFIX)
+    samples = sample_rows(state, schema, names, partitions=_OUR_PARTITIONS if ours else _PARTITIONS)
+    keyed = _settled_keys(state, generator, schema, options, samples)
+    return _settled_paths(config, keyed, schema, samples, moved=moved)
+
+
+def _spelled(schema: pa.Schema, field: str) -> str | None:
+    return next((name for name in schema.names if name.lower() == field.lower()), None)
+
+
+# keys
+
+
+def _settled_keys(
+    state: TableState, generator: FieldKeyGenerator, schema: pa.Schema, options: Mapping[str, str], samples: Sequence[StoredSample]
+) -> FieldKeyGenerator:
+    config = state.config
+    forms = _key_forms(config, generator, schema, options)
+    stored = [one for one in samples if RECORD_KEY in one.rows.column_names]
+    if not generator.record_key_fields:
+        _check_generated(config, stored)
+        return generator
+    left = forms
+    for one in stored:
+        made = {form: _texts(form.record_keys, one.rows, RecordKeyError) for form in forms}
+        _check_made(config, one, made)
+        left = [form for form in left if all(map(_same, one.rows.column(RECORD_KEY).to_pylist(), made[form]))]
+    if not left or any(_has_other_form(state, left[0], one) for one in stored):
+        what = (
+            f"the table has keys of {','.join(generator.record_key_fields)} in two forms (timestamps as numbers and as text, or keys with"
+            " and without the field's name), as Hudi's ways of writing it differ"
+        )
+        raise refused_write(config, what, "copy its rows into a new table, each key once")
+    return left[0]
+
+
+def _key_forms(
+    config: TableConfig, generator: FieldKeyGenerator, schema: pa.Schema, options: Mapping[str, str]
+) -> list[FieldKeyGenerator]:
+    """Every form that Hudi gives such keys, first the one for a table without rows."""
+    kinds = [schema.field(name).type for field in generator.record_key_fields if (name := _spelled(schema, field)) is not None]
+    both = len(generator.record_key_fields) == 1 and family_of(config.key_generator) == "ComplexKeyGenerator"
+    bare = config.properties.get(_BARE_KEYS, "true").strip().lower() != "false"
+    text = {**config.properties, **options}.get(LOGICAL_TIMESTAMP, "").strip().lower() == "true"
+    prefixes = (not bare, bare) if both else (False,)
+    texts = (text, not text) if any(pat.is_timestamp(kind) for kind in kinds) else (False,)
+    return [replace(generator, prefix_single=prefix, timestamps_as_text=chosen) for prefix, chosen in product(prefixes, texts)]
+
+
+def _same(stored: str | None, made: str | None) -> bool:
+    """Whether a stored key is the one made of its row, as far as one can be made here."""
+    return made is None or stored == made
+
+
+def _texts(make: Callable[[pa.Table], pa.Array], rows: pa.Table, refusal: type[LakehouseError]) -> list[str | None]:
+    """What is made of a few rows; None for one whose values are refused, which others' tables may have."""
+    try:
+        return list(make(rows).to_pylist())
+    except refusal:
+        if rows.num_rows == 1:
+            return [None]
+    return [text for number in range(rows.num_rows) for text in _texts(make, rows.slice(number, 1), refusal)]
+
+
+def _check_generated(config: TableConfig, stored: Sequence[StoredSample]) -> None:
+    for one in stored:
+        for key in one.rows.column(RECORD_KEY).to_pylist():
+            if not _GENERATED.fullmatch(key or ""):
+                what = f"the properties name no record key fields, and the table has the record key {key!r} ({_where(one)})"
+                raise contradiction(config, what, "hoodie.table.recordkey.fields")
+
+
+def _check_made(config: TableConfig, sample: StoredSample, made: Mapping[FieldKeyGenerator, Sequence[str | None]]) -> None:
+    """Raise `UnsupportedTableError` for a stored key that no form makes of its row."""
+    for number, key in enumerate(sample.rows.column(RECORD_KEY).to_pylist()):
+        texts = [given[number] for given in made.values()]
+        if not any(_same(key, text) for text in texts):
+            fields, named = ",".join(next(iter(made)).record_key_fields), config.key_generator or "no key generator"
+            stored = f"the table has the record key {key!r} ({_where(sample)})"
+            what = f"{stored}, for which its properties ({named} over {fields}) make {texts[0]!r}"
+            raise contradiction(config, what, "hoodie.table.recordkey.fields or hoodie.table.keygenerator.class")
+
+
+def _has_other_form(state: TableState, form: FieldKeyGenerator, sample: StoredSample) -> bool:
+    """Whether the least or greatest key of the file is a timestamp in the form that its first rows do not have."""
+    timestamps = [field for field in sample.rows.schema if field.name in form.record_key_fields and pat.is_timestamp(field.type)]
+    if sample.base is None or not timestamps or len(form.record_key_fields) != 1 or form.prefix_single:
         return False
-    fields = pa.schema([schema.field(config.record_key_fields[0].split(".")[0])])
-    row = next((rows.slice(0, 1) for rows in _stored(state, schema, fields) if rows.num_rows), None)
-    if row is None:
-        return False
-    prefixed = key_generator_of(config, prefix_single=True).record_keys(row)
-    return bool(prefixed[0].as_py() == row.column(RECORD_KEY)[0].as_py())
+    footer = read_footer(state.storage, sample.base.path)
+    return any(bool(_NUMBER.fullmatch(key)) is form.timestamps_as_text for key in (footer.min_key, footer.max_key) if key)
 
 
-def _stored(state: TableState, schema: pa.Schema, fields: pa.Schema) -> Iterator[pa.Table]:
-    """Stored rows with their key and those fields: of base files first, then of slices that have logs only."""
-    slices = state.view.latest_slices()
-    for base in (piece.base_file for piece in slices if piece.base_file is not None):
-        yield from iter_base_file(state.storage, base, fields, meta_columns=(RECORD_KEY,))
-    logged = [piece for piece in slices if piece.base_file is None]
-    if logged:
-        reader = SliceReader(state.storage, schema, MergeRules.of(state.config, schema), LogScope.of(state.timeline))
-        for piece in logged:
-            yield from reader.iter(LoggedSlice(piece), [RECORD_KEY, *fields.names])
+# partition paths
 
 
-def _both_forms(state: TableState) -> bool:
-    """Whether the table's key generator is one that has two forms."""
-    return (state.config.key_generator or "").upper().startswith("COMPLEX")
+def _settled_paths(
+    config: TableConfig, generator: FieldKeyGenerator, schema: pa.Schema, samples: Sequence[StoredSample], *, moved: bool
+) -> FieldKeyGenerator:
+    for form in _path_forms(generator, schema):
+        if all(_in_place(form, one) for one in samples):
+            return form
+    for one in samples:
+        _refuse_other_path(config, generator, one)
+    if not moved and not any(_in_place(generator, one, some=True) for one in samples):
+        raise _foreign_path(config, generator, samples[0], "")
+    return generator
+
+
+def _path_forms(generator: FieldKeyGenerator, schema: pa.Schema) -> list[FieldKeyGenerator]:
+    def is_timestamp(field: PartitionField) -> bool:
+        return field.moments is None and field.name in schema.names and pat.is_timestamp(schema.field(field.name).type)
+
+    fields = tuple(replace(field, timestamps_as_text=True) if is_timestamp(field) else field for field in generator.partitioning)
+    return [generator] if fields == generator.partitioning else [generator, replace(generator, partitioning=fields)]
+
+
+def _in_place(form: FieldKeyGenerator, sample: StoredSample, *, some: bool = False) -> bool:
+    """Whether all rows (or some) are in the partition that their columns say."""
+    made = [text for text in _texts(form.partition_paths, sample.rows, PartitionValueError) if text is not None]
+    hits = [text == sample.partition_path for text in made]
+    return not hits or (any(hits) if some else all(hits))
+
+
+def _refuse_other_path(config: TableConfig, generator: FieldKeyGenerator, sample: StoredSample) -> None:
+    """A row may be in another partition than its columns say (`hoodie.simple.index.update.partition.path=false`), but in no directory that
+    is made in another way.
+    """
+    if bool(sample.partition_path) is not bool(generator.partitioning):
+        raise _foreign_path(config, generator, sample, "hoodie.table.partition.fields or hoodie.table.keygenerator.class")
+    others = {
+        "hoodie.datasource.write.hive_style_partitioning": replace(generator, hive_style=not generator.hive_style),
+        "hoodie.datasource.write.partitionpath.urlencode": replace(generator, url_encode=not generator.url_encode),
+    }
+    for key, other in others.items():
+        if _in_place(other, sample, some=True) and not _in_place(generator, sample, some=True):
+            raise _foreign_path(config, generator, sample, key)
+
+
+def _foreign_path(config: TableConfig, generator: FieldKeyGenerator, sample: StoredSample, correct: str) -> LakehouseError:
+    made = next((text for text in _texts(generator.partition_paths, sample.rows, PartitionValueError) if text is not None), None)
+    named, fields = config.key_generator or "no key generator", ",".join(generator.partition_fields) or "no partition fields"
+    return contradiction(
+        config,
+        f"the table has rows in the directory {sample.partition_path!r}, for which its properties ({named} over {fields}) make {made!r}",
+        correct or "hoodie.table.partition.fields, hoodie.table.keygenerator.class or hoodie.keygen.timebased.*",
+    )
+
+
+def _where(sample: StoredSample) -> str:
+    return sample.base.path if sample.base is not None else f"in the logs of {sample.partition_path or 'the table'}"

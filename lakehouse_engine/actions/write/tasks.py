@@ -30,6 +30,7 @@ from lakehouse_engine.read.base_file import iter_base_file
 from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.record.mergers import RecordMerger
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.listing import StorageLister
 
 Mask = npt.NDArray[np.bool_]
 NO_ROWS: Rows = np.empty(0, dtype=np.int64)
@@ -119,8 +120,8 @@ def _nested_with(storage: Storage, partition: str) -> str | None:
     """A partition above or below this new one. Looked for once its metafile is there, so that of two new ones the later sees it."""
     pieces = partition.split("/") if partition else []
     above = ["/".join(pieces[:count]) for count in range(len(pieces))]
-    below = [entry.path for entry in storage.list(partition) if entry.is_directory] if partition else []
-    return next((path for path in (*above, *below) if storage.head(join_path(path, PARTITION_METAFILE)) is not None), None)
+    found = next((path for path in above if storage.head(join_path(path, PARTITION_METAFILE)) is not None), None)
+    return found if found is not None else next(iter(StorageLister(storage).below(partition)), None)
 
 
 def next_version(context: FileContext, partition_path: str, file_id: str, task: int) -> BaseFile:

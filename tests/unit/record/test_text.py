@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import UnsupportedTypeError
-from lakehouse_engine.record.text import java_text
+from lakehouse_engine.record.text import java_text, timestamp_text
 
 # Right-hand sides printed by Java 17.
 DOUBLES = {
@@ -74,3 +74,10 @@ def test_value_reads_as_in_java(array: pa.Array, texts: list[str | None]) -> Non
 def test_type_without_identifying_text_is_refused(array: pa.Array) -> None:
     with pytest.raises(UnsupportedTypeError, match="record key or a partition"):
         java_text(array)
+
+
+def test_timestamps_as_text_are_those_of_java() -> None:
+    """What Hudi 0.15.0 and 1.2.0 write into keys (`consistent.logical.timestamp.enabled`, JVM in UTC)."""
+    micros = [1777636800000000, 1777636800123000, 1777636800123456, 1777636800120000, -14252277000000, None]
+    seconds = ["2026-05-01 12:00:00.0", "2026-05-01 12:00:00.123", "2026-05-01 12:00:00.123", "2026-05-01 12:00:00.12"]
+    assert timestamp_text(pa.array(micros, pa.timestamp("us", "UTC"))).to_pylist() == [*seconds, "1969-07-20 01:02:03.0", None]

@@ -1,0 +1,104 @@
+"""The clock that makes a table's next instants: in the zone of those that are there, and not from a future that nobody knows of.
+
+What is decided here, and why, is in docs/adr/0018.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from lakehouse_engine.compat import UTC
+from lakehouse_engine.errors import TimelineError
+from lakehouse_engine.model.instant import Instant, parse_instant_time
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.clock import InstantClock, is_in_the_future
+from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.lock import TableLock
+from lakehouse_engine.timeline.writers_zone import WritersZone, writers_zone
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+ACCEPTED_FUTURE = "lakehouse.accepted.future"
+"""Property: the newest instant in the future from which writes may go on."""
+SKEW_REFUSED = timedelta(minutes=5)
+"""Between this machine's clock and that of the table's storage."""
+
+_TOLD: set[tuple[str, timedelta]] = set()
+
+
+def table_clock(state: TableState) -> InstantClock:
+    """The clock of the table's next instants.
+
+    In a table of the zone LOCAL it has the zone that the newest instants were made in, whatever the zone of this process is.
+    """
+    config = state.config
+    zone = writers_zone(state.storage, state.layout, state.timeline) if config.timeline_timezone == "LOCAL" else None
+    offset = None if zone is None or _is_ours(zone) else zone.offset
+    if zone is not None and offset is not None:
+        _tell(state, zone)
+    return InstantClock(config.timeline_timezone, offset=offset, accepted=config.properties.get(ACCEPTED_FUTURE, ""))
+
+
+def check_skew(state: TableState, clock: InstantClock, path: str) -> None:
+    """`path` is a file of the table that was made just now. Raises `TimelineError` where the clock of its storage tells another time.
+
+    Instants of a clock that is ahead make the commits of all other writers invisible until time has caught up.
+    """
+    entry = state.storage.head(path)
+    if entry is None:
+        return
+    here, there = clock.now().astimezone(UTC), datetime.fromtimestamp(entry.modified_ms / 1000, UTC)
+    if abs(here - there) > SKEW_REFUSED:
+        raise TimelineError(
+            f"this machine's clock says {here:%Y-%m-%d %H:%M:%S} UTC and that of the table's storage {there:%Y-%m-%d %H:%M:%S} UTC; correct"
+            " the clock that is wrong: commits of other writers would not be seen behind one from the future",
+            table=state.config.name,
+            path=path,
+        )
+
+
+def future_instants(state: TableState) -> tuple[Instant, ...]:
+    """Instants more than a day ahead of the clock, oldest first: left by a writer whose clock was wrong."""
+    now = table_clock(state).wall_clock()
+    return tuple(instant for instant in state.timeline if _is_ahead(instant.requested_time, now))
+
+
+def accept_future(storage: Storage, *, lock_timeout_ms: int) -> str | None:
+    """Let every later change of the table go on from its newest instant, which is in the future; that instant, or None where none is.
+
+    It is kept in the table (`lakehouse.accepted.future`), and another jump of a clock is refused again. Raises `LockTimeoutError`.
+    """
+    with TableLock(storage, lock_timeout_ms):
+        state = TableState.load(storage)
+        ahead = future_instants(state)
+        if not ahead:
+            return None
+        newest = ahead[-1].requested_time
+        logger.warning("%s goes on from its newest instant %s, which is in the future", state.config.name, newest)
+        ConfigStore(storage).update({ACCEPTED_FUTURE: newest})
+        return newest
+
+
+def _is_ahead(time: str, now: datetime) -> bool:
+    try:
+        return is_in_the_future(parse_instant_time(time), now)
+    except (TimelineError, ValueError):
+        return False
+
+
+def _is_ours(zone: WritersZone) -> bool:
+    """Whether this process had that zone at that moment: then it has the writers' rules of summer time too."""
+    return zone.moment.astimezone().utcoffset() == zone.offset
+
+
+def _tell(state: TableState, zone: WritersZone) -> None:
+    if (state.storage.root, zone.offset) not in _TOLD:
+        _TOLD.add((state.storage.root, zone.offset))
+        logger.warning(
+            "the writers of %s make instants in a zone %s h from UTC (%s), and this process is in another; going on in theirs",
+            state.config.name,
+            zone.offset / timedelta(hours=1),
+            zone.instant,
+        )

@@ -1,0 +1,75 @@
+"""A few stored rows of a table, for questions that any of them answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakehouse_engine.model.files import BaseFile, FileSlice
+from lakehouse_engine.model.keys import RECORD_KEY
+from lakehouse_engine.read.base_file import first_rows
+from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope
+from lakehouse_engine.read.merge_rules import MergeRules
+from lakehouse_engine.read.slice_reader import SliceReader
+from lakehouse_engine.view.table_state import TableState
+
+_ROWS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSample:
+    """Rows of one file slice with the columns asked for and, where the table has meta columns, their record keys."""
+
+    partition_path: str
+    base: BaseFile | None
+    rows: pa.Table
+
+
+def sample_rows(state: TableState, schema: pa.Schema, columns: Sequence[str], *, partitions: int) -> list[StoredSample]:
+    """Rows of the oldest and of the newest base file of so many partitions; of slices that have logs only where there is no base file.
+
+    Empty where no row is stored.
+    """
+    fields = pa.schema([schema.field(name) for name in columns])
+    names = [RECORD_KEY] if state.config.populates_meta_fields else []
+    chosen = _spread(state.view.partitions(), partitions)
+    bases = [
+        (partition, base)
+        for partition in chosen
+        for base in _ends([piece.base_file for piece in state.view.latest_slices(partition) if piece.base_file is not None])
+    ]
+    found = [StoredSample(path, base, first_rows(state.storage, base, fields, _ROWS, meta_columns=names)) for path, base in bases]
+    return [one for one in found if one.rows.num_rows] or list(_logged(state, schema, [*names, *columns], chosen))
+
+
+def _spread(partitions: Sequence[str], count: int) -> list[str]:
+    """So many of a sorted list, its first and last among them."""
+    if len(partitions) <= count:
+        return list(partitions)
+    return [partitions[number * (len(partitions) - 1) // (count - 1)] for number in range(count)]
+
+
+def _ends(bases: Sequence[BaseFile]) -> list[BaseFile]:
+    ordered = sorted(bases, key=lambda base: (base.instant_time, base.file_id))
+    return ordered if len(ordered) < 2 else [ordered[0], ordered[-1]]
+
+
+def _logged(state: TableState, schema: pa.Schema, columns: Sequence[str], partitions: Sequence[str]) -> Iterator[StoredSample]:
+    """The first of such a slice, if there is one."""
+    slices = [piece for partition in partitions for piece in state.view.latest_slices(partition) if piece.base_file is None]
+    if not slices:
+        return
+    reader = SliceReader(state.storage, schema, MergeRules.of(state.config, schema), LogScope.of(state.timeline))
+    for piece in slices:
+        rows = _first(reader, piece, columns)
+        if rows.num_rows:
+            yield StoredSample(piece.partition_path, None, rows)
+            return
+
+
+def _first(reader: SliceReader, piece: FileSlice, columns: Sequence[str]) -> pa.Table:
+    tables = (table for table in reader.iter(LoggedSlice(piece), list(columns)) if table.num_rows)
+    found = next(tables, None)
+    return pa.table({}) if found is None else found.slice(0, _ROWS)

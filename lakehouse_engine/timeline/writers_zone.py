@@ -1,0 +1,83 @@
+"""The zone of a table's instants, from the table itself.
+
+With `hoodie.table.timeline.timezone=LOCAL` (Hudi's default) every writer takes the zone of its own process, and nothing on disk names it.
+But the file that requests an instant is made at the moment that the instant's digits tell: its modification time (UTC) gives them away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lakehouse_engine.compat import UTC
+from lakehouse_engine.errors import TimelineError
+from lakehouse_engine.format.layout import Layout
+from lakehouse_engine.model.instant import Action, Instant, State, parse_instant_time
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.timeline import Timeline
+
+_STEP = timedelta(minutes=15)
+"""Zones differ from UTC by a multiple of this."""
+_EASTMOST, _WESTMOST = timedelta(hours=14), timedelta(hours=-12)
+_LATE, _EARLY = timedelta(seconds=10), timedelta(seconds=2)
+"""How long after its instant a file may be made, and how coarse modification times may be."""
+_LOOKED_AT = 8
+_ENOUGH = 2
+_REQUESTED_AS = {Action.COMMIT: (Action.COMMIT, Action.COMPACTION), Action.DELTA_COMMIT: (Action.DELTA_COMMIT, Action.LOG_COMPACTION)}
+
+
+@dataclass(frozen=True, slots=True)
+class WritersZone:
+    """The newest instant that tells how far its digits are ahead of UTC, and the moment at which it was requested."""
+
+    instant: str
+    offset: timedelta
+    moment: datetime
+
+
+def writers_zone(storage: Storage, layout: Layout, timeline: Timeline) -> WritersZone | None:
+    """What the newest instants tell; None where they tell nothing.
+
+    So it is where there are fewer than two, where they differ, and where a copy of the table has other modification times.
+    """
+    found: list[WritersZone] = []
+    for time in _newest(timeline):
+        zone = _told(storage, layout, timeline, time)
+        if zone is not None:
+            found.append(zone)
+            if len(found) == _ENOUGH:
+                break
+    agree = len(found) == _ENOUGH and found[0].offset == found[1].offset
+    return found[0] if agree else None
+
+
+def _newest(timeline: Timeline) -> Iterator[str]:
+    times = dict.fromkeys(instant.requested_time for instant in reversed(timeline.instants) if len(instant.requested_time) == 17)
+    yield from list(times)[:_LOOKED_AT]
+
+
+def _told(storage: Storage, layout: Layout, timeline: Timeline, time: str) -> WritersZone | None:
+    requested = _requested_file(storage, layout, timeline, time)
+    if requested is None:
+        return None
+    moment = datetime.fromtimestamp(requested / 1000, UTC)
+    try:
+        ahead = parse_instant_time(time) - moment
+    except (TimelineError, ValueError):
+        return None
+    offset = round(ahead / _STEP) * _STEP
+    late = offset - ahead
+    fits = -_EARLY <= late <= _LATE and _WESTMOST <= offset <= _EASTMOST
+    return WritersZone(time, offset, moment) if fits else None
+
+
+def _requested_file(storage: Storage, layout: Layout, timeline: Timeline, time: str) -> int | None:
+    """When it was made, in epoch milliseconds."""
+    for instant in timeline:
+        if instant.requested_time == time and instant.action is not Action.SAVEPOINT:
+            for action in _REQUESTED_AS.get(instant.action, (instant.action,)):
+                entry = storage.head(f"{layout.timeline_folder}/{layout.file_name(Instant(time, action, State.REQUESTED))}")
+                if entry is not None:
+                    return entry.modified_ms
+    return None
