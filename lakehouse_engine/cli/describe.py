@@ -53,7 +53,8 @@ def describe_columns(state: TableState, as_of: str | None = None) -> list[dict[s
         {
             "column": field.name,
             "type": str(field.type),
-            "nullable": field.nullable,
+            "nullable": not config.constraints.is_not_null(field.name),
+            "max_length": config.constraints.length_of(field.name),
             "role": ", ".join(role for role, names in roles.items() if field.name in names),
         }
         for field in schema

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.errors import PropertiesError, UnsupportedTableVersionError
+from lakehouse_engine.model.constraints import Constraints
 
 
 class TableType(StrEnum):
@@ -138,6 +139,11 @@ class TableConfig:
     @property
     def bootstrap_base_path(self) -> str | None:
         return self._first("hoodie.bootstrap.base.path")
+
+    @property
+    def constraints(self) -> Constraints:
+        """What columns may hold beyond their types; this engine alone knows it."""
+        return Constraints.of(self.properties)
 
     @property
     def database(self) -> str:
