@@ -7,7 +7,7 @@ LakehouseError                      one thing to catch; carries context (table, 
                                     CorruptLogError, CorruptFileError
   x StorageError                    StoredFileNotFoundError, StoredFileExistsError, UnsafePathError, MissingFileError
   x TimelineError                   IllegalTransitionError, InstantNotFoundError, InstantCleanedError, TimelineRestoredError
-  x WriteError                      RecordKeyError, DuplicateKeyError, PartitionValueError, ReservedColumnError
+  x WriteError                      RecordKeyError, DuplicateKeyError, PartitionValueError, ReservedColumnError, ConstraintError
       + SchemaIncompatibleError     UnsupportedTypeError
       + CommitConflictError         nothing was committed; safe to retry
       + CommitOutcomeUnknownError   may have committed; nothing is cleaned up
@@ -163,6 +163,10 @@ class RecordKeyError(WriteError):
 
 class DuplicateKeyError(WriteError):
     """A batch has one key twice and the caller asked for that to be an error."""
+
+
+class ConstraintError(WriteError):
+    """A row breaks NOT NULL or VARCHAR(n) of a column."""
 
 
 class PartitionValueError(WriteError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
@@ -10,6 +10,7 @@ from lakehouse_engine.actions.transaction import begin
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.format.arrow_avro import table_avro_schema
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
+from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.write_stats import WriteOperationType
@@ -52,6 +53,13 @@ def set_properties(storage: Storage, changes: Mapping[str, str | None], *, lock_
     WriteOptions.read({key: value for key, value in changes.items() if value is not None})
     with TableLock(storage, lock_timeout_ms):
         return ConfigStore(storage).update({STORED_PREFIX + key: value for key, value in changes.items()})
+
+
+def set_constraints(storage: Storage, change: Callable[[Constraints], Constraints], *, lock_timeout_ms: int) -> TableConfig:
+    """Change what columns may hold; writes that begin from now on keep it. Stored rows are not looked at."""
+    with TableLock(storage, lock_timeout_ms):
+        store = ConfigStore(storage)
+        return store.update(change(store.read().constraints).properties())
 
 
 def rename(storage: Storage, new_name: str, *, lock_timeout_ms: int) -> TableConfig:

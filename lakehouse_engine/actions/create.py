@@ -12,6 +12,7 @@ from lakehouse_engine.errors import OptionError, SchemaIncompatibleError
 from lakehouse_engine.format.arrow_avro import table_avro_schema
 from lakehouse_engine.index.consistent import refuse_changing_buckets
 from lakehouse_engine.index.registry import INDEXES, stored_index_type
+from lakehouse_engine.model.constraints import NO_CONSTRAINTS, Constraints
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.options import INDEX_TYPE, NUM_BUCKETS, OPTIONS, PAYLOAD_CLASS, WriteOptions, check_known, stored_defaults
 from lakehouse_engine.record.keygen import choose_key_generator
@@ -39,6 +40,7 @@ class TableSpec:
     table_type: str = "cow"
     hive_style: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
+    constraints: Constraints = NO_CONSTRAINTS
 
 
 # Hudi from 1.1 on writes the key of a ComplexKeyGenerator with one key field as `field:value`, releases 0.14.1 to 1.0 (and we) as the bare
@@ -115,6 +117,7 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
         **stored_defaults({**_index(options), **{key: value for key, value in given.items() if key in OPTIONS}}),
         **{key: str(value) for key, value in given.items() if key not in OPTIONS},
         "hoodie.compaction.payload.class": _PAYLOADS + payload,
+        **{key: value for key, value in spec.constraints.properties().items() if value is not None},
     }
     for key, names in (
         ("hoodie.table.recordkey.fields", spec.record_key),

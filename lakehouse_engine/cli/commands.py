@@ -35,7 +35,7 @@ def info(settings: Settings, table: str) -> None:
 @with_settings
 def schema(settings: Settings, table: str, as_of: str | None) -> None:
     """List the columns."""
-    show_rows(settings, describe_columns(settings.open(table), as_of), ("column", "type", "role"))
+    show_rows(settings, describe_columns(settings.open(table), as_of), ("column", "type", "nullable", "max_length", "role"))
 
 
 @click.command()

@@ -72,7 +72,8 @@ def _describe_columns(state: TableState, as_of: str | None) -> list[dict[str, An
         {
             "column": field.name,
             "type": str(field.type),
-            "nullable": field.nullable,
+            "nullable": not config.constraints.is_not_null(field.name),
+            "max_length": config.constraints.length_of(field.name),
             "role": ", ".join(role for role, names in roles.items() if field.name in names),
         }
         for field in schema

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.errors import PropertiesError, UnsupportedTableVersionError
+from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.table_version import TableVersion, not_opened
 
 _OTHER_FOLDERS = (".temp", ".aux", ".heartbeat", ".schema", ".bucket_index", "metadata")
@@ -155,6 +156,11 @@ class TableConfig:
     @property
     def bootstrap_base_path(self) -> str | None:
         return self._first("hoodie.bootstrap.base.path")
+
+    @property
+    def constraints(self) -> Constraints:
+        """What columns may hold beyond their types; this engine alone knows it."""
+        return Constraints.of(self.properties)
 
     @property
     def database(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 
 from lakehouse_engine.errors import UnsupportedTypeError
+from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.sql.reader import StatementReader
 from lakehouse_engine.sql.statements import ColumnDefinition
 
@@ -32,16 +33,37 @@ _DECIMAL = ("DECIMAL", "DEC", "NUMERIC")
 
 
 def arrow_schema(columns: Iterable[ColumnDefinition]) -> pa.Schema:
-    """The columns of CREATE TABLE or ADD COLUMNS as a schema. Raises `UnsupportedTypeError` naming the column."""
-    return pa.schema([pa.field(one.name, arrow_type(one.type, one.name), nullable=one.nullable) for one in columns])
+    """The columns of CREATE TABLE or ADD COLUMNS as a schema, all nullable. Raises `UnsupportedTypeError` naming the column."""
+    return pa.schema([pa.field(one.name, arrow_type(one.type, one.name)) for one in columns])
+
+
+def constraints_of(columns: Iterable[ColumnDefinition]) -> Constraints:
+    """What the columns of CREATE TABLE or ADD COLUMNS hold beyond their types. Raises as `max_length`."""
+    listed = list(columns)
+    lengths = ((one.name, max_length(one.type, one.name)) for one in listed)
+    kept = tuple((name, length) for name, length in lengths if length is not None)
+    return Constraints(tuple(one.name for one in listed if not one.nullable), kept)
+
+
+def max_length(text: str, column: str) -> int | None:
+    """The length of VARCHAR(n); None for another type. Raises `UnsupportedTypeError` for a VARCHAR without one."""
+    reader = StatementReader.over(text)
+    if not reader.accept("VARCHAR"):
+        return None
+    found = _numbers(reader, text, column)
+    if len(found) != 2 or found[0] < 1 or not reader.done:
+        raise UnsupportedTypeError(f"the type {text} of the column {column} needs a length: VARCHAR(n), or STRING for any", column=column)
+    return found[0]
 
 
 def arrow_type(text: str, column: str) -> pa.DataType:
-    """The Arrow type of `text` (`decimal(10, 2)`, `array<struct<a: int>>`); VARCHAR(n) and CHAR(n) become strings.
+    """The Arrow type of `text` (`decimal(10, 2)`, `array<struct<a: int>>`); VARCHAR(n) is a string with a constraint (`max_length`).
 
     Hudi's Avro schemas have no integer narrower than 32 bits: TINYINT and SMALLINT become INT, as Hudi itself stores them. Raises
     `UnsupportedTypeError` naming `column` for what is no type, or one that a table cannot hold.
     """
+    if max_length(text, column) is not None:
+        return pa.string()
     reader = StatementReader.over(text)
     found = _type(reader, text, column)
     if not reader.done:
@@ -63,8 +85,9 @@ def _type(reader: StatementReader, text: str, column: str) -> pa.DataType:
     if word in _NARROW:
         return pa.int32()
     if word in _SIZED:
-        _numbers(reader, text, column)
-        return pa.string()
+        kind = "VARCHAR(n) inside another type" if word == "VARCHAR" else f"{word}(n), which pads with blanks,"
+        message = f"{text} of the column {column}: {kind} is not kept; use VARCHAR(n) for a column, or STRING"
+        raise UnsupportedTypeError(message, column=column)
     if word in _DECIMAL:
         precision, scale = [*_numbers(reader, text, column), 10, 0][:2] if reader.keyword() == "(" else (10, 0)
         if not 0 < precision <= 38 or not 0 <= scale <= precision:
@@ -114,10 +137,11 @@ def _struct(reader: StatementReader, text: str, column: str) -> pa.DataType:
         name = reader.identifier("a field's name")
         reader.accept(":")
         field_type = _type(reader, text, column)
-        nullable = not reader.accept("NOT", "NULL")
+        if reader.accept("NOT", "NULL"):
+            raise UnsupportedTypeError(f"{text} of the column {column}: NOT NULL of a field is not kept; leave it out", column=column)
         if reader.accept("COMMENT"):
             reader.string("a comment")
-        fields.append(pa.field(name, field_type, nullable=nullable))
+        fields.append(pa.field(name, field_type))
     return pa.struct(fields)
 
 

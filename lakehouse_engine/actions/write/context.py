@@ -10,7 +10,7 @@ from lakehouse_engine.actions.write.input import DeleteKeying, Keying
 from lakehouse_engine.actions.write.key_form import key_generator_for
 from lakehouse_engine.actions.write.request import WriteRequest
 from lakehouse_engine.actions.write.tasks import FileContext
-from lakehouse_engine.errors import MissingOptionError, OptionError, SchemaIncompatibleError, UnsupportedTableError
+from lakehouse_engine.errors import ConstraintError, MissingOptionError, OptionError, SchemaIncompatibleError, UnsupportedTableError
 from lakehouse_engine.format.arrow_avro import table_avro_schema, with_meta_columns
 from lakehouse_engine.index.base import Index, StoredKeys
 from lakehouse_engine.index.registry import load_index
@@ -90,6 +90,7 @@ class WriteContext:
             keyless=self.keyless,
             allow_timestamp_ntz=self.allow_timestamp_ntz,
             given_keys=self.given_keys,
+            constraints=self.config.constraints,
         )
 
     def key_keying(self, instant_time: str, incoming: pa.Schema, *, ordering: bool = False) -> DeleteKeying:
@@ -206,6 +207,9 @@ def _check_columns(config: TableConfig, request: WriteRequest) -> None:
     for name in (*config.record_key_fields, *config.partition_fields, *config.ordering_fields):
         if name.split(".")[0].lower() not in offered:
             raise SchemaIncompatibleError(f"the table's key, partition or ordering column {name!r} is not in the batch", column=name)
+    for name in () if request.replace_schema else config.constraints.not_null:
+        if name.lower() not in offered:
+            raise ConstraintError(f"the column {name!r} is NOT NULL and is not in the batch", column=name)
 
 
 def _check_update_columns(config: TableConfig, request: WriteRequest, schema: pa.Schema) -> None:

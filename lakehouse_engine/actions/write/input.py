@@ -20,7 +20,9 @@ from lakehouse_engine.actions.write.tasks import CreateTask, FileContext, WriteS
 from lakehouse_engine.engine import LocalRunner, TaskRunner
 from lakehouse_engine.errors import DuplicateKeyError
 from lakehouse_engine.format.file_names import new_file_id
+from lakehouse_engine.model.constraints import NO_CONSTRAINTS, Constraints
 from lakehouse_engine.model.keys import COMMIT_SEQNO, PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.record.constraints import check_constraints, fitted
 from lakehouse_engine.record.keygen import KeyGenerator, generated_keys
 from lakehouse_engine.record.mergers import RecordMerger
 from lakehouse_engine.record.ordering import latest_per_key
@@ -39,7 +41,8 @@ class Keying:
     """How raw rows become rows of the table: canonical types, the table's columns, record key and partition path.
 
     Picklable; runs where the rows are. `schema` has the table's user columns; `columns` restricts the result to some of them (a
-    delete needs keys only). A table without key fields has its keys made from `instant_time` and where a row was met.
+    delete needs keys only). Every row keeps `constraints`. A table without key fields has its keys made from `instant_time` and where
+    a row was met.
     """
 
     schema: pa.Schema
@@ -48,18 +51,21 @@ class Keying:
     keyless: bool
     allow_timestamp_ntz: bool
     given_keys: bool = False
+    constraints: Constraints = NO_CONSTRAINTS
 
     def key(self, rows: pa.Table, *, task: int = 0, first_row: int = 0) -> pa.Table:
         """Rows with `_hoodie_record_key` and `_hoodie_partition_path` in front. Raises `WriteError`s for rows that cannot be held."""
         given = rows.column(RECORD_KEY) if self.given_keys else None
         user = rows.drop_columns([RECORD_KEY]) if self.given_keys else rows
         shaped = conform(canonical_table(user, allow_timestamp_ntz=self.allow_timestamp_ntz, untrusted=True), self.schema)
+        shaped = fitted(shaped, self.constraints)
         if given is not None:
             keys = given.cast(pa.string())
         elif self.keyless:
             keys = generated_keys(self.instant_time, task, shaped.num_rows, first_row)
         else:
             keys = self.generator.record_keys(shaped)
+        check_constraints(shaped, keys, self.constraints)
         return _keyed(keys, self.generator.partition_paths(shaped), shaped)
 
 

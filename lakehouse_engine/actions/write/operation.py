@@ -36,6 +36,7 @@ from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
 from lakehouse_engine.read.completeness import lost_files
+from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.storage.base import Storage
 
 _REPLACING = frozenset(
@@ -109,10 +110,15 @@ class _Write:
         else:
             statuses = self.request.data.write_files(keying, files, self.runner)
         replaced = self._replaced_by(statuses)
-        if not statuses and not replaced:
+        if not statuses and not replaced and not self._changes_columns:
             self.transaction.abandon()
             return no_change(self.request.operation, self.transaction, dropped)
         return self._commit(statuses, replaced=replaced, dropped=dropped)
+
+    @property
+    def _changes_columns(self) -> bool:
+        """Whether the commit has something to say without any rows: other columns, of an empty table."""
+        return self.request.replace_schema and self.context.schema != table_schema(self.transaction.state)
 
     def changes(self) -> WriteResult:
         """Insert, upsert and delete: rows find their file groups."""

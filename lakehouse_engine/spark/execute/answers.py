@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import fnmatch
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from lakehouse_engine.catalog.catalog import RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import MissingOptionError
+from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.spark.execute.context import Execution
 from lakehouse_engine.spark.schema import to_spark_type
 from lakehouse_engine.sql.references import Parts
@@ -47,7 +49,16 @@ def _columns(run: Execution, parts: Parts) -> list[tuple[str, str]]:
     if run.catalog.kind_of((name.schema, name.name)) is RelationKind.VIEW:
         frame = run.query(f"select * from {name}")
         return [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
-    return [(field.name, to_spark_type(field.type).simpleString()) for field in run.table(parts).schema]
+    table = run.table(parts)
+    constraints = table.config.constraints
+    return [(field.name, _declared(field, constraints)) for field in table.schema]
+
+
+def _declared(field: pa.Field, constraints: Constraints) -> str:
+    """The type as CREATE TABLE takes it, with what the column may hold."""
+    length = constraints.length_of(field.name)
+    kind = to_spark_type(field.type).simpleString() if length is None else f"varchar({length})"
+    return f"{kind} NOT NULL" if constraints.is_not_null(field.name) else kind
 
 
 def show_columns(run: Execution, statement: ShowColumns) -> DataFrame:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 
-from lakehouse_engine.actions.alter import evolve_schema, rename, set_properties
+from lakehouse_engine.actions.alter import evolve_schema, rename, set_constraints, set_properties
 from lakehouse_engine.actions.create import TableSpec
 from lakehouse_engine.catalog.catalog import RelationKind
 from lakehouse_engine.catalog.names import RelationName
-from lakehouse_engine.errors import CommitOutcomeUnknownError, MissingOptionError, OptionError, UnsupportedSqlError
+from lakehouse_engine.errors import (
+    CommitOutcomeUnknownError,
+    ConstraintError,
+    MissingOptionError,
+    OptionError,
+    SqlError,
+    UnsupportedSqlError,
+)
+from lakehouse_engine.model.constraints import Constraints
+from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.spark.execute.context import Execution, TableHandle
 from lakehouse_engine.spark.schema import to_arrow_schema
@@ -33,7 +45,7 @@ from lakehouse_engine.sql.statements import (
     UnsetProperties,
     UseSchema,
 )
-from lakehouse_engine.sql.types import arrow_schema, arrow_type
+from lakehouse_engine.sql.types import arrow_schema, arrow_type, constraints_of, max_length
 
 _COMBINE = {"hoodie.combine.before.insert": "true"}
 
@@ -107,7 +119,16 @@ def _replace(run: Execution, name: RelationName, spec: TableSpec, frame: Any) ->
         message = f"CREATE OR REPLACE cannot change the key or the partitions of {name}; drop the table first"
         raise UnsupportedSqlError(message, relation=name)
     rows = spec.schema.empty_table() if frame is None else frame
-    return table.insert_overwrite_table(rows, replace_schema=True, options=_COMBINE if spec.record_key else None)
+    # The old columns' constraints go before the new rows come, the new ones come when there are no rows.
+    _constrain(table, lambda _: Constraints())
+    result = table.insert_overwrite_table(rows, replace_schema=True, options=_COMBINE if spec.record_key else None)
+    _constrain(table, lambda _: spec.constraints)
+    return result
+
+
+def _constrain(table: TableHandle, change: Callable[[Constraints], Constraints]) -> None:
+    if change(table.config.constraints) != table.config.constraints:
+        set_constraints(table.storage, change, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
 
 
 def _spec(name: RelationName, statement: CreateTable, schema: pa.Schema) -> TableSpec:
@@ -127,6 +148,7 @@ def _spec(name: RelationName, statement: CreateTable, schema: pa.Schema) -> Tabl
         partition_by=statement.partition_by,
         table_type=given.get("type", "cow"),
         properties=hoodie,
+        constraints=constraints_of(statement.columns),
     )
 
 
@@ -145,8 +167,16 @@ def rename_relation(run: Execution, statement: RenameRelation) -> None:
 
 
 def add_columns(run: Execution, statement: AddColumns) -> None:
-    table = run.table(statement.name)
-    evolve_schema(table.storage, arrow_schema(statement.columns), lock_timeout_ms=LOCK_TIMEOUT_MS.default)
+    table, kept = run.table(statement.name), constraints_of(statement.columns)
+    if kept.not_null:
+        message = "a new column is null in the rows that are there: add it without NOT NULL, fill it, then ALTER COLUMN ... SET NOT NULL"
+        raise UnsupportedSqlError(message, column=kept.not_null[0])
+    new = arrow_schema(statement.columns)
+    stored = {name.lower() for name in table.schema.names}
+    if known := next((name for name in new.names if name.lower() in stored), None):
+        raise SqlError(f"the table has a column {known!r} already; ALTER COLUMN ... TYPE changes its type", column=known)
+    _constrain(table, lambda old: replace(old, max_length=(*old.max_length, *kept.max_length)))
+    evolve_schema(table.storage, new, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
     comments = {column.name: column.comment for column in statement.columns if column.comment}
     if comments:
         run.catalog.set_comments(run.pins.name(statement.name), columns=comments)
@@ -154,12 +184,50 @@ def add_columns(run: Execution, statement: AddColumns) -> None:
 
 def alter_column(run: Execution, statement: AlterColumn) -> None:
     if statement.nullable is not None:
-        raise UnsupportedSqlError("every column of a Hudi table is nullable; NOT NULL is not kept", column=statement.column)
+        _set_nullable(run, statement, statement.nullable)
     if statement.type is not None:
+        _set_length(run, statement, max_length(statement.type, statement.column))
         changes = pa.schema([pa.field(statement.column, arrow_type(statement.type, statement.column))])
         evolve_schema(run.table(statement.name).storage, changes, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
     if statement.comment is not None:
         run.catalog.set_comments(run.pins.name(statement.name), columns={statement.column: statement.comment})
+
+
+def _set_nullable(run: Execution, statement: AlterColumn, nullable: bool) -> None:
+    """NOT NULL holds for every write from here on; if stored rows break it, it is taken back."""
+    table = run.table(statement.name)
+    column = _stored_name(table, statement.column)
+    before = table.config.constraints
+    _constrain(table, lambda old: old.with_not_null(column, not nullable))
+    if nullable or before.is_not_null(column):
+        return
+    name = quote_name(run.pins.target(run.pins.name(statement.name)))
+    nulls = run.spark.sql(f"select {RECORD_KEY} from {name} where {quote_name(column)} is null").limit(1).toArrow()
+    if nulls.num_rows:
+        _constrain(table, lambda old: old.with_not_null(column, False))
+        example = nulls.column(0)[0].as_py()
+        raise ConstraintError(
+            f"the column {column!r} is null in stored rows, for example of the record key {example!r}; update them before it is NOT NULL",
+            column=column,
+        )
+
+
+def _set_length(run: Execution, statement: AlterColumn, length: int | None) -> None:
+    table = run.table(statement.name)
+    column = _stored_name(table, statement.column)
+    old = table.config.constraints.length_of(column)
+    if length is not None and (old is None or length < old):
+        was = "any number of" if old is None else f"{old:,}"
+        message = f"VARCHAR({length}) is narrower than the {was} characters that stored rows may have; it can only grow"
+        raise UnsupportedSqlError(message, column=column)
+    _constrain(table, lambda kept: kept.with_length(column, length))
+
+
+def _stored_name(table: TableHandle, column: str) -> str:
+    found: str | None = next((name for name in table.schema.names if name.lower() == column.lower()), None)
+    if found is None:
+        raise SqlError(f"the table has no column {column!r}; it has {', '.join(table.schema.names)}", column=column)
+    return found
 
 
 def drop_columns(run: Execution, statement: DropColumns) -> Any:
@@ -170,7 +238,9 @@ def drop_columns(run: Execution, statement: DropColumns) -> Any:
     if unknown and not statement.if_exists:
         raise OptionError(f"the table has no column {min(unknown)!r}; it has {', '.join(table.schema.names)}")
     kept = [quote_name(name) for name in table.schema.names if name.lower() not in gone]
-    return _rewrite(run, statement.name, table, ", ".join(kept))
+    result = _rewrite(run, statement.name, table, ", ".join(kept))
+    _constrain(table, lambda old: reduce(Constraints.without, gone, old))
+    return result
 
 
 def rename_column(run: Execution, statement: RenameColumn) -> Any:
@@ -183,7 +253,18 @@ def rename_column(run: Execution, statement: RenameColumn) -> Any:
         raise OptionError(f"the table has no column {statement.column!r}; it has {', '.join(table.schema.names)}")
     new = {statement.column: statement.new_name}
     columns = [f"{quote_name(name)} as {quote_name(new.get(name, name))}" for name in table.schema.names]
-    return _rewrite(run, statement.name, table, ", ".join(columns))
+    constraints = table.config.constraints
+    # Under both names while the rows are written anew: names of no column mean nothing.
+    _constrain(table, lambda old: _named(old, constraints, statement.column, statement.new_name))
+    result = _rewrite(run, statement.name, table, ", ".join(columns))
+    _constrain(table, lambda old: old.without(statement.column))
+    return result
+
+
+def _named(kept: Constraints, like: Constraints, column: str, name: str) -> Constraints:
+    """What `like` says of a column said of `name`, too."""
+    kept = kept.with_length(name, like.length_of(column)) if like.length_of(column) is not None else kept
+    return kept.with_not_null(name, True) if like.is_not_null(column) else kept
 
 
 def _rewrite(run: Execution, parts: Parts, table: TableHandle, columns: str) -> Any:

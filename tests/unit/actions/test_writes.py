@@ -439,3 +439,11 @@ def test_a_column_to_update_that_the_batch_leaves_out_is_refused(tmp_path: Path)
     built.upsert([row(1)])
     with pytest.raises(OptionError, match="'w' is not in the batch"):
         built.table.upsert(built.arrow([row(1, ts=2)], ["id", "p", "ts", "v"]), merge_update_columns=["v", "w"], options=EVOLVE)
+
+
+def test_replacing_the_columns_of_an_empty_table_is_a_commit(tmp_path: Path) -> None:
+    built = make(tmp_path)
+    schema = pa.schema([("id", pa.int64()), ("p", pa.string()), ("ts", pa.int64()), ("fresh", pa.bool_())])
+    assert built.table.insert_overwrite_table(schema.empty_table(), replace_schema=True).instant is not None
+    assert built.table.schema == schema
+    assert built.table.insert_overwrite_table(schema.empty_table(), replace_schema=True).instant is None

@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import UnsupportedTypeError
+from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.sql.statements import ColumnDefinition
-from lakehouse_engine.sql.types import arrow_schema, arrow_type
+from lakehouse_engine.sql.types import arrow_schema, arrow_type, constraints_of
 
 UTC_TIME = pa.timestamp("us", tz="UTC")
 TYPES = {
@@ -25,10 +26,10 @@ TYPES = {
     "decimal(38, 18)": pa.decimal128(38, 18),
     "array<array<int>>": pa.list_(pa.field("element", pa.list_(pa.field("element", pa.int32())))),
     "map<string, array<date>>": pa.map_(pa.string(), pa.list_(pa.field("element", pa.date32()))),
-    "struct<a: int, `b c` decimal(4, 2) not null comment 'x', d: struct<e: binary>>": pa.struct(
+    "struct<a: int, `b c` decimal(4, 2) comment 'x', d: struct<e: binary>>": pa.struct(
         [
             pa.field("a", pa.int32()),
-            pa.field("b c", pa.decimal128(4, 2), nullable=False),
+            pa.field("b c", pa.decimal128(4, 2)),
             pa.field("d", pa.struct([pa.field("e", pa.binary())])),
         ]
     ),
@@ -50,6 +51,17 @@ def test_other_types_are_refused_with_the_columns_name(text: str) -> None:
     assert caught.value.context["column"] == "my_column"
 
 
+@pytest.mark.parametrize("text", ["varchar", "char(3)", "array<varchar(3)>", "struct<a: int not null>"])
+def test_what_would_not_be_kept_is_refused(text: str) -> None:
+    with pytest.raises(UnsupportedTypeError, match="my_column"):
+        arrow_type(text, "my_column")
+
+
+def test_what_columns_may_hold_is_kept_beside_their_types() -> None:
+    columns = [ColumnDefinition("id", "bigint", nullable=False), ColumnDefinition("x", "VarChar( 7 )"), ColumnDefinition("y", "string")]
+    assert constraints_of(columns) == Constraints(("id",), (("x", 7),))
+
+
 def test_columns_become_a_schema() -> None:
     columns = [ColumnDefinition("id", "bigint", nullable=False), ColumnDefinition("x", "string")]
-    assert arrow_schema(columns) == pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("x", pa.string())])
+    assert arrow_schema(columns) == pa.schema([pa.field("id", pa.int64()), pa.field("x", pa.string())])
