@@ -11,7 +11,7 @@ from lakehouse_engine.actions.verify import VerifyReport
 from lakehouse_engine.actions.verify import verify as verify_table
 from lakehouse_engine.cli.errors import FAILED
 from lakehouse_engine.cli.output import human_bytes, print_json, print_rows
-from lakehouse_engine.cli.progress import working
+from lakehouse_engine.cli.progress import counting, working
 from lakehouse_engine.cli.shared import dry_run_option, with_settings
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.cli.work import open_services
@@ -19,11 +19,12 @@ from lakehouse_engine.cli.work import open_services
 
 @click.command()
 @click.argument("table")
+@click.option("--quick", is_flag=True, help="Names and sizes only: no data file is read.")
 @with_settings
-def verify(settings: Settings, table: str) -> None:
-    """Check that the table is whole: timeline, files and their sizes, no record key twice. Exit code 1 where it is not."""
-    with working(f"verifying {table}"):
-        report = verify_table(settings.open(table))
+def verify(settings: Settings, table: str, quick: bool) -> None:
+    """Check that the table is whole: metadata, files, sizes, checksums, no record key twice. Exit code 1 where it is not."""
+    with counting(f"verifying {table}", silent=settings.as_json) as progress:
+        report = verify_table(settings.open(table), quick=quick, progress=progress)
     if settings.as_json:
         print_json({"ok": report.ok, **asdict(report)})
     else:

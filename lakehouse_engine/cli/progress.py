@@ -25,6 +25,21 @@ def working(what: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def counting(title: str, *, silent: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """A line that tells how many of something are done: to be called with what they are, how many are done, and how many there are."""
+    if silent or not sys.stderr.isatty():
+        yield lambda _what, _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        shown = progress.add_task(title, total=None)
+        yield lambda what, done, total: progress.update(shown, description=f"{title}: {what}", completed=done, total=total)
+
+
 class ProgressRunner(LocalRunner):
     """Runs tasks in threads, and shows how many of them are done."""
 

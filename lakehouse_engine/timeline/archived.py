@@ -37,7 +37,7 @@ class ArchivedTimeline:
 
     def next_number(self) -> int:
         """The number of the next archive file, above those of all there are and of one that a merge is about to write."""
-        names = [entry.name for entry in self.files()] + [self._merge_target() or ""]
+        names = [entry.name for entry in self.files()] + [self.torn_name() or ""]
         return 1 + max((number for name in names if (number := archive_file_number(name)) is not None), default=0)
 
     def entries(self) -> Iterator[ArchivedEntry]:
@@ -61,7 +61,7 @@ class ArchivedTimeline:
         return _highest(self._read(files[-1], read_archived_instants)) if files else []
 
     def _read_all(self, read: Callable[[bytes], list[_Read]]) -> Iterator[_Read]:
-        torn = self._merge_target()
+        torn = self.torn_name()
         for file in reversed(self.files()):
             yield from self._read(file, read, torn)
 
@@ -76,8 +76,8 @@ class ArchivedTimeline:
                 return []
             raise type(error)(error.message, **{**error.context, "path": file.path, "table": self.storage.root}) from error
 
-    def _merge_target(self) -> str | None:
-        """The file that an unfinished merge writes (Hudi `HoodieMergeArchiveFilePlan`)."""
+    def torn_name(self) -> str | None:
+        """Name of the file that an unfinished merge writes (Hudi `HoodieMergeArchiveFilePlan`): it may be torn, without harm."""
         try:
             plan = self.storage.read(f"{self.path}/{MERGE_PLAN}")
         except StoredFileNotFoundError:

@@ -85,6 +85,17 @@ class ConfigStore:
             return self._parsed(PROPERTIES, main)
         return self._parsed(BACKUP, backup)
 
+    def damage(self) -> PropertiesError | None:
+        """What is wrong with the file itself, where it is there and cannot be used; `read` may go on with the backup."""
+        main = self._bytes(PROPERTIES)
+        if main is None:
+            return PropertiesError(f"{PROPERTIES} is not there", path=PROPERTIES)
+        try:
+            self._parsed(PROPERTIES, main)
+        except PropertiesError as error:
+            return error
+        return None
+
     def _parsed(self, path: str, data: bytes) -> TableConfig:
         try:
             return _parse(data)

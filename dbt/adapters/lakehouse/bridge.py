@@ -279,9 +279,9 @@ def facts(table: Any) -> dict[str, Any]:
     return describe_table(table.state)
 
 
-def findings(table: Any) -> tuple[str | None, list[str]]:
-    """The newest completed write, and what is wrong with the table: nothing, if it is whole."""
-    report = verify(table.state)
+def findings(table: Any, *, quick: bool = False) -> tuple[str | None, list[str]]:
+    """The newest completed write, and what is wrong with the table: nothing, if it is whole. `quick` reads no data file."""
+    report = verify(table.state, quick=quick)
     return report.instant, [f"{finding.kind} {finding.path}: {finding.message}" for finding in report.findings]
 
 

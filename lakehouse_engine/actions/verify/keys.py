@@ -1,4 +1,4 @@
-"""Whether a table is whole: its timeline parses, its files are there as recorded, no record key is stored twice. Changes nothing."""
+"""Whether a record key is stored more than once. Files that cannot be read are findings of the check that reads them whole."""
 
 from __future__ import annotations
 
@@ -8,151 +8,21 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.actions.retained import retained_files, stored_files
-from lakehouse_engine.compat import StrEnum
-from lakehouse_engine.errors import FormatError, LakehouseError, MissingFileError, StoredFileNotFoundError
-from lakehouse_engine.format.metadata_avro import decode_record
+from lakehouse_engine.actions.verify.report import Finding, FindingKind
+from lakehouse_engine.errors import LakehouseError, MissingFileError, UnsupportedTableError, UnsupportedTypeError
 from lakehouse_engine.index.registry import stored_index_type
 from lakehouse_engine.model.files import BaseFile, FileSlice
-from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY, FileGroupId
 from lakehouse_engine.read.base_file import read_base_file
-from lakehouse_engine.read.completeness import lost_files
 from lakehouse_engine.read.log_scanner import LoggedSlice
 from lakehouse_engine.read.scan import METADATA_BOOTSTRAP_INSTANT, plan_snapshot
 from lakehouse_engine.read.slice_reader import SliceReader
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
 
-_RECORDS = {
-    Action.CLEAN: "HoodieCleanMetadata",
-    Action.ROLLBACK: "HoodieRollbackMetadata",
-    Action.SAVEPOINT: "HoodieSavepointMetadata",
-    Action.RESTORE: "HoodieRestoreMetadata",
-}
 _NAMED_KEYS = 3
 
 
-class FindingKind(StrEnum):
-    CORRUPT_INSTANT = "corrupt_instant"
-    MISSING_FILE = "missing_file"
-    WRONG_SIZE = "wrong_size"
-    UNREADABLE_FILE = "unreadable_file"
-    DUPLICATE_KEY = "duplicate_key"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is wrong. `path` is a file relative to the table, a partition path for duplicate keys."""
-
-    kind: FindingKind
-    path: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyReport:
-    """What was looked at, and what is wrong with it. `instant` is the newest completed write, None where there is none.
-
-    `files`, `bytes` and `rows` are those of the table as it is; `retained_files` counts also those that earlier commits and savepoints
-    need. `skipped` says what could not be checked, and why.
-    """
-
-    table: str
-    instant: str | None
-    instants: int
-    files: int
-    bytes: int
-    rows: int
-    retained_files: int
-    findings: tuple[Finding, ...]
-    skipped: tuple[str, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        return not self.findings
-
-
-def verify(state: TableState) -> VerifyReport:
-    """Check a table as of `state`. What is wrong becomes a finding, never an exception.
-
-    Key columns are read file by file and compared partition by partition, or over the whole table where the index is global. Raises
-    only what opening the storage raises.
-    """
-    corrupt = list(_corrupt_instants(state))
-    if corrupt:
-        # Without its commits the table cannot be told from its leftovers, and further findings would be guesses.
-        return _report(state, [], corrupt, 0, ("files and keys: the timeline does not parse",), 0)
-    slices = state.view.latest_slices()
-    retained, findings = _retained(state)
-    known = {finding.path for finding in findings}
-    findings += [finding for finding in _missing(state, slices) if finding.path not in known]
-    rows, found, skipped = _check_keys(state, slices)
-    return _report(state, slices, [*findings, *found], rows, skipped, retained)
-
-
-def _report(
-    state: TableState, slices: list[FileSlice], findings: list[Finding], rows: int, skipped: tuple[str, ...], retained: int
-) -> VerifyReport:
-    last = state.timeline.completed().writes().last()
-    return VerifyReport(
-        table=state.config.name,
-        instant=last.requested_time if last else None,
-        instants=len(state.timeline),
-        files=sum((piece.base_file is not None) + len(piece.log_files) for piece in slices),
-        bytes=sum(piece.size for piece in slices),
-        rows=rows,
-        retained_files=retained,
-        findings=tuple(findings),
-        skipped=skipped,
-    )
-
-
-def _corrupt_instants(state: TableState) -> Iterator[Finding]:
-    for instant in state.timeline.completed():
-        message = _damage(state, instant)
-        if message is not None:
-            path = f"{state.layout.timeline_folder}/{state.layout.file_name(instant)}"
-            yield Finding(FindingKind.CORRUPT_INSTANT, path, message)
-
-
-def _damage(state: TableState, instant: Instant) -> str | None:
-    try:
-        _decode(state, instant)
-    except (FormatError, StoredFileNotFoundError) as error:
-        return error.message
-    return None
-
-
-def _decode(state: TableState, instant: Instant) -> None:
-    if instant.action.is_write:
-        state.commit_metadata(instant)
-    elif instant.action in _RECORDS:
-        decode_record(_RECORDS[instant.action], ActiveTimeline(state.storage, state.layout).read(instant))
-
-
-def _missing(state: TableState, slices: list[FileSlice]) -> Iterator[Finding]:
-    """Files of the table as it is that follow from what commits say, also from commits before the active timeline."""
-    for file in lost_files(state, None, slices, logs=True):
-        yield Finding(FindingKind.MISSING_FILE, file.path, f"written by {file.instant_time or 'an earlier commit'} and not there")
-
-
-def _retained(state: TableState) -> tuple[int, list[Finding]]:
-    """How many files must be there, and which of them are not, or not as they were written."""
-    retained = retained_files(state)
-    stored = stored_files(state, set(retained))
-    findings = []
-    for path, file in retained.items():
-        entry = stored.get(path)
-        if entry is None:
-            findings.append(Finding(FindingKind.MISSING_FILE, path, f"{file.needed_by} and not there"))
-        # Hudi may leave the blocks of failed writes at the end of a log file.
-        elif file.size > 0 and (entry.size < file.size if file.is_log else entry.size != file.size):
-            findings.append(Finding(FindingKind.WRONG_SIZE, path, f"has {entry.size} bytes; its commit recorded {file.size}"))
-    return len(retained), findings
-
-
-def _check_keys(state: TableState, slices: list[FileSlice]) -> tuple[int, list[Finding], tuple[str, ...]]:
+def check_keys(state: TableState, slices: list[FileSlice]) -> tuple[int, list[Finding], tuple[str, ...]]:
     """Rows read, files that cannot be read and keys that are there twice, and what was not checked."""
     if not state.config.populates_meta_fields:
         return 0, [], ("keys: the table has no meta columns (hoodie.populate.meta.fields=false)",)
@@ -184,7 +54,7 @@ def _logged_slices(state: TableState, slices: list[FileSlice]) -> tuple[_Merged 
         return None, None
     try:
         plan = plan_snapshot(state)
-    except LakehouseError as error:
+    except (UnsupportedTableError, UnsupportedTypeError) as error:
         return None, f"keys in log files: {error.message}"
     return (None, None) if plan.reader is None else (_Merged(plan.reader, {one.slice.group: one for one in plan.logged}), None)
 
