@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interop.zoo.kinds import ALL, KINDS
+from tests.interop.zoo.kinds import ALL, EVERY, KINDS
 from tests.interop.zoo.report import DOCUMENT, written
 from tests.interop.zoo.share import SHARES, chosen
+from tests.interop.zoo.untried import UNTRIED
 
 NAMES = [f"kind-{number}" for number in range(100)]
 
@@ -29,7 +30,13 @@ def test_all_and_single_kinds_can_be_asked_for() -> None:
 
 
 def test_no_two_kinds_have_one_name() -> None:
-    assert len(KINDS) == sum(len(group.KINDS) for group in ALL)
+    assert len(EVERY) == sum(len(group.KINDS) for group in ALL)
+
+
+def test_what_is_untried_is_in_the_zoo_and_in_no_share() -> None:
+    for maker, names in UNTRIED.items():
+        assert names <= {name for name, kind in EVERY.items() if maker in kind.makers}
+        assert not names & {name for name, kind in KINDS.items() if maker in kind.makers}
 
 
 def test_the_table_in_the_documentation_is_that_of_the_zoo() -> None:

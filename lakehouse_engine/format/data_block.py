@@ -35,7 +35,10 @@ def decode_data_block(block: LogBlock, wanted: Collection[str] | None = None) ->
         return _parquet(block.content, wanted)
     if block.type is BlockType.AVRO_DATA:
         return _avro(block)
-    raise UnsupportedTableError(f"log blocks of type {block.type.name} cannot be read")
+    raise UnsupportedTableError(
+        f"log blocks of type {block.type.name} cannot be read; compact the table with Hudi, whose writers then need"
+        " hoodie.logfile.data.block.format=avro or parquet"
+    )
 
 
 def _parquet(content: memoryview, wanted: Collection[str] | None) -> pa.Table:

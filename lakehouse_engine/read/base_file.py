@@ -214,7 +214,7 @@ def check_base_file(storage: Storage, path: str) -> pq.FileMetaData:
 @contextmanager
 def _opened(storage: Storage, path: str) -> Iterator[pa.NativeFile]:
     if not path.endswith(".parquet"):
-        raise UnsupportedTableError("only Parquet base files can be read", path=path)
+        raise UnsupportedTableError("only Parquet base files can be read; copy the rows with Hudi into a table that has such", path=path)
     try:
         source = storage.open_input(path)
     except StoredFileNotFoundError as error:

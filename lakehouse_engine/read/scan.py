@@ -157,12 +157,14 @@ def check_readable(state: TableState) -> None:
     config = state.config
     if config.drops_partition_columns:
         raise UnsupportedTableError(
-            "the partition columns are not in the data files (hoodie.datasource.write.drop.partition.columns=true)", table=config.name
+            "the partition columns are not in the data files (hoodie.datasource.write.drop.partition.columns=true); copy the rows with"
+            " Hudi into a table that keeps them",
+            table=config.name,
         )
     if any(entry.name.endswith(".schemacommit") for entry in state.storage.list(_SCHEMA_HISTORY)):
         raise UnsupportedTableError(
             "the table has a schema-on-read history (hoodie.schema.on.read.enable): columns may have been renamed or re-created"
-            " under an old name, which plain schemas do not tell; rewrite the table to read it here",
+            " under an old name, which plain schemas do not tell; copy the rows with Hudi into a new table",
             table=config.name,
         )
 
@@ -191,7 +193,8 @@ def _with_logs(state: TableState, plan: ScanPlan, slices: Sequence[FileSlice], w
 def _refuse_bootstrapped(state: TableState, slices: Sequence[FileSlice]) -> None:
     if any(piece.base_file is not None and piece.base_file.instant_time == METADATA_BOOTSTRAP_INSTANT for piece in slices):
         raise UnsupportedTableError(
-            "the table was bootstrapped with METADATA_ONLY, and rows are still in the source files outside of it",
+            "the table was bootstrapped with METADATA_ONLY, and rows are still in the source files outside of it; copy the rows"
+            " with Hudi into a new table",
             table=state.config.name,
             source=state.config.bootstrap_base_path,
         )

@@ -180,7 +180,9 @@ def refuse_cdc(config: TableConfig) -> None:
     """Raise `UnsupportedTableError` for a table whose changes would have to be recorded (`hoodie.table.cdc.enabled`)."""
     if config.cdc_enabled:
         raise UnsupportedTableError(
-            "changing files of a table with change data capture is not supported yet; new records can be inserted", table=config.name
+            "the changes of this table are to be recorded (hoodie.table.cdc.enabled=true), which this engine does not do: only new"
+            " records can be inserted. Update it with Hudi, or copy its rows into a table without change data capture",
+            table=config.name,
         )
 
 

@@ -70,6 +70,7 @@ def all_kinds() -> Sequence[Kind]:
             options={**PARTITIONED, **FAST, **MOR, merge: "COMMIT_TIME_ORDERING"},
             rows=LATE,
             makers=("1.2.0",),
+            why_not="has no such option",
         ),
         Kind(
             name="spark-merger",
@@ -84,6 +85,7 @@ def all_kinds() -> Sequence[Kind]:
             },
             rows=LATE,
             makers=("0.15.0",),
+            why_not="not tried: 1.x has no use for the option",
         ),
     ]
 

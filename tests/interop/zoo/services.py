@@ -73,6 +73,8 @@ KINDS = (
         *MORE,
         *MORE,
         options={**ARCHIVING, **BEYOND, **COMPACTION, **MOR},
+        makers=("1.2.0",),
+        why_not="loses updates itself: its readers and compactions pass over logs whose slice's instant is archived",
     ),
     of_service("restored", "a restore", *HISTORY, SAVEPOINT, *MORE[:2], called("call rollback_to_savepoint(path => '{path}')"), options={}),
     of_service("occ", "optimistic concurrency control", options=MULTIWRITER),

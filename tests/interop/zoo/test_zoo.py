@@ -12,16 +12,15 @@ from pathlib import Path
 import pytest
 
 from tests.interop.client import HudiJudge
-from tests.interop.zoo.kinds import KINDS
-from tests.interop.zoo.share import VISITED
+from tests.interop.zoo.share import CANDIDATES, VISITED
 from tests.interop.zoo.visit import Visit
 
 
 def visits() -> list[object]:
     found = []
     for name in VISITED:
-        for maker in KINDS[name].makers:
-            reason = KINDS[name].outcome(maker).wrong
+        for maker in CANDIDATES[name].makers:
+            reason = CANDIDATES[name].outcome(maker).wrong
             marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
             found.append(pytest.param(name, maker, id=f"{name}-{maker}", marks=marks))
     return found
@@ -31,13 +30,14 @@ def visits() -> list[object]:
 def test_a_table_of_hudi_is_read_and_continued_or_refused_by_name(
     hudis: Mapping[str, HudiJudge], name: str, maker: str, tmp_path: Path
 ) -> None:
-    kind = KINDS[name]
+    kind = CANDIDATES[name]
     other = next(version for version in hudis if version != maker)
     with ExitStack() as stack:
         judge = hudis[maker]
         if kind.zone != "UTC":
             # A JVM of its own: Hudi waits until the clock has reached the newest instant that it has seen in any zone.
-            judge = stack.enter_context(HudiJudge(maker, memory="1g", conf={"spark.driver.extraJavaOptions": f"-Duser.timezone={kind.zone}"}))
+            elsewhere = {"spark.driver.extraJavaOptions": f"-Duser.timezone={kind.zone}"}
+            judge = stack.enter_context(HudiJudge(maker, memory="1g", conf=elsewhere))
         visit = Visit(kind, judge, hudis[other], tmp_path)
         visit.make()
         if kind.outcome(maker).refused:
