@@ -4,7 +4,7 @@ LakehouseError                      one thing to catch; carries context (table, 
   x OptionError (ValueError)        UnknownOptionError, MissingOptionError
   x TableError                      TableNotFoundError, TableExistsError, UnsupportedTableVersionError, UnsupportedTableError
   x FormatError                     bytes that do not parse: FileNameError, PropertiesError, MetadataError, CorruptInstantError,
-                                    CorruptLogError
+                                    CorruptLogError, CorruptFileError
   x StorageError                    StoredFileNotFoundError, StoredFileExistsError, UnsafePathError, MissingFileError
   x TimelineError                   IllegalTransitionError, InstantNotFoundError, InstantCleanedError, TimelineRestoredError
   x WriteError                      RecordKeyError, DuplicateKeyError, PartitionValueError, ReservedColumnError
@@ -105,6 +105,10 @@ class CorruptInstantError(MetadataError):
 
 class CorruptLogError(FormatError):
     """A log file is damaged where a committed write put rows. Damage that takes nothing committed is passed over."""
+
+
+class CorruptFileError(FormatError):
+    """A base file is not what was written: a checksum of its pages, their headers or its footer fails, or it does not parse."""
 
 
 class StorageError(LakehouseError):

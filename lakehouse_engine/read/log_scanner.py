@@ -55,12 +55,17 @@ class LogScope:
 
 @dataclass(frozen=True, slots=True)
 class LogPromise:
-    """A completed commit wrote bytes `start` to `end` of a log file (`path` relative to the table); `end` 0 where it does not say."""
+    """A completed commit wrote bytes `start` to `end` of a log file (`path` relative to the table); `end` 0 where it does not say.
+
+    `start` is None where that is not known: then the commit wrote some of what is before `end`. `checksum` is that of the bytes, None
+    where the commit has none.
+    """
 
     path: str
     instant_time: str
-    start: int = 0
+    start: int | None = 0
     end: int = 0
+    checksum: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +170,15 @@ def _check_promise(log: LogFile, blocks: Sequence[LogBlock], promise: LogPromise
     size = blocks[-1].end if blocks else 0
     if size < promise.end:
         raise _corrupt(log, promise.instant_time, f"it has {size} bytes, and the commit wrote {promise.end}", size)
-    mine = [block for block in blocks if block.end > promise.start and (not promise.end or block.offset < promise.end)]
-    for block in mine:
+    start = promise.start or 0
+    mine = [block for block in blocks if block.end > start and (not promise.end or block.offset < promise.end)]
+    for block in mine if promise.start is not None else ():
         if block.type is BlockType.CORRUPT:
             raise _corrupt(log, promise.instant_time, block.damage, block.offset)
         if promise.end and block.instant_time != promise.instant_time:
             raise _corrupt(log, promise.instant_time, f"the block says that {block.instant_time} wrote it", block.offset)
     if not any(block.instant_time == promise.instant_time for block in mine):
-        raise _corrupt(log, promise.instant_time, "it has no block of that commit", promise.start)
+        raise _corrupt(log, promise.instant_time, "it has no block of that commit", start)
 
 
 def _check_rest(
@@ -180,7 +186,7 @@ def _check_rest(
 ) -> None:
     """Damage outside of what active commits wrote: of failed writes, of attempts of a task that were repeated, or of archived commits."""
     for block in blocks:
-        if block.type is not BlockType.CORRUPT or any(promise.end > block.offset for promise in promises):
+        if block.type is not BlockType.CORRUPT or any(promise.start is not None and promise.end > block.offset for promise in promises):
             continue
         instant = block.instant_time
         writer = log.base_instant if instant is None else instant
