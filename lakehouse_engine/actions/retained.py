@@ -34,9 +34,13 @@ def retained_files(state: TableState) -> dict[str, RetainedFile]:
     """Base and log files by path (relative to the table).
 
     A file of a commit on the active timeline is there until a clean deletes it, and a clean is archived after the commits before it.
-    Only savepointed commits outlive that; of them the savepoint's own list counts.
+    Only savepointed commits outlive that; of them the savepoint's own list counts. Of archived commits the files that are still live are
+    needed.
     """
-    found: dict[str, RetainedFile] = {}
+    found = {
+        file.path: RetainedFile(file.path, f"live, and written by {file.instant_time}, which is archived", file.size)
+        for _, file in state.archived_files().live.after(state.active_writes()).files()
+    }
     since = proven_since(state)
     for instant in state.timeline.completed().writes():
         if instant.requested_time >= since:

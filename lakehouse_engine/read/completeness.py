@@ -1,29 +1,32 @@
 """Whether every file that a read needs is there.
 
-The slices of a listing are the newest ones that are *left*: after a clean, a listing as of an old instant is silently short. What
-must be there follows from the write stats of the active timeline, on both sides of the instant: the last write of a group up to it,
-and `prevCommit` of the first write after it.
+The slices of a listing are the newest ones that are *left*: after a clean, or where a file is lost, a listing is silently short. What
+must be there follows from the write stats of commits, archived or not: the last write of a group up to an instant. Where nothing is known
+of archived writes (`TableState.archived_files`), `prevCommit` of the first write after the instant says that there was one before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_log_file
+from lakehouse_engine.format.file_names import is_base_file_name, parse_log_file
 from lakehouse_engine.format.metadata_avro import decode_record
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import FileSlice, join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.live_files import LiveFiles, WrittenFile
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.base_file import missing_file
 from lakehouse_engine.read.log_scanner import LogPromise
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.archived import ArchivedTimeline
-from lakehouse_engine.view.slicing import pending_compactions, whole_slices
+from lakehouse_engine.view.archived_files import ArchivedFiles
+from lakehouse_engine.view.slicing import pending_compactions, replaced_groups, whole_slices
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.view.written import write_record
 
 _NO_COMMIT = (None, "", "null")
 
@@ -45,12 +48,12 @@ def lost_files(
 ) -> list[ExpectedFile]:
     """Base files, and with `logs` log files, that the groups live at `as_of` (None: now) must have and `slices`, the listed ones, do not.
 
-    With `begin` only base files written after it count. Complete if no write after `as_of` has been archived.
+    With `begin` only base files written after it count. Complete if no write after `as_of` has been archived, and it is known what
+    archived writes left.
     """
     # A slice may consist of logs only; its base instant is then that of the write that began it.
     found = {piece.group: piece.base_instant for piece in slices if piece.base_file is not None or logs}
-    replaced = state.view.replaced_as_of(as_of)
-    expected = _expected(state, as_of)
+    expected, replaced = _expected(state, as_of), state.view.replaced_as_of(as_of)
     # Of others the base file was written, and what is left of them is only what was logged later.
     begun = {piece.group: piece.base_instant for piece in slices if piece.base_file is None}
     headless = {file.path for group, file in expected.items() if _is_base(file.path) and begun.get(group) == file.instant_time}
@@ -65,21 +68,25 @@ def lost_files(
 
 
 def log_promises(state: TableState, as_of: str | None) -> dict[FileGroupId, list[LogPromise]]:
-    """What completed commits on the active timeline, not after `as_of`, wrote to log files; nothing for copy-on-write tables."""
+    """What completed commits not after `as_of` wrote to log files; nothing for copy-on-write tables.
+
+    Of archived commits only what they wrote to slices that were live when the last of them was archived.
+    """
     promises: dict[FileGroupId, list[LogPromise]] = {}
-    if state.config.table_type is not TableType.MERGE_ON_READ:
-        return promises
-    for instant in state.timeline.completed().writes():
-        if as_of is None or instant.requested_time <= as_of:
-            metadata = state.commit_metadata(instant)
-            checksums = metadata.log_checksums()
-            for partition, stats in metadata.partition_to_write_stats.items():
-                for stat in stats:
-                    if stat.file_id and stat.path and is_log_file_name(stat.path.rpartition("/")[2]):
-                        start, checksum = max(stat.log_offset or 0, 0), checksums.get(stat.path)
-                        promise = LogPromise(stat.path, instant.requested_time, start, stat.file_size_in_bytes, checksum)
-                        promises.setdefault(FileGroupId(partition, stat.file_id), []).append(promise)
+    if state.config.table_type is TableType.MERGE_ON_READ:
+        for group, file in _logged(state, as_of):
+            promise = LogPromise(file.path, file.instant_time, file.start, file.size, file.checksum)
+            promises.setdefault(group, []).append(promise)
     return promises
+
+
+def _logged(state: TableState, as_of: str | None) -> Iterator[tuple[FileGroupId, WrittenFile]]:
+    archived = _archived(state, as_of)
+    for group, live in archived.live.groups.items():
+        yield from ((group, log) for log in live.logs)
+    for write in state.active_writes(as_of):
+        if write.instant_time > archived.boundary:
+            yield from ((group, file) for group, file in write.files if file.is_log)
 
 
 def _lost_logs(
@@ -112,12 +119,18 @@ def _after(file: ExpectedFile, begin: str) -> bool:
 
 
 def _expected(state: TableState, as_of: str | None) -> dict[FileGroupId, ExpectedFile]:
-    expected: dict[FileGroupId, ExpectedFile] = {}
+    archived = _archived(state, as_of)
+    expected = {
+        group: ExpectedFile(group, live.base.instant_time, live.base.path)
+        for group, live in archived.live.groups.items()
+        if live.base is not None
+    }
     born: set[FileGroupId] = set()
     pending = pending_compactions(state.timeline)
     for instant, metadata in _writes(state):
         if as_of is None or instant.requested_time <= as_of:
-            expected.update((file.group, file) for file in _written(instant, metadata))
+            if instant.requested_time > archived.boundary:
+                expected.update((file.group, file) for file in _written(instant, metadata))
             continue
         for group, previous in _previous(metadata):
             if previous in pending:
@@ -126,10 +139,19 @@ def _expected(state: TableState, as_of: str | None) -> dict[FileGroupId, Expecte
                 born.add(group)
             elif group not in expected and group not in born:
                 expected[group] = ExpectedFile(group, str(previous), f"the base file of {group.file_id} written by {previous}")
-        for group in _replaced(metadata):
+        for group in replaced_groups(metadata):
             if group not in expected and group not in born:
                 expected[group] = ExpectedFile(group, "", f"the base file of {group.file_id}, replaced by {instant.requested_time},")
     return expected
+
+
+def _archived(state: TableState, as_of: str | None) -> ArchivedFiles:
+    """What archived writes up to `as_of` left; nothing is known of it where some are after it, and no savepoint is on it."""
+    found = state.archived_files()
+    if as_of is None or as_of >= found.boundary:
+        return found
+    kept = state.savepointed_files(as_of)
+    return ArchivedFiles(LiveFiles(), is_known=False) if kept is None else ArchivedFiles(kept, as_of)
 
 
 def _writes(state: TableState) -> Iterator[tuple[Instant, HoodieCommitMetadata]]:
@@ -141,10 +163,9 @@ def _writes(state: TableState) -> Iterator[tuple[Instant, HoodieCommitMetadata]]
 
 
 def _written(instant: Instant, metadata: HoodieCommitMetadata) -> Iterator[ExpectedFile]:
-    for partition, stats in metadata.partition_to_write_stats.items():
-        for stat in stats:
-            if stat.file_id and stat.path and _is_base(stat.path):
-                yield ExpectedFile(FileGroupId(partition, stat.file_id), instant.requested_time, stat.path)
+    for group, file in write_record(instant.requested_time, metadata).files:
+        if not file.is_log:
+            yield ExpectedFile(group, instant.requested_time, file.path)
 
 
 def _previous(metadata: HoodieCommitMetadata) -> Iterator[tuple[FileGroupId, str | None]]:
@@ -154,11 +175,6 @@ def _previous(metadata: HoodieCommitMetadata) -> Iterator[tuple[FileGroupId, str
                 yield FileGroupId(partition, stat.file_id), stat.prev_commit
 
 
-def _replaced(metadata: HoodieCommitMetadata) -> Iterable[FileGroupId]:
-    replaced = metadata.partition_to_replace_file_ids or {}
-    return [FileGroupId(partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids]
-
-
 def proven_since(state: TableState) -> str:
     """The instant time from which on the active timeline has every write; "" when nothing was ever archived."""
     folder = f"{state.layout.timeline_folder}/{state.config.archive_folder}"
@@ -166,6 +182,49 @@ def proven_since(state: TableState) -> str:
     if start is None or all(entry.is_directory for entry in state.storage.list(folder)):
         return ""
     return start.requested_time
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedSize:
+    """A file of the table that has other bytes than were written: `size` are there, `written` were recorded by `instant_time`."""
+
+    path: str
+    instant_time: str
+    size: int
+    written: int
+    is_log: bool
+
+
+def changed_sizes(state: TableState, as_of: str | None, slices: Sequence[FileSlice], *, logs: bool = False) -> list[ChangedSize]:
+    """Base files of `slices` (as listed) whose size is another one than their commit recorded, and with `logs` logs that are too short.
+
+    A log may be longer: other writers leave blocks of failed writes at its end.
+    """
+    written = {file.path: file for _, file in _bases(state, as_of)}
+    bases = [(piece.base_file, written.get(piece.base_file.path)) for piece in slices if piece.base_file is not None]
+    found = [
+        ChangedSize(base.path, file.instant_time, base.size, file.size, False)
+        for base, file in bases
+        if file is not None and file.size > 0 and base.size >= 0 and base.size != file.size
+    ]
+    if not logs or not any(piece.log_files for piece in slices):
+        return found
+    promises = log_promises(state, as_of)
+    sizes = {log.path: log.size for piece in slices for log in piece.log_files}
+    return found + [
+        ChangedSize(promise.path, promise.instant_time, sizes[promise.path], promise.end, True)
+        for piece in slices
+        for promise in promises.get(piece.group, ())
+        if promise.path in sizes and 0 <= sizes[promise.path] < promise.end
+    ]
+
+
+def _bases(state: TableState, as_of: str | None) -> Iterator[tuple[FileGroupId, WrittenFile]]:
+    for group, live in _archived(state, as_of).live.groups.items():
+        if live.base is not None:
+            yield group, live.base
+    for write in state.active_writes(as_of):
+        yield from ((group, file) for group, file in write.files if not file.is_log)
 
 
 def earliest_readable(state: TableState, after: str, *, logs: bool) -> str | None:

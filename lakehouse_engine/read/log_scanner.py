@@ -58,18 +58,21 @@ class LogScope:
 class LogPromise:
     """A completed commit wrote bytes `start` to `end` of a log file (`path` relative to the table); `end` 0 where it does not say.
 
-    `checksum` is their CRC-32 in 8 hex digits, None where the commit has none, as those of other writers.
+    `start` is None where that is not known: then the commit wrote some of what is before `end`. `checksum` is the CRC-32 of those bytes in
+    8 hex digits, None where the commit has none.
     """
 
     path: str
     instant_time: str
-    start: int = 0
+    start: int | None = 0
     end: int = 0
     checksum: str | None = None
 
     def kept(self, content: bytes | memoryview) -> bool:
         """Whether the log file has the bytes that the commit wrote, as far as its checksum tells."""
-        return self.checksum is None or f"{zlib.crc32(memoryview(content)[self.start : self.end]):08x}" == self.checksum
+        if self.checksum is None or self.start is None:
+            return True
+        return f"{zlib.crc32(memoryview(content)[self.start : self.end]):08x}" == self.checksum
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope, *, verify: 
         for promise in promises:
             _check_promise(log, blocks, promise)
             if verify and not promise.kept(content):
-                raise _corrupt(log, promise.instant_time, f"the bytes up to {promise.end} fail the checksum of the commit", promise.start)
+                raise _corrupt(log, promise.instant_time, f"the bytes up to {promise.end} fail the checksum of the commit", promise.start or 0)
         _check_rest(log, blocks, promises, scope, taken_back)
     kinds = [block.type for _, blocks in files for block in blocks]
     corrupt = kinds.count(BlockType.CORRUPT)
@@ -178,14 +181,15 @@ def _check_promise(log: LogFile, blocks: Sequence[LogBlock], promise: LogPromise
     size = blocks[-1].end if blocks else 0
     if size < promise.end:
         raise _corrupt(log, promise.instant_time, f"it has {size} bytes, and the commit wrote {promise.end}", size)
-    mine = [block for block in blocks if block.end > promise.start and (not promise.end or block.offset < promise.end)]
-    for block in mine:
+    start = promise.start or 0
+    mine = [block for block in blocks if block.end > start and (not promise.end or block.offset < promise.end)]
+    for block in mine if promise.start is not None else ():
         if block.type is BlockType.CORRUPT:
             raise _corrupt(log, promise.instant_time, block.damage, block.offset)
         if promise.end and block.instant_time != promise.instant_time:
             raise _corrupt(log, promise.instant_time, f"the block says that {block.instant_time} wrote it", block.offset)
     if not any(block.instant_time == promise.instant_time for block in mine):
-        raise _corrupt(log, promise.instant_time, "it has no block of that commit", promise.start)
+        raise _corrupt(log, promise.instant_time, "it has no block of that commit", start)
 
 
 def _check_rest(
@@ -193,7 +197,7 @@ def _check_rest(
 ) -> None:
     """Damage outside of what active commits wrote: of failed writes, of attempts of a task that were repeated, or of archived commits."""
     for block in blocks:
-        if block.type is not BlockType.CORRUPT or any(promise.end > block.offset for promise in promises):
+        if block.type is not BlockType.CORRUPT or any(promise.start is not None and promise.end > block.offset for promise in promises):
             continue
         instant = block.instant_time
         writer = log.base_instant if instant is None else instant

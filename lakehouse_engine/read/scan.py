@@ -12,12 +12,22 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lakehouse_engine.errors import InstantCleanedError, OptionError, TimelineRestoredError, UnsupportedTableError
+from lakehouse_engine.errors import (
+    CorruptFileError,
+    CorruptLogError,
+    InstantCleanedError,
+    MissingFileError,
+    OptionError,
+    TimelineRestoredError,
+    UnsupportedTableError,
+)
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.read.base_file import missing_file
 from lakehouse_engine.read.completeness import (
+    ChangedSize,
     ExpectedFile,
+    changed_sizes,
     earliest_readable,
     log_promises,
     lost_files,
@@ -82,15 +92,13 @@ def plan_snapshot(state: TableState, as_of: str | None = None, *, read_optimized
 
     Raises `InstantCleanedError` where a clean or the archival took what the table was at `as_of`, naming the earliest instant that
     can be read (unlike Hudi, instants before the last clean's `earliestCommitToRetain` are readable while all their files are
-    there), `MissingFileError` for a lost file, `UnsupportedTableError` for tables that are refused by name, and `OptionError`
-    for an `as_of` that is no instant time.
+    there), `MissingFileError` for a lost file, `CorruptFileError` and `CorruptLogError` for one that has not the size that was written,
+    `UnsupportedTableError` for tables that are refused by name, and `OptionError` for an `as_of` that is no instant time.
     """
     check_readable(state)
     logs = not read_optimized
     if as_of is None:
-        slices = state.view.latest_slices()
-        _refuse_lost(state, lost_files(state, None, slices, logs=logs))
-        return _plan(state, slices, None, logs=logs)
+        return _plan(state, _latest(state, logs=logs), None, logs=logs)
     _instant_time("as_of", as_of)
     return _plan(state, _slices_as_of(state, as_of, logs), as_of, logs=logs)
 
@@ -212,15 +220,32 @@ def complete_slices(state: TableState, as_of: str) -> list[FileSlice]:
     return _slices_as_of(state, as_of, logs=True)
 
 
+def _latest(state: TableState, *, logs: bool) -> list[FileSlice]:
+    """The slices that make the table now. Raises where a file is not there, or has another size than was written."""
+    slices = state.view.latest_slices()
+    _refuse_lost(state, lost_files(state, None, slices, logs=logs))
+    _refuse_changed(changed_sizes(state, None, slices, logs=logs))
+    return slices
+
+
 def _slices_as_of(state: TableState, as_of: str, logs: bool) -> list[FileSlice]:
     slices = state.view.slices_as_of(as_of)
     lost = lost_files(state, as_of, slices, logs=logs)
     if not lost and as_of >= proven_since(state):
+        _refuse_changed(changed_sizes(state, as_of, slices, logs=logs))
         return slices
     pinned = pinned_slices(state, as_of)
     if pinned is not None:
+        _refuse_changed(changed_sizes(state, as_of, pinned, logs=logs))
         return pinned
-    raise _cleaned(state, as_of, lost, logs=logs)
+    raise _gone(state, as_of, lost, logs=logs)
+
+
+def _gone(state: TableState, instant_time: str, lost: Sequence[ExpectedFile], *, logs: bool) -> InstantCleanedError | MissingFileError:
+    """No clean takes a file that the table needs as it is now."""
+    needed = {file.path for file in lost_files(state, None, state.view.latest_slices(), logs=logs)} if lost else set()
+    still = [file for file in lost if file.path in needed]
+    return _lost(state, still[0]) if still else _cleaned(state, instant_time, lost, logs=logs)
 
 
 def _cleaned(state: TableState, instant_time: str, lost: Sequence[ExpectedFile], *, logs: bool) -> InstantCleanedError:
@@ -236,21 +261,34 @@ def _cleaned(state: TableState, instant_time: str, lost: Sequence[ExpectedFile],
 
 
 def check_complete(state: TableState) -> None:
-    """Raise `MissingFileError` when a base file of the current snapshot is gone, `UnsupportedTableError` when one lacks its rows.
+    """Raise `MissingFileError` when a file of the current snapshot is gone, `CorruptFileError` or `CorruptLogError` when one has not the
+    size that was written, `UnsupportedTableError` when a base file lacks its rows.
 
     A write that merges into files must ask: it would go on from the version before, and the loss would never show again.
     """
-    slices = state.view.latest_slices()
-    _refuse_bootstrapped(state, slices)
-    _refuse_lost(state, lost_files(state, None, slices, logs=True))
+    _refuse_bootstrapped(state, state.view.latest_slices())
+    _latest(state, logs=True)
 
 
 def _refuse_lost(state: TableState, lost: Sequence[ExpectedFile]) -> None:
     if lost:
-        clean = removed_by(state, lost[0].path)
-        who = f"the clean {clean} deleted it, though" if clean else "no clean on the timeline deleted it, and"
-        reason = f"{who} no later write replaced it; restore the file, or restore the table to a savepoint"
-        raise missing_file(lost[0].path, reason, instant=lost[0].instant_time)
+        raise _lost(state, lost[0])
+
+
+def _lost(state: TableState, file: ExpectedFile) -> MissingFileError:
+    clean = removed_by(state, file.path)
+    who = f"the clean {clean} deleted it, though" if clean else "no clean on the timeline deleted it, and"
+    reason = f"{who} no later write replaced it; restore the file, or restore the table to a savepoint"
+    return missing_file(file.path, reason, instant=file.instant_time)
+
+
+def _refuse_changed(changed: Sequence[ChangedSize]) -> None:
+    for file in changed:
+        message = (
+            f"the {'log' if file.is_log else 'base'} file {file.path!r} has {file.size} bytes, and the commit {file.instant_time} wrote"
+            f" {file.written}; restore the file from a backup, or restore the table to a savepoint"
+        )
+        raise (CorruptLogError if file.is_log else CorruptFileError)(message, path=file.path, instant=file.instant_time)
 
 
 def _instant_time(name: str, value: str | None) -> str | None:
@@ -269,11 +307,14 @@ def _changed(state: TableState, window: InstantRange) -> list[FileSlice]:
     lost = lost_files(state, window.end, slices, begin=window.begin, logs=True)
     if window.end is None:
         _refuse_lost(state, lost)
+        _refuse_changed(changed_sizes(state, None, slices, logs=True))
     elif lost or window.end < proven_since(state):
         pinned = pinned_slices(state, window.end)
         if pinned is None:
-            raise _cleaned(state, window.end, lost, logs=True)
+            raise _gone(state, window.end, lost, logs=True)
         slices = pinned
+    if window.end is not None:
+        _refuse_changed(changed_sizes(state, window.end, slices, logs=True))
     elsewhere = _logs_outside(state, window)
     pieces = (_within(piece, window, elsewhere) for piece in slices)
     return [piece for piece in pieces if piece.base_file is not None or piece.log_files]

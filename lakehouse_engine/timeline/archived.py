@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -45,24 +45,28 @@ class ArchivedTimeline:
 
         Raises `CorruptLogError` for a damaged file, `MetadataError` for a record that is no archived instant.
         """
+        yield from self.entries_of(self.files())
+
+    def entries_of(self, files: Sequence[StoredFile]) -> Iterator[ArchivedEntry]:
+        """As `entries`, of some of `files`."""
         seen: set[Instant] = set()
-        for entry in self._read_all(read_archive):
+        for entry in self._read_all(read_archive, files):
             if entry.instant not in seen:
                 seen.add(entry.instant)
                 yield entry
 
     def instants(self) -> list[Instant]:
         """Archived instants in order of time, each at the highest state that the archive has; raises as `entries`."""
-        return _highest(self._read_all(read_archived_instants))
+        return _highest(self._read_all(read_archived_instants, self.files()))
 
     def newest_file(self) -> list[Instant]:
         """What the last archive file has, in order of time: what a crash may have left on the active timeline too."""
         files = self.files()
         return _highest(self._read(files[-1], read_archived_instants)) if files else []
 
-    def _read_all(self, read: Callable[[bytes], list[_Read]]) -> Iterator[_Read]:
+    def _read_all(self, read: Callable[[bytes], list[_Read]], files: Sequence[StoredFile]) -> Iterator[_Read]:
         torn = self.torn_name()
-        for file in reversed(self.files()):
+        for file in reversed(files):
             yield from self._read(file, read, torn)
 
     def _read(self, file: StoredFile, read: Callable[[bytes], list[_Read]], torn: str | None = None) -> list[_Read]:

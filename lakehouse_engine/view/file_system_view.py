@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
+from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name
 from lakehouse_engine.model.files import FileGroup, FileSlice
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import FileGroupId
@@ -17,12 +18,20 @@ class FileSystemView:
     """Slices of a table at one state of its timeline. Partitions are listed when they are first asked for, once per view.
 
     `timeline` is the whole active one, as loaded. `replaced` is called when replaced groups are first needed: it maps each to the time
-    of the completed commit that replaced it. Methods that take `partition` answer for all partitions when it is None; slices come
-    sorted by partition path and file id.
+    of the completed commit that replaced it. `named` gives the partitions that commits name: those that have data files count as
+    partitions though they have lost their metafile. Methods that take `partition` answer for all partitions when it is None; slices
+    come sorted by partition path and file id.
     """
 
-    def __init__(self, lister: Lister, timeline: Timeline, replaced: Callable[[], Mapping[FileGroupId, str]]) -> None:
+    def __init__(
+        self,
+        lister: Lister,
+        timeline: Timeline,
+        replaced: Callable[[], Mapping[FileGroupId, str]],
+        named: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
         self._lister = lister
+        self._named = named
         self._timeline = timeline
         self._load_replaced = replaced
         self._groups: dict[str, list[FileGroup]] = {}
@@ -78,6 +87,16 @@ class FileSystemView:
 
     @cached_property
     def _partitions(self) -> tuple[str, ...]:
+        return tuple(sorted({*self._listed, *self.without_metafile}))
+
+    @cached_property
+    def without_metafile(self) -> tuple[str, ...]:
+        """Partitions that commits name and that have data files, but no metafile: Hudi and others read no rows of them."""
+        unlisted = sorted(set(self._named()) - set(self._listed))
+        return tuple(path for path in unlisted if any(_is_data(file.name) for file in self._lister.files(path)))
+
+    @cached_property
+    def _listed(self) -> tuple[str, ...]:
         return tuple(self._lister.partitions())
 
     @cached_property
@@ -87,3 +106,7 @@ class FileSystemView:
     @cached_property
     def _pending_compactions(self) -> frozenset[str]:
         return pending_compactions(self._timeline)
+
+
+def _is_data(name: str) -> bool:
+    return is_base_file_name(name) or is_log_file_name(name)

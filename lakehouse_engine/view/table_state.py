@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from lakehouse_engine.errors import CorruptInstantError, InstantNotFoundError, UnsupportedTableVersionError
+from lakehouse_engine.errors import (
+    CorruptInstantError,
+    FormatError,
+    InstantNotFoundError,
+    StoredFileNotFoundError,
+    UnsupportedTableVersionError,
+)
 from lakehouse_engine.format.layout import Layout, layout_of
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.live_files import LiveFiles, WriteRecord
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.timeline import Timeline
+from lakehouse_engine.view.archived_files import ArchivedFiles, read_archived_files
 from lakehouse_engine.view.file_system_view import FileSystemView
 from lakehouse_engine.view.listing import StorageLister
 from lakehouse_engine.view.restores import pending_restore
 from lakehouse_engine.view.slicing import replaced_groups
+from lakehouse_engine.view.written import write_record
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +49,37 @@ class _Commits:
         return found
 
 
+@dataclass(slots=True)
+class _Archived:
+    """What archived writes left, read when it is first asked for."""
+
+    storage: Storage
+    config: TableConfig
+    layout: Layout
+    timeline: Timeline
+    found: ArchivedFiles | None = None
+    savepointed: dict[str, LiveFiles | None] = field(default_factory=dict)
+
+    def files(self) -> ArchivedFiles:
+        if self.found is None:
+            self.found = read_archived_files(self.storage, self.layout, self.config.archive_folder, self.timeline)
+        return self.found
+
+    def as_of(self, savepoint: str) -> LiveFiles | None:
+        if savepoint not in self.savepointed:
+            self.savepointed[savepoint] = self._kept(savepoint)
+        return self.savepointed[savepoint]
+
+    def _kept(self, savepoint: str) -> LiveFiles | None:
+        try:
+            return LiveCheckpoints(self.storage, SAVEPOINTED).read(savepoint)[0]
+        except StoredFileNotFoundError:
+            return None
+        except FormatError as error:
+            logger.warning("the savepoint %s of %s is read without it: %s", savepoint, self.storage.root, error.message)
+            return None
+
+
 @dataclass(frozen=True, slots=True)
 class TableState:
     """Configuration, timeline and file-system view of one moment; later commits do not show in it. Made by `load`.
@@ -47,6 +93,7 @@ class TableState:
     timeline: Timeline
     view: FileSystemView
     _commits: _Commits = field(repr=False, compare=False)
+    _archived: _Archived = field(repr=False, compare=False)
 
     @classmethod
     def load(cls, storage: Storage) -> TableState:
@@ -70,6 +117,20 @@ class TableState:
             raise InstantNotFoundError(f"{instant} is not a completed write, and has no commit metadata", table=self.storage.root)
         return self._commits.of(instant)
 
+    def archived_files(self) -> ArchivedFiles:
+        """Which files archived writes left, as far as that is known; damage of what tells of them is no error, but in its `problems`."""
+        return self._archived.files()
+
+    def savepointed_files(self, instant_time: str) -> LiveFiles | None:
+        """Which files there were as of a savepointed write that is archived; None where that is not known."""
+        return self._archived.as_of(instant_time) if instant_time in self.timeline.savepointed else None
+
+    def active_writes(self, as_of: str | None = None) -> Iterator[WriteRecord]:
+        """What the completed writes of the active timeline up to `as_of` (None: all) left, oldest first; raises as `commit_metadata`."""
+        for instant in self.timeline.completed().writes():
+            if as_of is None or instant.requested_time <= as_of:
+                yield write_record(instant.requested_time, self.commit_metadata(instant))
+
     @classmethod
     def _load(cls, storage: Storage, known: dict[Instant, HoodieCommitMetadata]) -> TableState:
         config = ConfigStore(storage).read()
@@ -80,8 +141,14 @@ class TableState:
         if restore is not None:
             timeline = timeline.as_restored(restore.target)
         commits = _Commits(active, {instant: known[instant] for instant in timeline if instant in known})
-        view = FileSystemView(StorageLister(storage, bool(config.partition_fields)), timeline, lambda: _replaced(timeline, commits))
-        return cls(storage, config, layout, timeline, view, commits)
+        archived = _Archived(storage, config, layout, timeline)
+        view = FileSystemView(
+            StorageLister(storage, bool(config.partition_fields)),
+            timeline,
+            lambda: _replaced(timeline, commits),
+            lambda: _named_partitions(timeline, commits, archived),
+        )
+        return cls(storage, config, layout, timeline, view, commits, archived)
 
 
 def _supported_layout(config: TableConfig, storage: Storage) -> Layout:
@@ -99,6 +166,15 @@ def _replaced(timeline: Timeline, commits: _Commits) -> dict[FileGroupId, str]:
             for group in replaced_groups(commits.of(instant)):
                 replaced.setdefault(group, instant.requested_time)
     return replaced
+
+
+def _named_partitions(timeline: Timeline, commits: _Commits, archived: _Archived) -> set[str]:
+    """Partitions that writes left files in. A torn commit names none here: whoever needs what it wrote is told so."""
+    named = archived.files().live.partitions()
+    for instant in timeline.completed().writes():
+        with suppress(CorruptInstantError):
+            named.update(path for path, stats in commits.of(instant).partition_to_write_stats.items() if stats)
+    return named
 
 
 def check_completed_files(state: TableState) -> None:

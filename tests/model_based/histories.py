@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import partial
+from itertools import combinations, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -352,6 +354,49 @@ class History:
                 state, self.model.incremental(begin, end), f"from {begin} to {end}", query="incremental", begin=begin, end=end
             )
 
+    def check_everything(self) -> Counter[str]:
+        """Every instant that there was, archived ones and savepoints included, in every kind of query; how many were read or refused.
+
+        What retention or a savepoint promises must be read. Else an error that says that it is gone is an answer, other rows never.
+        """
+        state, counted, times = self.table.state, Counter[str](), ["000", *self.model.snapshots]
+        active = set(self.table.instants(state))
+        for time in times[1:]:
+            promised = time in self.savepoints.values() or (time in active and time >= self.floor)
+            ask = partial(self._compare, state, self.model.snapshot(time), f"as of {time}", as_of=time)
+            counted[self._asked(promised, ask)] += 1
+            counted["optimized " + self._asked(promised, partial(self._check_optimized, state, time))] += 1
+            counted["savepoints read"] += time in self.savepoints.values()
+        for name, time in self.savepoints.items():
+            self._compare(state, self.model.snapshot(time), f"as of {name}", as_of=name)
+        if self.make.payload == "partial" and self.make.table_type == "mor":
+            return counted
+        for begin, end in combinations(times, 2):
+            promised = end in self.savepoints.values() or (end in active and end >= self.floor)
+            what = f"from {begin} to {end}"
+            query = {"query": "incremental", "begin": begin, "end": end}
+            ask = partial(self._compare, state, self.model.incremental(begin, end), what, **query)
+            counted["range " + self._asked(promised, ask)] += 1
+        return counted
+
+    def _asked(self, promised: bool, ask: Callable[[], None]) -> str:
+        try:
+            ask()
+        except InstantCleanedError:
+            if promised:
+                raise
+            return "gone"
+        return "read"
+
+    def _check_optimized(self, state: TableState, time: str) -> None:
+        """Rows that are in base files: all of a table without logs, and of one with logs no other than were stored at some time before."""
+        rows = self.table.read([COMMIT_TIME, *SCHEMA.names], state=state, query="read_optimized", as_of=time).to_pylist()
+        stored = [row for other in self.model.snapshots if other <= time for row in self.model.snapshot(other)]
+        if self.make.table_type == "cow":
+            rows.sort(key=_order)
+            assert rows == sorted(self.model.snapshot(time), key=_order), f"read-optimized as of {time}: {rows}"
+        assert all(row in stored for row in rows), f"read-optimized as of {time}: {[row for row in rows if row not in stored]}"
+
     def _compare_as_of(self, state: TableState, time: str) -> bool:
         try:
             self._compare(state, self.model.snapshot(time), f"as of {time}", as_of=time)
@@ -378,17 +423,25 @@ def replay(make: Make, steps: Sequence[Step]) -> str | None:
     """Do the steps that apply, checking everything after each; what failed, or None."""
     history, chance = History(make), random.Random(0)
     failures = (failure for step in steps if (failure := _failure(history, step, chance)) is not None)
-    return next(failures, None)
+    return next(failures, None) or _failed(history.check_everything)
 
 
 def _failure(history: History, step: Step, chance: random.Random) -> str | None:
-    try:
+    def act() -> None:
         history.do(step)
         history.check(chance, every=True)
+
+    failure = _failed(act)
+    return None if failure is None else f"{step}: {failure}"
+
+
+def _failed(act: Callable[[], object]) -> str | None:
+    try:
+        act()
     except Refused:
         return None
     except (AssertionError, LakehouseError, LookupError, ValueError, TypeError, pa.ArrowException) as error:
-        return f"{step}: {type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {error}"
     return None
 
 

@@ -2,13 +2,14 @@
 
 Every sequence is made of its number alone; a failure names it, and prints the fewest of its steps that fail. After each step the snapshot,
 the newest instant, a random one and the changes between them are compared, and all instants and changes after steps that may touch what
-was there, and at the end.
+was there. At the end every instant that there ever was and every savepoint is read, in all kinds of queries.
 """
 
 from __future__ import annotations
 
 import os
 import random
+from collections import Counter
 
 import pytest
 
@@ -21,8 +22,8 @@ _BLOCK = 25
 _HARMLESS = ("bulk_insert", "insert", "upsert", "upsert_columns", "delete", "schedule", "savepoint", "delete_savepoint")
 
 
-def run(number: int) -> int:
-    """One sequence; how many of its steps applied."""
+def run(number: int) -> Counter[str]:
+    """One sequence; how many of its steps applied, and how many of its instants and ranges were read at the end."""
     chance = random.Random(number)
     history, steps = History(Make.random(chance)), list[Step]()
     tried = 0
@@ -37,15 +38,19 @@ def run(number: int) -> int:
                 steps.pop()
                 continue
             history.check(chance, every=step.name not in _HARMLESS or len(steps) == STEPS)
+        counted = history.check_everything()
     except Exception as error:
         few = shrunk(history.make, steps) if replay(history.make, steps) else steps
         script = "\n  ".join(str(step) for step in few)
         raise AssertionError(f"sequence {number}: {history.make}\n  {script}\n{replay(history.make, few) or error!r}") from error
-    return len(steps)
+    return counted + Counter(steps=len(steps))
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + SEQUENCES, _BLOCK))
 def test_random_histories_equal_the_model_after_each_step(first: int) -> None:
-    steps = sum(run(number) for number in range(first, min(first + _BLOCK, FIRST + SEQUENCES)))
-    print(f"LAKEHOUSE_MODEL_SEED={first}: {_BLOCK} sequences, {steps} steps")
-    assert steps >= 0.95 * STEPS * _BLOCK
+    counted = sum((run(number) for number in range(first, min(first + _BLOCK, FIRST + SEQUENCES))), Counter[str]())
+    print(f"LAKEHOUSE_MODEL_SEED={first}: {_BLOCK} sequences, {dict(sorted(counted.items()))}")
+    assert counted["steps"] >= 0.95 * STEPS * _BLOCK
+    # So that errors are no way to pass: most of what there was is there at the end.
+    assert all(counted[f"{kind}read"] > 2 * counted[f"{kind}gone"] for kind in ("", "optimized ", "range "))
+    assert counted["savepoints read"]

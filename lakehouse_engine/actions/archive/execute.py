@@ -1,12 +1,15 @@
 """Move instants to the archived timeline. A crash anywhere leaves a table that reads the same, and the next archiving finishes:
 
  1. one archive file with every state of every instant, durable
- 2. their requested and inflight files are deleted, and that is durable before
- 3. their completed files are deleted, oldest first
+ 2. a checkpoint of the files that they left, durable
+ 3. their requested and inflight files are deleted, and that is durable before
+ 4. their completed files are deleted, oldest first
+ 5. older checkpoints are deleted
 
 After 1, instants are on both timelines, which no reader of the active one notices; whoever archives next looks at the newest archive
-file and goes on with 2. An instant never loses its completed file while it has others: it would be taken for a dead write. Before 1,
-commits of savepoints are kept aside (`KeptCommits`), so that the table can be restored to them.
+file and goes on with 2. The checkpoint counts for readers once 4 is done. An instant never loses its completed file while it has others:
+it would be taken for a dead write. Before 1, commits of savepoints are kept aside (`KeptCommits`), so that the table can be restored to
+them.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from lakehouse_engine.actions.checkpoint import keep_savepointed, write_checkpoint
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.archived import archive_file_name, render_archive
@@ -24,6 +28,7 @@ from lakehouse_engine.model.instant import Action, Instant, format_instant_time
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
@@ -38,12 +43,13 @@ def finish_archiving(state: TableState) -> list[Instant]:
     """Remove from the active timeline what a crash left there after it was archived. The table lock is held."""
     archive = _archive(state)
     KeptCommits(state.storage, state.layout).forget_all_but(state.timeline.savepointed)
+    LiveCheckpoints(state.storage, SAVEPOINTED).forget_all_but(state.timeline.savepointed)
     put_back = {record.target for record in restores(ActiveTimeline(state.storage, state.layout), state.timeline)}
     active = {_key(instant) for instant in state.timeline.completed() if instant.requested_time not in put_back}
     both = [instant for instant in archive.newest_file() if _key(instant) in active]
     if both:
         logger.info("%d archived instants of %s are on the active timeline still; removing them", len(both), state.config.name)
-        _remove(state, both, _state_files(state))
+        _take_away(state, both, _state_files(state), archive.next_number() - 1)
     return both
 
 
@@ -56,10 +62,19 @@ def execute_archive(state: TableState, instants: Sequence[Instant], batch: int) 
     entries = [_entries(state, files[_key(instant)]) for instant in instants]
     _keep_aside(state, [files[_key(instant)] for instant in instants if _is_savepointed(state, instant)])
     archive = _archive(state)
-    path = f"{archive.path}/{archive_file_name(archive.next_number())}"
+    number = archive.next_number()
+    path = f"{archive.path}/{archive_file_name(number)}"
+    keep_savepointed(state)
     state.storage.create(path, render_archive(entries, batch))
-    _remove(state, instants, files)
+    _take_away(state, instants, files, number)
     return path
+
+
+def _take_away(state: TableState, instants: Sequence[Instant], files: _States, archive_number: int) -> None:
+    writes = [instant.requested_time for instant in instants if instant.action.is_write]
+    checkpoint = write_checkpoint(state, max(writes, default=""), archive_number)
+    _remove(state, instants, files)
+    LiveCheckpoints(state.storage).forget_before(checkpoint)
 
 
 def _is_savepointed(state: TableState, instant: Instant) -> bool:

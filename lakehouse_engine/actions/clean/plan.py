@@ -50,7 +50,7 @@ def plan_clean(state: TableState, options: CleanOptions, now: str) -> PlannedCle
     scope = scope_of(state, options, kept)
     garbage: dict[str, list[StoredFile]] = {}
     emptied: list[str] = []
-    for partition in lister.partitions() if scope.all_partitions else sorted(scope.touched):
+    for partition in state.view.partitions() if scope.all_partitions else sorted(scope.touched):
         listed = lister.files(partition)
         found = sift.garbage(partition_versions(partition, listed, state.timeline))
         if found:

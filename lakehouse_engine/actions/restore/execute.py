@@ -6,9 +6,10 @@
     then put the commit of the target back, if it was archived
  4. delete files of later writes, and write rollback blocks where log files stay
  5. delete what is pending of later writes (before 4 where commits are archived, or those would count as committed until then)
- 6. delete later rollbacks, cleans that are only planned, markers and heartbeats: all are about what is gone
+ 6. delete later rollbacks, cleans that are only planned, markers, heartbeats and checkpoints: all are about what is gone
  7. where only savepointed writes are left of an archived history: complete an empty write, that the archived ones count as before
- 8. complete the restore
+ 8. write a checkpoint of what archived writes left, if there was one
+ 9. complete the restore
 
 For this engine's readers the table is restored from the moment on at which the plan is written (see `TableState`).
 """
@@ -19,6 +20,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
+from lakehouse_engine.actions.checkpoint import renew_checkpoint
 from lakehouse_engine.actions.deletion import delete_files_after
 from lakehouse_engine.actions.restore.files import Blocking, PartitionChanges, find_changes
 from lakehouse_engine.actions.rollback.blocks import write_rollback_blocks
@@ -41,6 +43,7 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.storage.paths import parent_of
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.protected import protected_files
@@ -129,13 +132,14 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
     work = _Restore(state, timeline, restore.requested_time, target)
     work.unpublish()
     KeptCommits(state.storage, state.layout).put_back(target)
-    changes = find_changes(state.storage, target, protected_files(state.refresh()))
+    changes = find_changes(state.storage, state.view.partitions(), target, protected_files(state.refresh()))
     if work.has_archive:
         work.remove_pending()
     blocks = work.remove_files(changes)
     work.remove_pending()
     work.remove_traces()
     work.keep_archived_committed(changes)
+    work.renew_checkpoint()
     metadata = HoodieRestoreMetadata(
         start_restore_time=restore.requested_time,
         time_taken_in_millis=int((time.monotonic() - began) * 1000),
@@ -189,6 +193,8 @@ class _Restore:
             if instant.action is Action.ROLLBACK or (instant.action is Action.CLEAN and not instant.is_completed):
                 self._timeline.delete_all([*_pending_states(instant), instant.at(State.COMPLETED)])
         storage = self._state.storage
+        # Readers pass over those of later writes as soon as the restore is on the timeline.
+        LiveCheckpoints(storage).forget_from(f"{self._target}0")
         for entry in storage.list(TEMP_FOLDER):
             if entry.is_directory and self._is_later(entry.name):
                 storage.delete_tree(entry.path)
@@ -217,6 +223,12 @@ class _Restore:
             begun = self._timeline.to_inflight(begun)
         if begun.state is State.INFLIGHT:
             self._timeline.complete(begun, self._state.layout.encode_commit(self._empty_write(timeline)))
+
+    def renew_checkpoint(self) -> None:
+        """So that readers need not look into the archive for what was there before; it does not matter to what they see."""
+        state = self._state.refresh()
+        if state.archived_files().is_known:
+            renew_checkpoint(state)
 
     def _empty_write(self, timeline: Timeline) -> HoodieCommitMetadata:
         target = next(instant for instant in timeline.completed().writes() if instant.requested_time == self._target)

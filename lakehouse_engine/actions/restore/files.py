@@ -59,13 +59,13 @@ class _Look:
     pinned: frozenset[str]
 
 
-def find_changes(storage: Storage, target: str, pinned: Iterable[str]) -> list[PartitionChanges]:
-    """What has to happen in every partition so that nothing written after `target` is left; partitions are looked at side by side.
+def find_changes(storage: Storage, partitions: Iterable[str], target: str, pinned: Iterable[str]) -> list[PartitionChanges]:
+    """What has to happen in the partitions so that nothing written after `target` is left; partitions are looked at side by side.
 
     Files in `pinned` (paths relative to the table) stay; what later writes logged to them is taken back by rollback blocks.
     """
     kept = frozenset(pinned)
-    looks = [_Look(storage, partition, target, kept) for partition in StorageLister(storage).partitions()]
+    looks = [_Look(storage, partition, target, kept) for partition in partitions]
     return LocalRunner(_THREADS).run(_look, looks, name="find files")
 
 

@@ -78,7 +78,7 @@ def plan_restore(state: TableState, savepoint: str | None, to: str | None, *, ca
     if later and not cascade:
         raise _blocked(state, target, {time: known[time] for time in later})
     pinned = protected_files(state, up_to=target)
-    changes = tuple(find_changes(state.storage, target, pinned))
+    changes = tuple(find_changes(state.storage, state.view.partitions(), target, pinned))
     if target in known:
         _check_pinned(state, known[target], changes)
     else:

@@ -10,6 +10,7 @@ import logging
 
 from lakehouse_engine.actions.executors import executors_kept_out
 from lakehouse_engine.actions.locked import locked_table
+from lakehouse_engine.actions.metafiles import put_back_metafiles
 from lakehouse_engine.actions.restore.execute import begin_restore
 from lakehouse_engine.actions.restore.plan import plan_restore
 from lakehouse_engine.model.services import RestoreResult
@@ -43,6 +44,8 @@ def restore(
     if dry_run:
         return plan_restore(TableState.load(storage), savepoint, to, cascade=cascade).result(None, dry_run=True)
     with locked_table(storage, lock_timeout_ms=lock_timeout_ms, corrupt_writes=True) as state:
+        # Whoever finishes this restore finds the partitions of later writes by them.
+        put_back_metafiles(state)
         planned = plan_restore(state, savepoint, to, cascade=cascade)
         if not planned.is_needed:
             return planned.result(None, dry_run=False)

@@ -60,7 +60,7 @@ def _marked(state: TableState, time: str) -> Iterator[BaseFile | LogFile]:
 
 def _listed(state: TableState, time: str) -> Iterator[BaseFile | LogFile]:
     lister = StorageLister(state.storage)
-    for partition in lister.partitions():
+    for partition in state.view.partitions():
         found = _parsed(entry.path for entry in lister.files(partition))
         yield from (file for file in found if isinstance(file, BaseFile) and file.instant_time == time)
         yield from _logged(state, listed_logs(state.storage, partition), time)

@@ -27,6 +27,7 @@ from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
 from lakehouse_engine.view.protected import savepoint_metadata
 from lakehouse_engine.view.table_state import TableState
 
@@ -140,6 +141,8 @@ def _take_back(state: TableState, target: Instant) -> RollbackResult:
     requested = Instant(time, Action.ROLLBACK, State.REQUESTED)
     try:
         timeline.create_requested(requested, encode_plan(plan))
+        # One that archiving wrote and then died counts the write.
+        LiveCheckpoints(state.storage).forget_from(target.requested_time)
         timeline.delete(target.at(State.COMPLETED))
         metadata = execute_rollback(state, timeline.to_inflight(requested), plan)
     except StorageError as error:

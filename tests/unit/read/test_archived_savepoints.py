@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.actions.create import TableSpec, create_table
-from lakehouse_engine.errors import InstantCleanedError, MissingFileError
+from lakehouse_engine.errors import CorruptLogError, InstantCleanedError, MissingFileError
 from lakehouse_engine.format.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata, HoodieSavepointPartitionMetadata
 from lakehouse_engine.storage.memory import MemoryStorage
@@ -69,6 +69,24 @@ def test_a_range_that_ends_at_the_savepoint_has_its_rows_when_all_is_archived(ta
     assert_same_rows(table.read(COLUMNS, query="incremental", begin=first, end=saved), expected)
     with pytest.raises(InstantCleanedError):
         table.read(COLUMNS, query="incremental", begin="000", end=first)
+
+
+@pytest.mark.parametrize("size", [0, 60, -1], ids=["empty", "half", "one byte less"])
+def test_a_log_that_a_savepoint_keeps_and_that_is_cut_is_named_when_all_is_archived(table: LocalTable, size: int) -> None:
+    saved = pending_at_the_savepoint(table)
+    logs = [file.path for file in table.storage.walk("part=x") if ".log." in file.name]
+    archived(table)
+    assert table.read(as_of=saved).num_rows == 6
+    for log in logs:
+        content = table.storage.read(log)
+        table.storage.overwrite(log, content[:size])
+        for query in ({"as_of": saved}, {"query": "incremental", "begin": "000", "end": saved}):
+            with pytest.raises(CorruptLogError) as caught:
+                table.read(**query)
+            assert caught.value.context["path"] == log
+        table.storage.overwrite(log, content)
+    table.restore("s")
+    assert table.read().num_rows == 6
 
 
 def as_hudi_pins(table: LocalTable, saved: str) -> str:

@@ -1,0 +1,108 @@
+"""The checkpoint of live files that archiving writes: what must be there is known whatever was archived (docs/adr/0014)."""
+
+from __future__ import annotations
+
+import logging
+
+from lakehouse_engine.errors import FormatError
+from lakehouse_engine.format.plans_codec import decode_plan
+from lakehouse_engine.model.files import join_path
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.live_files import LiveFiles, LiveGroup, WrittenFile
+from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
+from lakehouse_engine.read.completeness import proven_since
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
+from lakehouse_engine.view.archived_files import ArchivedFiles
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+def write_checkpoint(state: TableState, until: str, archive_number: int) -> str:
+    """Make the checkpoint of what all writes up to `until` left, and those before; its instant, "" where there is nothing to tell.
+
+    To be called under the table lock, once the archive file of that number is durable and before an instant leaves the active timeline.
+    Where it is not known what archived writes left, base files that are there are taken for it: a loss before now stays unknown.
+    """
+    archived = state.archived_files()
+    boundary = max(until, archived.boundary)
+    if not boundary:
+        return ""
+    known = archived.live if archived.is_known else _listed(state)
+    active = [write for write in state.active_writes(boundary) if write.instant_time > _counted_to(state, archived)]
+    LiveCheckpoints(state.storage).write(boundary, known.after(active), archive_number)
+    return boundary
+
+
+def keep_savepointed(state: TableState) -> None:
+    """Before the first archiving after each savepoint: keep what commits say of the files that it pins. Durable on return.
+
+    Later on a compaction that was pending at the savepoint may be archived too, and what it was made of is live no more.
+    """
+    checkpoints, archived = LiveCheckpoints(state.storage, SAVEPOINTED), state.archived_files()
+    if not archived.is_known:
+        return
+    for time in sorted(state.timeline.savepointed - set(checkpoints.times())):
+        if time >= archived.boundary:
+            checkpoints.write(time, _pinned(state, time, archived), 0)
+
+
+def _pinned(state: TableState, time: str, archived: ArchivedFiles) -> LiveFiles:
+    try:
+        metadata = decode_plan(
+            HoodieSavepointMetadata,
+            ActiveTimeline(state.storage, state.layout).read(Instant(time, Action.SAVEPOINT, State.COMPLETED)),
+        )
+    except FormatError as error:
+        logger.warning("the savepoint %s of %s does not parse: %s", time, state.config.name, error)
+        return LiveFiles()
+    pinned = {join_path(partition, name) for partition, names in metadata.pinned_files().items() for name in names}
+    found: dict[FileGroupId, LiveGroup] = {}
+    for group, file in [*archived.live.files(), *(pair for write in state.active_writes(time) for pair in write.files)]:
+        if file.path in pinned:
+            known = found.get(group, LiveGroup())
+            found[group] = LiveGroup(known.base, (*known.logs, file)) if file.is_log else LiveGroup(file, known.logs)
+    return LiveFiles(found)
+
+
+def renew_checkpoint(state: TableState) -> str | None:
+    """Make a checkpoint where reads must do without a whole one, as of tables that others archived; its instant, None for no need.
+
+    To be called under the table lock. Changes nothing that a reader of the table would see, but what it knows of lost files.
+    """
+    archived = state.archived_files()
+    archive = ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
+    start = state.timeline.start
+    if start is None or (archived.checkpoint == archived.boundary and not archived.problems):
+        return None
+    until = archived.boundary
+    if not archived.is_known:
+        # The last instant that is no longer on the timeline is not known either; nothing is between it and the start.
+        until = str(int(start.requested_time) - 1).zfill(len(start.requested_time))
+    time = write_checkpoint(state, until, archive.next_number() - 1)
+    LiveCheckpoints(state.storage).forget_before(time)
+    return time or None
+
+
+def _counted_to(state: TableState, archived: ArchivedFiles) -> str:
+    """The instant up to which writes are counted, or say nothing of the table as it is."""
+    if archived.is_known:
+        return archived.boundary
+    since = proven_since(state)
+    return str(int(since) - 1).zfill(len(since)) if since else ""
+
+
+def _listed(state: TableState) -> LiveFiles:
+    since = proven_since(state)
+    bases = [piece.base_file for piece in state.view.latest_slices() if piece.base_file is not None]
+    return LiveFiles(
+        {
+            FileGroupId(base.partition_path, base.file_id): LiveGroup(
+                WrittenFile(base.path, base.instant_time, base.instant_time, size=base.size)
+            )
+            for base in bases
+            if base.instant_time < since
+        }
+    )

@@ -1,0 +1,126 @@
+"""Which files make a table, by the word of its commits: what must be on storage, whatever a listing finds there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from lakehouse_engine.model.keys import FileGroupId
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """What a completed write says of a base file that it made, or of a log file that it wrote to.
+
+    `path` is relative to the table. `size` is where the write ended, in bytes; 0 where it does not say. `start` is the offset from which
+    it wrote, None where that is not known (archives do not keep it). `base_instant` is that of the slice. `checksum` is that of the bytes
+    written, as text; None where the commit has none.
+    """
+
+    path: str
+    instant_time: str
+    base_instant: str
+    is_log: bool = False
+    size: int = 0
+    start: int | None = None
+    checksum: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveGroup:
+    """The newest base file of a group, and every write to logs of that slice or of compactions planned after it, oldest first."""
+
+    base: WrittenFile | None = None
+    logs: tuple[WrittenFile, ...] = ()
+
+    def files(self) -> Iterator[WrittenFile]:
+        if self.base is not None:
+            yield self.base
+        yield from self.logs
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRecord:
+    """A completed write as far as it matters here: its files by group, and the groups that it took out of the table."""
+
+    instant_time: str
+    files: tuple[tuple[FileGroupId, WrittenFile], ...] = ()
+    replaced: tuple[FileGroupId, ...] = ()
+
+
+@dataclass(slots=True)
+class _Collected:
+    base: WrittenFile | None = None
+    logs: dict[tuple[str, str], WrittenFile] = field(default_factory=dict)
+
+    def add(self, file: WrittenFile) -> None:
+        if file.is_log:
+            if self.base is None or file.base_instant >= self.base.instant_time:
+                self.logs[file.path, file.instant_time] = file
+        elif self.base is None or file.instant_time >= self.base.instant_time:
+            self.base = file
+            self.logs = {key: log for key, log in self.logs.items() if log.base_instant >= file.instant_time}
+
+    def live(self, replaced_at: str) -> LiveGroup | None:
+        """None where all that is known of the group was written before it was replaced."""
+        found = LiveGroup(self.base, tuple(sorted(self.logs.values(), key=lambda log: (log.instant_time, log.path))))
+        newest = max((file.instant_time for file in found.files()), default="")
+        return found if newest > replaced_at else None
+
+
+class LiveFiles:
+    """The files of a table after some of its writes, by group. Immutable; `after` adds writes, in any order."""
+
+    def __init__(self, groups: Mapping[FileGroupId, LiveGroup] | None = None) -> None:
+        self.groups: Mapping[FileGroupId, LiveGroup] = groups or {}
+
+    def after(self, writes: Iterable[WriteRecord]) -> LiveFiles:
+        """The files once these completed writes are counted too, each of which may be older or newer than what is known."""
+        changed: dict[FileGroupId, _Collected] = {}
+        replaced: dict[FileGroupId, str] = {}
+        for write in writes:
+            for group in write.replaced:
+                replaced[group] = max(write.instant_time, replaced.get(group, ""))
+            for group, file in write.files:
+                if group not in changed:
+                    changed[group] = self._begun(group)
+                changed[group].add(file)
+        for group in replaced:
+            if group not in changed and group in self.groups:
+                changed[group] = self._begun(group)
+        if not changed:
+            return self
+        groups = dict(self.groups)
+        for group, collected in changed.items():
+            live = collected.live(replaced.get(group, ""))
+            if live is not None:
+                groups[group] = live
+            else:
+                groups.pop(group, None)
+        return LiveFiles(groups)
+
+    def without(self, paths: frozenset[str]) -> LiveFiles:
+        """As if nothing were known of these files."""
+        groups = {group: _without(live, paths) for group, live in self.groups.items()}
+        return LiveFiles({group: live for group, live in groups.items() if live.base is not None or live.logs})
+
+    def files(self) -> Iterator[tuple[FileGroupId, WrittenFile]]:
+        """Every file, or write to a log file, with its group."""
+        for group, live in self.groups.items():
+            for file in live.files():
+                yield group, file
+
+    def partitions(self) -> set[str]:
+        return {group.partition_path for group in self.groups}
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def _begun(self, group: FileGroupId) -> _Collected:
+        known = self.groups.get(group, LiveGroup())
+        return _Collected(known.base, {(log.path, log.instant_time): log for log in known.logs})
+
+
+def _without(live: LiveGroup, paths: frozenset[str]) -> LiveGroup:
+    base = None if live.base is not None and live.base.path in paths else live.base
+    return replace(live, base=base, logs=tuple(log for log in live.logs if log.path not in paths))

@@ -1,0 +1,165 @@
+"""Which files archived writes left: what must be there is known whatever was archived.
+
+The newest checkpoint that holds, and what others archived since; without a checkpoint the whole archived timeline, once per process. What
+cannot be proven is not claimed: where the archive is damaged beyond the checkpoint, nothing is known of archived writes, and `problems`
+says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+from lakehouse_engine.errors import FormatError, LakehouseError, StorageError, StoredFileNotFoundError
+from lakehouse_engine.format.archived import archive_file_number
+from lakehouse_engine.format.archived_record import archived_commit
+from lakehouse_engine.format.layout import Layout
+from lakehouse_engine.model.archived import ArchivedEntry
+from lakehouse_engine.model.files import join_path
+from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.live_files import LiveFiles, WriteRecord
+from lakehouse_engine.storage.base import Storage, StoredFile
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
+from lakehouse_engine.timeline.timeline import Timeline
+from lakehouse_engine.view.restores import restores
+from lakehouse_engine.view.written import write_record
+
+logger = logging.getLogger(__name__)
+
+_KEPT = 16
+"""Tables whose archived files a process remembers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedFiles:
+    """`live` counts every completed write up to the instant `boundary` ("": none is archived, or nothing is known of them).
+
+    `is_known` is False where there is an archive and what its writes left cannot be told. `problems` are damaged files, each with what is
+    wrong with it, by path. `checkpoint` is the one that this rests on.
+    """
+
+    live: LiveFiles
+    boundary: str = ""
+    is_known: bool = True
+    problems: tuple[tuple[str, str], ...] = ()
+    checkpoint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What is asked of one table at one moment."""
+
+    storage: Storage
+    archive: ArchivedTimeline
+    checkpoints: LiveCheckpoints
+    counts: Callable[[str], bool]
+
+
+def read_archived_files(storage: Storage, layout: Layout, folder: str, timeline: Timeline) -> ArchivedFiles:
+    """The files as of the archived writes that count for `timeline`, the whole active one. Damage is no error here."""
+    archive, checkpoints = ArchivedTimeline(storage, layout, folder), LiveCheckpoints(storage)
+    listed = archive.files()
+    stored = [entry for entry in storage.list(checkpoints.folder) if not entry.is_directory]
+    if not listed and not stored:
+        return ArchivedFiles(LiveFiles())
+    gone = _taken_back(storage, layout, timeline)
+    start = timeline.start
+    # What a dead archiving left on both timelines is not before the start, and counts as active.
+    before = "" if start is None else start.requested_time
+    table = _Table(storage, archive, checkpoints, lambda time: time < before and not _is_in(time, gone))
+    key = (storage.root, id(storage) if storage.local_path() is None else 0, _marks(listed), _marks(stored), before, gone)
+    return _REMEMBERED.get(key, lambda: _read(table, listed))
+
+
+def _marks(entries: Sequence[StoredFile]) -> tuple[tuple[str, int, int], ...]:
+    return tuple((entry.name, entry.size, entry.modified_ms) for entry in entries)
+
+
+def _taken_back(storage: Storage, layout: Layout, timeline: Timeline) -> tuple[tuple[str, str], ...]:
+    """Spans of instant times that restores took back, both ends exclusive. Of one whose plan does not say where to, all before it."""
+    records = restores(ActiveTimeline(storage, layout), timeline)
+    spans = {record.instant.requested_time: record.target for record in records}
+    return tuple((spans.get(time, ""), time) for time in (one.requested_time for one in timeline if one.action is Action.RESTORE))
+
+
+def _is_in(time: str, spans: Sequence[tuple[str, str]]) -> bool:
+    return any(begin < time < end for begin, end in spans)
+
+
+def _read(table: _Table, listed: Sequence[StoredFile]) -> ArchivedFiles:
+    problems: list[tuple[str, str]] = []
+    for time in table.checkpoints.times():
+        if table.counts(time):
+            try:
+                live, number = table.checkpoints.read(time)
+            except StoredFileNotFoundError:
+                continue  # a newer one has taken its place meanwhile
+            except (FormatError, StorageError) as error:
+                problems.append((table.checkpoints.path(time), error.message))
+                continue
+            newer = [file for file in listed if (archive_file_number(file.name) or 0) > number]
+            return _with_archive(table, newer, ArchivedFiles(live, time, checkpoint=time), problems)
+    return _with_archive(table, listed, ArchivedFiles(LiveFiles()), problems)
+
+
+def _with_archive(table: _Table, files: Sequence[StoredFile], known: ArchivedFiles, problems: list[tuple[str, str]]) -> ArchivedFiles:
+    """`known`, and what the archive files say of writes after its boundary."""
+    writes: list[WriteRecord] = []
+    cleaned: set[str] = set()
+    try:
+        for entry in table.archive.entries_of(files):
+            cleaned.update(_cleaned(entry))
+            record = _record(entry)
+            if record is not None and record.instant_time > known.boundary and table.counts(record.instant_time):
+                writes.append(record)
+    except LakehouseError as error:
+        problems.append((str(error.context.get("path", table.archive.path)), error.message))
+        logger.warning("what archived writes of %s left is not known: %s", table.storage.root, error)
+        return ArchivedFiles(LiveFiles(), is_known=False, problems=tuple(problems))
+    for path, problem in problems:
+        logger.warning("%s of %s is passed over: %s", path, table.storage.root, problem)
+    boundary = max((write.instant_time for write in writes), default=known.boundary)
+    # A clean takes no file of the table as it is: one that it took says that something that replaced it is not told here.
+    live = known.live.after(writes).without(frozenset(cleaned)) if writes else known.live
+    return ArchivedFiles(live, boundary, True, tuple(problems), known.checkpoint)
+
+
+def _record(entry: ArchivedEntry) -> WriteRecord | None:
+    metadata = archived_commit(entry) if entry.instant.action.is_write else None
+    return None if metadata is None else write_record(entry.instant.requested_time, metadata, archived=True)
+
+
+def _cleaned(entry: ArchivedEntry) -> Iterator[str]:
+    clean = entry.record.get("hoodieCleanMetadata") or {}
+    for partition, cleaned in (clean.get("partitionMetadata") or {}).items():
+        yield from (join_path(partition, path.rpartition("/")[2]) for path in cleaned["successDeleteFiles"])
+
+
+class _Remembered:
+    """The newest answers of this process: files of both kinds never change, so that their names, sizes and ages are a key."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[object, ArchivedFiles] = OrderedDict()
+        self._guard = Lock()
+
+    def get(self, key: object, read: Callable[[], ArchivedFiles]) -> ArchivedFiles:
+        with self._guard:
+            if key in self._found:
+                self._found.move_to_end(key)
+                return self._found[key]
+        found = read()
+        if found.problems:
+            return found  # which may be those of the moment
+        with self._guard:
+            self._found[key] = found
+            while len(self._found) > _KEPT:
+                self._found.popitem(last=False)
+        return found
+
+
+_REMEMBERED = _Remembered()

@@ -1,0 +1,39 @@
+"""Commit metadata -> what a write left and took away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_log_file
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.live_files import WriteRecord, WrittenFile
+from lakehouse_engine.model.write_stats import HoodieWriteStat
+from lakehouse_engine.view.slicing import replaced_groups
+
+
+def write_record(instant_time: str, metadata: HoodieCommitMetadata, *, archived: bool = False) -> WriteRecord:
+    """Of a completed write. `archived` says that the metadata is from the archived timeline, which does not keep offsets of logs."""
+    return WriteRecord(instant_time, tuple(_files(instant_time, metadata, archived)), tuple(replaced_groups(metadata)))
+
+
+def _files(instant_time: str, metadata: HoodieCommitMetadata, archived: bool) -> Iterator[tuple[FileGroupId, WrittenFile]]:
+    checksums = metadata.log_checksums()
+    for partition, stats in metadata.partition_to_write_stats.items():
+        for stat in stats:
+            file = _file(partition, instant_time, stat, archived, checksums.get(stat.path or ""))
+            if file is not None and stat.file_id:
+                yield FileGroupId(partition, stat.file_id), file
+
+
+def _file(partition: str, instant_time: str, stat: HoodieWriteStat, archived: bool, checksum: str | None) -> WrittenFile | None:
+    if not stat.path:
+        return None
+    name = stat.path.rpartition("/")[2]
+    if is_base_file_name(name):
+        return WrittenFile(stat.path, instant_time, instant_time, size=stat.file_size_in_bytes)
+    if not is_log_file_name(name):
+        return None
+    log = parse_log_file(partition, name)
+    start = None if archived else max(stat.log_offset or 0, 0)
+    return None if log.is_cdc else WrittenFile(stat.path, instant_time, log.base_instant, True, stat.file_size_in_bytes, start, checksum)
