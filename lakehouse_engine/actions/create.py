@@ -72,6 +72,7 @@ def create_table(storage: Storage, spec: TableSpec) -> TableConfig:
     refuse_changing_buckets(storage, config, options)
     payload = payload_of(config)
     payload.check_columns(schema)
+    payload.check_marker(options.delete_marker)
     payload.delete_marks(config.properties)
     INDEXES[stored_index_type(config)](config, options)
     return ConfigStore(storage).create(config)

@@ -75,7 +75,7 @@ def fold_logs(
     codes = np.asarray(encoded.indices).astype(np.int64)
     events = _Events(codes, _rows(decoded), _ordering(decoded, wanted, rules), _always(decoded, rules))
     records = sum(part.num_rows for part in decoded if isinstance(part, pa.Table))
-    rows = _fold(events, len(encoded.dictionary), pool, rules.merger)
+    rows = _fold(events, len(encoded.dictionary), pool, rules)
     return LogOutcome(encoded.dictionary, rows, pool.table(), records)
 
 
@@ -144,12 +144,12 @@ def _flat(parts: Sequence[pa.Array | pa.ChunkedArray], kind: pa.DataType | None 
     return pa.concat_arrays(chunks) if chunks else pa.array([], kind or pa.string())
 
 
-def _fold(events: _Events, keys: int, pool: RowPool, merger: RecordMerger) -> Rows:
+def _fold(events: _Events, keys: int, pool: RowPool, rules: MergeRules) -> Rows:
     """The last state of every key. The first events of all keys are taken together, then the second, and so on.
 
     Rows that are made of two come behind those in `pool`.
     """
-    state, held_ranks = np.full(keys, NO_ROW, np.int64), np.zeros(keys, np.int64)
+    merger, state, held_ranks = rules.merger, np.full(keys, NO_ROW, np.int64), np.zeros(keys, np.int64)
     for at in _turns(events.codes):
         codes, rows, offered = events.codes[at], events.rows[at], events.ranks[at]
         held = state[codes] >= 0
@@ -157,7 +157,7 @@ def _fold(events: _Events, keys: int, pool: RowPool, merger: RecordMerger) -> Ro
         older = held & (held_ranks[codes] > offered) & ~events.always[at]
         if merger.earliest_of_equals:
             older |= held & ~deletes & (held_ranks[codes] == offered)
-        if merger.losers_matter and bool((held & ~deletes).any()):
+        if rules.mixes_logs and bool((held & ~deletes).any()):
             pairs = held & ~deletes
             rows[pairs] = _combined(pool, state[codes[pairs]], rows[pairs], ~older[pairs], merger)
             offered = np.where(pairs & older, held_ranks[codes], offered)

@@ -13,18 +13,23 @@ from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.record.deletions import HUDI_MARK, DeleteMarks
 from lakehouse_engine.record.keygen import KeyGenerator, key_generator_of
 from lakehouse_engine.record.mergers import RecordMerger
-from lakehouse_engine.record.ordering_fields import OrderingFields
-from lakehouse_engine.record.payloads import payload_of
+from lakehouse_engine.record.ordering_fields import NO_ORDERING, OrderingFields
+from lakehouse_engine.record.payloads import made_by_1x, payload_of
 
 
 @dataclass(frozen=True, slots=True)
 class MergeRules:
-    """`key_generator` is None for tables whose rows carry their key (`_hoodie_record_key`); `marks` says which rows are deletions."""
+    """`key_generator` is None for tables whose rows carry their key (`_hoodie_record_key`); `marks` says which rows are deletions.
+
+    With `as_stored` records of logs meet each other as they meet base rows, in the order of the log (Hudi 1.x, in the tables that it
+    made); without it the higher ordering value stays, and rows are taken whole but under a partial update (0.15).
+    """
 
     merger: RecordMerger
     ordering: OrderingFields
     key_generator: KeyGenerator | None = None
     marks: DeleteMarks = HUDI_MARK
+    as_stored: bool = False
 
     @classmethod
     def of(cls, config: TableConfig, schema: pa.Schema) -> MergeRules:
@@ -32,13 +37,20 @@ class MergeRules:
 
         Raises `UnsupportedTableError` for a payload class or key generator that is not known.
         """
-        payload = payload_of(config)
+        payload, as_stored = payload_of(config), made_by_1x(config)
+        counts = payload.merger.compares_ordering or not as_stored
         return cls(
             payload.merger,
-            payload.ordering(config, schema),
+            payload.ordering(config, schema) if counts else NO_ORDERING,
             None if config.populates_meta_fields else key_generator_of(config),
             payload.delete_marks(config.properties),
+            as_stored,
         )
+
+    @property
+    def mixes_logs(self) -> bool:
+        """Whether a record of logs is made one with the one before it."""
+        return self.merger.losers_matter or (self.as_stored and not self.merger.whole_rows)
 
     def columns(self, schema: pa.Schema, *, base: bool) -> list[str]:
         """Columns that a merge reads, of a base file or of logs; `schema` has the table's user columns."""

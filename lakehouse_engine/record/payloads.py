@@ -6,7 +6,7 @@ Rules are those of Hudi 0.15 (`org.apache.hudi.common.model`); where 1.2 differs
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -54,18 +54,22 @@ class Payload:
         return OrderingFields.of(names, schema, binlog=self.binlog, required=bool(self.ordered_by))
 
     def delete_marks(self, properties: Mapping[str, str]) -> DeleteMarks:
-        """As `marks`, with the column that the properties name (Hudi `DefaultHoodieRecordPayload`).
+        """As `marks`, with the column that the properties name where the class looks at it (Hudi `DefaultHoodieRecordPayload`).
 
-        Raises `OptionError` for a column without its marker, or under a class that does not look at it.
+        Raises `OptionError` for a column without its marker.
         """
         field, marker = (properties.get(key, "") for key in (DELETE_FIELD, DELETE_MARKER))
-        if not field:
+        if not field or not self.takes_marker:
             return self.marks
         if not marker:
             raise OptionError(f"{DELETE_FIELD}={field!r} needs {DELETE_MARKER}, the value that marks a deletion in it")
-        if not self.takes_marker:
-            raise OptionError(f"{DELETE_FIELD} goes with DefaultHoodieRecordPayload or FirstValueAvroPayload, not with {self.name}")
         return DeleteMarks(field, marker)
+
+    def check_marker(self, asked: Mapping[str, str]) -> None:
+        """Raise `OptionError` where options ask for a column that marks deletions and the class does not look at it."""
+        if asked and not self.takes_marker:
+            keys = " and ".join(asked)
+            raise OptionError(f"{keys} goes with DefaultHoodieRecordPayload or FirstValueAvroPayload, not with {self.name}")
 
     def check_columns(self, schema: pa.Schema) -> None:
         """Raise `SchemaIncompatibleError` for a column that the class reads by its name and a table of this schema does not have."""
@@ -101,6 +105,11 @@ PAYLOADS: dict[str, Payload] = {
 }
 """Those that a fixed rule describes, by the last name of Hudi's class."""
 
+_IN_1X = {
+    name: replace(PAYLOADS[name], merger=EventTime()) for name in ("EventTimeAvroPayload", "MySqlDebeziumAvroPayload")
+}
+"""Rules that Hudi 1.x changed, for tables that it made: late deletions do not apply, and equal places in the log replace."""
+
 
 def payload_of(config: TableConfig, override: str = "") -> Payload:
     """The payload that the table names, else that of `override` (a class, with or without its package).
@@ -126,7 +135,8 @@ def payload_of(config: TableConfig, override: str = "") -> Payload:
             f"the table merges by {last_name(stored)} (hoodie.compaction.payload.class); leave {last_name(asked)} out of the write",
             table=config.name,
         )
-    payload = PAYLOADS[last_name(stored or asked or _unstated(config))]
+    name = last_name(stored or asked or _unstated(config))
+    payload = _IN_1X.get(name, PAYLOADS[name]) if made_by_1x(config) else PAYLOADS[name]
     if payload.ordered_by and config.ordering_fields != (payload.ordered_by,):
         raise UnsupportedTableError(
             f"{payload.name} orders rows by {payload.ordered_by}; the table's ordering field is"
@@ -154,11 +164,15 @@ def _unstated(config: TableConfig) -> str:
     Hudi 0.15 stores none in copy-on-write tables and writes them by the writer's option, by default overwriting with the latest row
     (`DataSourceWriteOptions.PAYLOAD_CLASS_NAME`). Releases from 1.0 on store a merge mode, or infer it: event time with ordering fields.
     """
-    mode = config.properties.get("hoodie.record.merge.mode", "").upper()
-    made_by_0x = not mode and "hoodie.table.ordering.fields" not in config.properties
-    if _by_commit_time(config) or not config.ordering_fields or (made_by_0x and config.table_type is TableType.COPY_ON_WRITE):
+    overwritten = config.table_type is TableType.COPY_ON_WRITE and not made_by_1x(config)
+    if _by_commit_time(config) or not config.ordering_fields or overwritten:
         return "OverwriteWithLatestAvroPayload"
     return "DefaultHoodieRecordPayload"
+
+
+def made_by_1x(config: TableConfig) -> bool:
+    """Whether Hudi 1.x made the table, by the properties that it stores in version 6 tables too."""
+    return any(config.properties.get(key) for key in (_STRATEGY_KEYS[0], "hoodie.record.merge.mode", "hoodie.table.ordering.fields"))
 
 
 def _by_commit_time(config: TableConfig) -> bool:

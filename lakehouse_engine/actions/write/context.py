@@ -126,6 +126,7 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
     ntz = _has_ntz(schema)
     payload = payload_of(config, request.options.payload_class)
     payload.check_columns(schema)
+    payload.check_marker(request.options.delete_marker)
     _check_columns(config, request, OrderingFields.of(config.ordering_fields, table_schema(state) or schema))
     _check_update_columns(config, request, schema)
     updated = _updated_columns(request, schema)
