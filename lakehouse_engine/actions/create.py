@@ -14,16 +14,26 @@ from lakehouse_engine.index.consistent import refuse_changing_buckets
 from lakehouse_engine.index.registry import INDEXES, stored_index_type
 from lakehouse_engine.model.constraints import NO_CONSTRAINTS, Constraints
 from lakehouse_engine.model.table_config import TableConfig, TableType
-from lakehouse_engine.options import INDEX_TYPE, NUM_BUCKETS, OPTIONS, PAYLOAD_CLASS, WriteOptions, check_known, stored_defaults
+from lakehouse_engine.options import (
+    DELETE_FIELD,
+    DELETE_MARKER,
+    INDEX_TYPE,
+    NUM_BUCKETS,
+    OPTIONS,
+    PAYLOAD_CLASS,
+    WriteOptions,
+    check_known,
+    stored_defaults,
+)
 from lakehouse_engine.record.keygen import choose_key_generator
+from lakehouse_engine.record.ordering_fields import OrderingFields
+from lakehouse_engine.record.payloads import EVENT_TIME_STRATEGY, PAYLOADS, last_name, payload_of
 from lakehouse_engine.record.schema import check_reserved
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
 
-_PAYLOADS = "org.apache.hudi.common.model."
 _KEY_GENERATORS = "org.apache.hudi.keygen."
-_EVENT_TIME_MERGER = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 _TABLE_TYPES = {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ}
 _TABLE_KEYS = ("hoodie.table.keygenerator.class", "hoodie.datasource.write.partitionpath.urlencode", "hoodie.database.name")
 
@@ -60,6 +70,10 @@ def create_table(storage: Storage, spec: TableSpec) -> TableConfig:
     _check(spec, schema)
     config = TableConfig(_properties(spec, schema, options))
     refuse_changing_buckets(storage, config, options)
+    payload = payload_of(config)
+    payload.check_columns(schema)
+    payload.check_marker(options.delete_marker)
+    payload.delete_marks(config.properties)
     INDEXES[stored_index_type(config)](config, options)
     return ConfigStore(storage).create(config)
 
@@ -73,7 +87,9 @@ def _check(spec: TableSpec, schema: pa.Schema) -> None:
         )
     if not schema.names:
         raise SchemaIncompatibleError("a table needs a column; the schema has none", table=spec.name)
-    for role, names in (("record key", spec.record_key), ("ordering", spec.ordering_fields), ("partition", spec.partition_by)):
+    for name in spec.ordering_fields:
+        _check_ordering(spec, schema, name)
+    for role, names in (("record key", spec.record_key), ("partition", spec.partition_by)):
         for name in names:
             if name not in schema.names:
                 message = f"the {role} column {name!r} is not in the schema {schema.names}"
@@ -84,6 +100,15 @@ def _check(spec: TableSpec, schema: pa.Schema) -> None:
             raise SchemaIncompatibleError(f"the column {name!r} of type {kind} cannot be a key", table=spec.name, column=name)
 
 
+def _check_ordering(spec: TableSpec, schema: pa.Schema, name: str) -> None:
+    kinds = OrderingFields.of([name], schema).types(schema)
+    if not kinds:
+        message = f"the ordering column {name!r} is not in the schema {schema.names}"
+        raise SchemaIncompatibleError(message, table=spec.name, column=name)
+    if pa.types.is_nested(kinds[0]):
+        raise SchemaIncompatibleError(f"the ordering field {name!r} of type {kinds[0]} has no order", table=spec.name, column=name)
+
+
 def _index(options: WriteOptions) -> dict[str, Any]:
     """The index of the table's life, in full: a default may change, its buckets may not."""
     if options.index_type != "BUCKET":
@@ -91,10 +116,18 @@ def _index(options: WriteOptions) -> dict[str, Any]:
     return {NUM_BUCKETS.key: options.num_buckets}
 
 
+def _payload_of_ours(spec: TableSpec) -> str:
+    """By default. It is stored, also for copy-on-write tables, where Hudi 0.15 stores none: other writers would take their own."""
+    return "DefaultHoodieRecordPayload" if spec.ordering_fields else "OverwriteWithLatestAvroPayload"
+
+
 def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> dict[str, str]:
-    payload = options.payload_class or ("DefaultHoodieRecordPayload" if spec.ordering_fields else "OverwriteWithLatestAvroPayload")
+    payload = last_name(options.payload_class) or _payload_of_ours(spec)
+    if payload not in PAYLOADS:
+        raise OptionError(f"the payload class {payload!r} is not known; the engine has {', '.join(PAYLOADS)}", table=spec.name)
     key_generator = choose_key_generator(spec.record_key, spec.partition_by)
-    given = {key: value for key, value in spec.properties.items() if key not in (PAYLOAD_CLASS.key, *PAYLOAD_CLASS.aliases)}
+    apart = (PAYLOAD_CLASS.key, *PAYLOAD_CLASS.aliases, DELETE_FIELD.key, DELETE_MARKER.key)
+    given = {key: value for key, value in spec.properties.items() if key not in apart}
     properties = {
         "hoodie.table.name": spec.name,
         "hoodie.database.name": "",
@@ -112,11 +145,13 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
         "hoodie.table.cdc.enabled": "false",
         "hoodie.partition.metafile.use.base.format": "false",
         "hoodie.table.timeline.timezone": "UTC",
-        "hoodie.compaction.record.merger.strategy": _EVENT_TIME_MERGER,
+        "hoodie.compaction.record.merger.strategy": EVENT_TIME_STRATEGY,
         "hoodie.table.create.schema": table_avro_schema(spec.name, schema, allow_timestamp_ntz=True),
         **stored_defaults({**_index(options), **{key: value for key, value in given.items() if key in OPTIONS}}),
         **{key: str(value) for key, value in given.items() if key not in OPTIONS},
-        "hoodie.compaction.payload.class": _PAYLOADS + payload,
+        # Under their own names: whoever reads logs has to know them.
+        **options.delete_marker,
+        "hoodie.compaction.payload.class": PAYLOADS[payload].java_class,
         **{key: value for key, value in spec.constraints.properties().items() if value is not None},
     }
     for key, names in (

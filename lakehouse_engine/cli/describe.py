@@ -66,7 +66,8 @@ def describe_columns(state: TableState, as_of: str | None = None) -> list[dict[s
 
 def _describe_columns(state: TableState, as_of: str | None) -> list[dict[str, Any]]:
     config = state.config
-    roles = {"record key": config.record_key_fields, "ordering": config.ordering_fields, "partition": config.partition_fields}
+    ordering = [name.split(".")[0] for name in config.ordering_fields]
+    roles = {"record key": config.record_key_fields, "ordering": ordering, "partition": config.partition_fields}
     schema = table_schema(state, None if as_of is None else moment_of(state, as_of))
     return [
         {

@@ -113,9 +113,12 @@ class TableConfig:
 
     @property
     def payload_class(self) -> str | None:
-        """Last name of the payload class (`DefaultHoodieRecordPayload`), None where the table does not say."""
+        """Last name of the payload class (`DefaultHoodieRecordPayload`), None where the table does not say.
+
+        One that is not Hudi's own comes with its package, since its name may be that of another.
+        """
         text = self._first("hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class")
-        return text.rsplit(".", 1)[-1] if text else None
+        return text.rsplit(".", 1)[-1] if text and text.startswith("org.apache.hudi.") else text
 
     @property
     def metadata_partitions(self) -> tuple[str, ...]:

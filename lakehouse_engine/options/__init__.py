@@ -17,6 +17,8 @@ from lakehouse_engine.options.services import ArchiveOptions, CleanOptions, Comp
 from lakehouse_engine.options.write import (
     BUCKET_ENGINE,
     BUCKET_HASH_FIELD,
+    DELETE_FIELD,
+    DELETE_MARKER,
     INDEX_TYPE,
     KEY_GENERATOR_KEYS,
     LOCK_TIMEOUT_MS,
@@ -31,6 +33,8 @@ from lakehouse_engine.options.write import (
 __all__ = [
     "BUCKET_ENGINE",
     "BUCKET_HASH_FIELD",
+    "DELETE_FIELD",
+    "DELETE_MARKER",
     "INDEX_TYPE",
     "KEY_GENERATOR_KEYS",
     "LOCK_TIMEOUT_MS",

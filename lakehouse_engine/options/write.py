@@ -69,9 +69,17 @@ PAYLOAD_CLASS = Option(
     "hoodie.datasource.write.payload.class",
     str,
     "",
-    "How a new record meets the stored one: DefaultHoodieRecordPayload, OverwriteWithLatestAvroPayload or PartialUpdateAvroPayload.",
+    "How a new record meets the stored one: one of Hudi's payload classes that docs/interop.md lists; by default event time"
+    " (DefaultHoodieRecordPayload) with an ordering field, else OverwriteWithLatestAvroPayload.",
     ("hoodie.compaction.payload.class",),
 )
+DELETE_FIELD = Option(
+    "hoodie.payload.delete.field",
+    str,
+    "",
+    "Column that marks deletions, for DefaultHoodieRecordPayload and FirstValueAvroPayload; with hoodie.payload.delete.marker.",
+)
+DELETE_MARKER = Option("hoodie.payload.delete.marker", str, "", "Value of hoodie.payload.delete.field in rows that delete.")
 LOCK_TIMEOUT_MS = Option(
     "hoodie.write.lock.wait_time_ms",
     natural,
@@ -134,6 +142,7 @@ class WriteOptions:
     allow_timestamp_ntz: bool = ALLOW_TIMESTAMP_NTZ.default
     schema_evolution: bool = SCHEMA_EVOLUTION.default
     payload_class: str = PAYLOAD_CLASS.default
+    delete_marker: Mapping[str, str] = field(default_factory=dict)
     lock_timeout_ms: int = LOCK_TIMEOUT_MS.default
     log_block_format: str = LOG_BLOCK_FORMAT.default
     batch_size_mb: int = WRITE_BATCH_SIZE.default
@@ -161,7 +170,8 @@ class WriteOptions:
             duplicate_policy=DUPLICATE_POLICY.read(raw),
             allow_timestamp_ntz=ALLOW_TIMESTAMP_NTZ.read(raw),
             schema_evolution=SCHEMA_EVOLUTION.read(raw),
-            payload_class=PAYLOAD_CLASS.read(raw).rsplit(".", 1)[-1],
+            payload_class=PAYLOAD_CLASS.read(raw),
+            delete_marker={option.key: value for option in (DELETE_FIELD, DELETE_MARKER) if (value := option.read(raw))},
             lock_timeout_ms=LOCK_TIMEOUT_MS.read(raw),
             log_block_format=LOG_BLOCK_FORMAT.read(raw),
             batch_size_mb=WRITE_BATCH_SIZE.read(raw),

@@ -75,7 +75,7 @@ def fold_logs(
     codes = np.asarray(encoded.indices).astype(np.int64)
     events = _Events(codes, _rows(decoded), _ordering(decoded, wanted, rules), _always(decoded, rules))
     records = sum(part.num_rows for part in decoded if isinstance(part, pa.Table))
-    rows = _fold(events, len(encoded.dictionary), pool, rules.merger)
+    rows = _fold(events, len(encoded.dictionary), pool, rules)
     return LogOutcome(encoded.dictionary, rows, pool.table(), records)
 
 
@@ -115,11 +115,15 @@ def _rows(decoded: Sequence[pa.Table | DeleteRecords]) -> Rows:
 def _ordering(decoded: Sequence[pa.Table | DeleteRecords], wanted: pa.Schema, rules: MergeRules) -> Rows:
     """Ranks over records and deletions together."""
     columns = []
-    for name in rules.ordering:
-        kind = wanted.field(name).type
-        parts = [part.ordering(kind) if isinstance(part, DeleteRecords) else part.column(name) for part in decoded]
+    stored = [[] if isinstance(part, DeleteRecords) else rules.ordering.stored(part) for part in decoded]
+    for number, kind in enumerate(rules.ordering.types(wanted)):
+        parts = [
+            part.ordering(kind) if isinstance(part, DeleteRecords) else values[number]
+            for part, values in zip(decoded, stored, strict=True)
+        ]
         columns.append(_flat(parts, kind))
-    return ranks(columns, sum(len(part) if isinstance(part, DeleteRecords) else part.num_rows for part in decoded))
+    rows = sum(len(part) if isinstance(part, DeleteRecords) else part.num_rows for part in decoded)
+    return ranks(rules.ordering.comparable(columns), rows)
 
 
 def _always(decoded: Sequence[pa.Table | DeleteRecords], rules: MergeRules) -> npt.NDArray[np.bool_]:
@@ -140,18 +144,20 @@ def _flat(parts: Sequence[pa.Array | pa.ChunkedArray], kind: pa.DataType | None 
     return pa.concat_arrays(chunks) if chunks else pa.array([], kind or pa.string())
 
 
-def _fold(events: _Events, keys: int, pool: RowPool, merger: RecordMerger) -> Rows:
+def _fold(events: _Events, keys: int, pool: RowPool, rules: MergeRules) -> Rows:
     """The last state of every key. The first events of all keys are taken together, then the second, and so on.
 
     Rows that are made of two come behind those in `pool`.
     """
-    state, held_ranks = np.full(keys, NO_ROW, np.int64), np.zeros(keys, np.int64)
+    merger, state, held_ranks = rules.merger, np.full(keys, NO_ROW, np.int64), np.zeros(keys, np.int64)
     for at in _turns(events.codes):
         codes, rows, offered = events.codes[at], events.rows[at], events.ranks[at]
         held = state[codes] >= 0
-        older = held & (held_ranks[codes] > offered) & ~events.always[at]
         deletes = rows == DELETED
-        if not merger.whole_rows and bool((held & ~deletes).any()):
+        older = held & (held_ranks[codes] > offered) & ~events.always[at]
+        if merger.earliest_of_equals:
+            older |= held & ~deletes & (held_ranks[codes] == offered)
+        if rules.mixes_logs and bool((held & ~deletes).any()):
             pairs = held & ~deletes
             rows[pairs] = _combined(pool, state[codes[pairs]], rows[pairs], ~older[pairs], merger)
             offered = np.where(pairs & older, held_ranks[codes], offered)

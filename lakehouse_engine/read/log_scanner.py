@@ -119,7 +119,7 @@ def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope, *, verify: 
         for promise in promises:
             _check_promise(log, blocks, promise)
             if verify and not promise.kept(content):
-                raise _corrupt(log, promise.instant_time, f"the bytes up to {promise.end} fail the checksum of the commit", promise.start or 0)
+                raise _corrupt(log, promise.instant_time, f"the bytes up to {promise.end} fail its checksum", promise.start or 0)
         _check_rest(log, blocks, promises, scope, taken_back)
     kinds = [block.type for _, blocks in files for block in blocks]
     corrupt = kinds.count(BlockType.CORRUPT)

@@ -88,7 +88,7 @@ class SliceReader:
         wanted = self._plain(self._names(columns, base=False))
         scanned = scan_logs(self.storage, piece, self.scope, verify=self.verify)
         outcome = fold_logs(scanned.blocks, wanted, self.rules, spill)
-        deletions = np.asarray(self.rules.deletions(outcome.data))
+        deletions = self.rules.deletions(outcome.data)
         return SliceMerge(self.rules, outcome, deletions, np.ones(len(outcome.keys), np.bool_), scanned)
 
     def _names(self, columns: Sequence[str], *, base: bool) -> list[str]:
@@ -148,11 +148,10 @@ class SliceMerge:
         """As `pairs`, for base rows at `positions` whose keys ended as the given rows of the logs."""
         before, after = take_rows(stored, positions), take_rows(self.outcome.data, rows)
         merger, gone = self.rules.merger, self.deletions[rows]
-        compared = self.rules.ordering if merger.compares_ordering else ()
-        ordering = [[side.column(name).combine_chunks() for name in compared] for side in (before, after)]
+        ordering = [self.rules.ordering.values(side) if merger.compares_ordering else [] for side in (before, after)]
         wins, deletes = merger.wins(*ordering), merger.deletes(*ordering)
         everything = np.ones(len(positions), np.bool_)
-        kept = ~gone & (everything if wins is None or not merger.whole_rows else wins)
+        kept = ~gone & (everything if wins is None or merger.losers_matter else wins)
         changed = np.concatenate([positions[kept], positions[gone & (everything if deletes is None else deletes)]])
         after = after.filter(pa.array(kept))
         if merger.whole_rows:

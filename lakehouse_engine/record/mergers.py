@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
-from lakehouse_engine.errors import OptionError, UnsupportedTableError
-from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.record.ordering import incoming_wins, last_values_per_key, latest_per_key
 
 Mask = npt.NDArray[np.bool_]
+
+TOASTED = b"__debezium_unavailable_value"
+"""What Debezium writes for a large value of Postgres that an update did not touch."""
 
 
 class RecordMerger(Protocol):
@@ -37,6 +39,14 @@ class RecordMerger(Protocol):
     def compares_ordering(self) -> bool:
         """Whether ordering values decide between a stored and an incoming row; otherwise they need not be read."""
 
+    @property
+    def equals_win(self) -> bool:
+        """Whether an incoming row takes the place of a stored one of equal ordering values."""
+
+    @property
+    def earliest_of_equals(self) -> bool:
+        """Whether of several rows of equal ordering values in a batch, or in logs, the first one stays."""
+
     def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
         """For each pair whether the incoming row counts as the newer one; None for all of them."""
 
@@ -57,6 +67,8 @@ class OverwriteWithLatest:
     whole_rows = True
     losers_matter = False
     compares_ordering = False
+    equals_win = True
+    earliest_of_equals = False
 
     def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
         return None
@@ -73,20 +85,85 @@ class OverwriteWithLatest:
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """`DefaultHoodieRecordPayload`: the incoming row replaces the stored one unless its ordering value is lower; deletions likewise."""
+    """`DefaultHoodieRecordPayload`: the incoming row replaces the stored one unless its ordering value is lower; deletions likewise.
 
-    whole_rows = True
-    losers_matter = False
-    compares_ordering = True
+    With `late_deletions` deletions apply whatever their ordering value (`EventTimeAvroPayload`). Without `equals_win` the incoming value
+    must be higher, but for one that meets none, and with `earliest_of_equals` that also holds within a batch (`FirstValueAvroPayload`).
+    """
+
+    equals_win: bool = True
+    earliest_of_equals: bool = False
+    late_deletions: bool = False
+
+    whole_rows: ClassVar[bool] = True
+    losers_matter: ClassVar[bool] = False
+    compares_ordering: ClassVar[bool] = True
 
     def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
-        return _unless_all(incoming_wins(base_ordering, incoming_ordering)) if base_ordering else None
+        if not base_ordering:
+            return None
+        won = incoming_wins(base_ordering, incoming_ordering, equals=self.equals_win)
+        return _unless_all(won if self.equals_win else won | np.asarray(base_ordering[0].is_null()))
+
+    def deletes(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return None if self.late_deletions else self.wins(base_ordering, incoming_ordering)
+
+    def combine(self, base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
+        return choose(base, incoming, wins)
+
+    def reduce(self, batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        return _latest_rows(batch, keys, ordering, earliest=self.earliest_of_equals)
+
+
+@dataclass(frozen=True, slots=True)
+class Toasted:
+    """`PostgresDebeziumAvroPayload`: event time, but text and binary values that Debezium did not get keep what is stored.
+
+    Within a batch, and between logs, rows are taken as they are.
+    """
+
+    whole_rows = False
+    losers_matter = False
+    compares_ordering = True
+    equals_win = True
+    earliest_of_equals = False
+
+    def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return EventTime().wins(base_ordering, incoming_ordering)
 
     def deletes(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
         return self.wins(base_ordering, incoming_ordering)
 
     def combine(self, base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
-        return choose(base, incoming, wins)
+        columns = [_untoasted(stored, offered) for stored, offered in zip(base.columns, incoming.columns, strict=True)]
+        return choose(base, pa.Table.from_arrays(columns, schema=base.schema), wins)
+
+    def reduce(self, batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        return _latest_rows(batch, keys, ordering)
+
+
+@dataclass(frozen=True, slots=True)
+class FillNulls:
+    """`OverwriteNonDefaultsWithLatestAvroPayload`: the incoming row's values, and the stored row's where those are null.
+
+    Nulls are the defaults of all columns that Spark or this engine writes. Within a batch, and between logs, rows are taken as they are.
+    """
+
+    whole_rows = False
+    losers_matter = False
+    compares_ordering = False
+    equals_win = True
+    earliest_of_equals = False
+
+    def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return None
+
+    def deletes(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return None
+
+    def combine(self, base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
+        columns = [_filled(stored, offered, None) for stored, offered in zip(base.columns, incoming.columns, strict=True)]
+        return choose(base, pa.Table.from_arrays(columns, schema=base.schema), wins)
 
     def reduce(self, batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         return _latest_rows(batch, keys, ordering)
@@ -102,6 +179,8 @@ class PartialUpdate:
     whole_rows = False
     losers_matter = True
     compares_ordering = True
+    equals_win = True
+    earliest_of_equals = False
 
     def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
         return _unless_all(incoming_wins(base_ordering, incoming_ordering)) if base_ordering else None
@@ -134,6 +213,14 @@ class UpdateColumns:
     def compares_ordering(self) -> bool:
         return self.merger.compares_ordering
 
+    @property
+    def equals_win(self) -> bool:
+        return self.merger.equals_win
+
+    @property
+    def earliest_of_equals(self) -> bool:
+        return self.merger.earliest_of_equals
+
     def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
         return self.merger.wins(base_ordering, incoming_ordering)
 
@@ -148,50 +235,6 @@ class UpdateColumns:
 
     def reduce(self, batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         return self.merger.reduce(batch, keys, ordering)
-
-
-MERGERS: dict[str, RecordMerger] = {
-    "OverwriteWithLatestAvroPayload": OverwriteWithLatest(),
-    "DefaultHoodieRecordPayload": EventTime(),
-    "PartialUpdateAvroPayload": PartialUpdate(),
-}
-"""By the last name of Hudi's payload class."""
-
-
-def merger_of(config: TableConfig, payload_override: str = "", *, update_columns: Sequence[str] | None = None) -> RecordMerger:
-    """The merger that the table names, else that of `payload_override` (a class, with or without its package).
-
-    Where neither names one: what the Hudi that made the table does (`unstated_payload`). `update_columns` narrows it to the columns that
-    a matched row takes from the batch. Raises `UnsupportedTableError` or `OptionError` for a class that is not known, and
-    `OptionError` for an override that contradicts the table.
-    """
-    override = payload_override.strip().rsplit(".", 1)[-1]
-    if override and override not in MERGERS:
-        raise OptionError(f"the payload class {payload_override!r} is not known; the engine has {', '.join(MERGERS)}")
-    stored = config.payload_class
-    if stored and stored not in MERGERS:
-        raise UnsupportedTableError(
-            f"the table's payload class {stored} is not known; the engine has {', '.join(MERGERS)}", table=config.name
-        )
-    if stored and override and stored != override:
-        raise OptionError(
-            f"the table merges by {stored} (hoodie.compaction.payload.class); leave {override} out of the write", table=config.name
-        )
-    merger = MERGERS[stored or override or unstated_payload(config)]
-    return merger if update_columns is None else UpdateColumns(merger, frozenset(name.lower() for name in update_columns))
-
-
-def unstated_payload(config: TableConfig) -> str:
-    """The payload class of a table that names none, which no table of ours is: this engine has always stored it.
-
-    Hudi 0.15 stores none in copy-on-write tables and writes them by the writer's option, by default overwriting with the latest row
-    (`DataSourceWriteOptions.PAYLOAD_CLASS_NAME`). Releases from 1.0 on store a merge mode, or infer it: event time with ordering fields.
-    """
-    mode = config.properties.get("hoodie.record.merge.mode", "").upper()
-    made_by_0x = not mode and "hoodie.table.ordering.fields" not in config.properties
-    if mode == "COMMIT_TIME_ORDERING" or not config.ordering_fields or (made_by_0x and config.table_type is TableType.COPY_ON_WRITE):
-        return "OverwriteWithLatestAvroPayload"
-    return "DefaultHoodieRecordPayload"
 
 
 def choose(base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
@@ -211,8 +254,18 @@ def _filled(stored: pa.ChunkedArray, offered: pa.ChunkedArray, wins: Mask | None
     return pc.if_else(pa.array(np.where(wins, has_new, ~has_old)), offered, stored)
 
 
-def _latest_rows(batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-    rows = latest_per_key(keys, ordering)
+def _untoasted(stored: pa.ChunkedArray, offered: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = offered.type
+    if not (pat.is_string(kind) or pat.is_large_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind)):
+        return offered
+    missing = pc.fill_null(pc.equal(offered, pa.scalar(TOASTED, kind)), False)
+    return pc.if_else(missing, stored, offered) if pc.any(missing).as_py() else offered
+
+
+def _latest_rows(
+    batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array], *, earliest: bool = False
+) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    rows = latest_per_key(keys, ordering, earliest=earliest)
     return (batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))), rows
 
 

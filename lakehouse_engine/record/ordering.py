@@ -17,15 +17,21 @@ import pyarrow.types as pat
 from lakehouse_engine.errors import SchemaIncompatibleError
 
 
-def latest_per_key(keys: pa.Array | pa.ChunkedArray, ordering: Sequence[pa.Array | pa.ChunkedArray]) -> npt.NDArray[np.int64]:
+def latest_per_key(
+    keys: pa.Array | pa.ChunkedArray, ordering: Sequence[pa.Array | pa.ChunkedArray], *, earliest: bool = False
+) -> npt.NDArray[np.int64]:
     """Row numbers to keep, ascending: for every key the row with the highest ordering values, the last one of equals.
 
-    `ordering` has one array a field, as long as `keys`; without any the last row of a key is kept.
+    `ordering` has one array a field, as long as `keys`; without any all rows of a key are equal. With `earliest` the first of equals.
     """
     codes, distinct = _codes(keys)
     rows = np.arange(len(codes), dtype=np.int64)
     if distinct == len(codes):
         return rows
+    if earliest:
+        backwards = pa.array(rows[::-1])
+        kept = latest_per_key(pc.take(keys, backwards), [pc.take(column, backwards) for column in ordering])
+        return np.asarray(len(rows) - 1 - kept[::-1], dtype=np.int64)
     if not ordering:
         return _last_rows(codes, rows, distinct)
     repeated = np.bincount(codes, minlength=distinct)[codes] > 1
@@ -51,8 +57,10 @@ def ranks(ordering: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> npt.NDAr
     return found
 
 
-def incoming_wins(base: Sequence[pa.Array | pa.ChunkedArray], incoming: Sequence[pa.Array | pa.ChunkedArray]) -> npt.NDArray[np.bool_]:
-    """For each pair of rows whether the incoming one replaces the stored one: its ordering values are not lower.
+def incoming_wins(
+    base: Sequence[pa.Array | pa.ChunkedArray], incoming: Sequence[pa.Array | pa.ChunkedArray], *, equals: bool = True
+) -> npt.NDArray[np.bool_]:
+    """For each pair of rows whether the incoming one replaces the stored one: its ordering values are higher, or (with `equals`) equal.
 
     One pair of arrays of equal type and length a field, at least one. Raises `SchemaIncompatibleError` where the types differ.
     """
@@ -61,7 +69,7 @@ def incoming_wins(base: Sequence[pa.Array | pa.ChunkedArray], incoming: Sequence
         if stored.type != offered.type:
             raise SchemaIncompatibleError(f"an ordering field is {stored.type} in the table and {offered.type} in the batch; cast it")
         above, equal = _compared(_comparable(stored), _comparable(offered))
-        lower = ~above & ~equal if lower is None else ~above & (~equal | lower)
+        lower = ~above & (~equal | (not equals if lower is None else lower))
     if lower is None:
         raise ValueError("there is no ordering field to compare by")
     return ~lower

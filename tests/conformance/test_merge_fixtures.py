@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakehouse_engine.record.mergers import MERGERS, RecordMerger
+from lakehouse_engine.record.mergers import RecordMerger
+from lakehouse_engine.record.payloads import PAYLOADS as KNOWN
 from tests.support.fixtures import spark_fixtures, unpack_spark_fixture
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("a", pa.string()), ("b", pa.string()), ("gone", pa.bool_())])
@@ -73,7 +74,7 @@ def test_upserts_end_as_in_hudi(name: str, tmp_path: Path) -> None:
     table = SCHEMA.empty_table()
     for rows in UPSERTS:
         batch = pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
-        table = upsert(MERGERS[PAYLOADS[name]], table, batch)
+        table = upsert(KNOWN[PAYLOADS[name]].merger, table, batch)
     expected = {row["id"]: row for row in hudis.to_pylist() if row["id"] != "delete_op_then_older"}
     merged = {row["id"]: row for row in table.to_pylist()}
     assert merged == expected

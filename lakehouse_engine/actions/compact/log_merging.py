@@ -106,7 +106,7 @@ def _last_ordering(task: LogCompactTask, merge: SliceMerge, keys: pa.Array) -> p
     """
     if len(task.reader.rules.ordering) != 1:
         return None
-    kind = task.context.schema.field(task.reader.rules.ordering[0]).type
+    [kind] = task.reader.rules.ordering.types(task.context.schema)
     records = [decode_delete_block(found.block) for found in merge.scanned.blocks if found.block.type is BlockType.DELETE]
     deleted = pa.concat_arrays([entry.keys for entry in records])
     values = pa.concat_arrays([entry.ordering(kind) for entry in records])

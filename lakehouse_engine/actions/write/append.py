@@ -24,6 +24,7 @@ from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.options import WriteOptions
+from lakehouse_engine.read.merge_rules import MergeRules
 from lakehouse_engine.record.ordering import latest_per_key
 
 NO_KEYS = pa.array([], pa.string())
@@ -57,8 +58,8 @@ class GroupAppend:
 class AppendTask:
     """Append to some file groups. `task` is unique in its commit.
 
-    `buffer_bytes` is this task's part of `write.task.max.size`. `ordering_fields` decide which of several rows of a key stays, where
-    `write.precombine` reduces what is buffered together.
+    `buffer_bytes` is this task's part of `write.task.max.size`. `rules` decide which of several rows of a key stays, where
+    `write.precombine` reduces what is buffered together (None: the last one).
     """
 
     context: FileContext
@@ -66,7 +67,7 @@ class AppendTask:
     groups: tuple[GroupAppend, ...]
     source: RowSource
     buffer_bytes: int = 1024 * _MEGABYTE
-    ordering_fields: tuple[str, ...] = ()
+    rules: MergeRules | None = None
 
 
 def append_tasks(
@@ -75,7 +76,7 @@ def append_tasks(
     source: RowSource,
     first_task: int,
     parallelism: int,
-    ordering_fields: Sequence[str] = (),
+    rules: MergeRules | None = None,
 ) -> list[AppendTask]:
     """The groups in tasks of about equally many rows, numbered from `first_task`."""
     slots = max(1, min(parallelism, len(groups)))
@@ -89,7 +90,7 @@ def append_tasks(
             heapq.heappush(lightest, (load + _load(groups[number]), task))
     share = max(1, context.options.task_max_size_mb * _MEGABYTE // slots)
     return [
-        AppendTask(context, first_task + task, tuple(groups[number] for number in sorted(numbers)), source, share, tuple(ordering_fields))
+        AppendTask(context, first_task + task, tuple(groups[number] for number in sorted(numbers)), source, share, rules)
         for task, numbers in enumerate(numbers for numbers in chosen if numbers)
     ]
 
@@ -123,7 +124,7 @@ class _Appending:
     def run(self) -> None:
         options = self.task.context.options
         block = _block_bytes(options)
-        buffer = BucketBuffer(block, self.task.buffer_bytes, _reduction(options, self.task.ordering_fields))
+        buffer = BucketBuffer(block, self.task.buffer_bytes, _reduction(options, self.task.rules))
         for number, rows in self._windows(min(block, self.task.buffer_bytes) // _WINDOW_SHARE):
             for bucket, ready in buffer.add(number, rows):
                 self._write(bucket, ready)
@@ -166,13 +167,15 @@ def _block_bytes(options: WriteOptions) -> int:
     return min(size, _AVRO_BLOCK) if options.log_block_format == "AVRO" else size
 
 
-def _reduction(options: WriteOptions, ordering_fields: Sequence[str]) -> Callable[[pa.Table], pa.Table] | None:
+def _reduction(options: WriteOptions, rules: MergeRules | None) -> Callable[[pa.Table], pa.Table] | None:
     if not options.precombine:
         return None
 
-    def reduce(rows: pa.Table) -> pa.Table:
-        kept = latest_per_key(rows.column(RECORD_KEY), [rows.column(name) for name in ordering_fields])
-        return rows if len(kept) == rows.num_rows else rows.take(pa.array(kept))
+    def reduce(buffered: pa.Table) -> pa.Table:
+        ordering = [] if rules is None else rules.ordering.values(buffered)
+        earliest = rules is not None and rules.merger.earliest_of_equals
+        kept = latest_per_key(buffered.column(RECORD_KEY), ordering, earliest=earliest)
+        return buffered if len(kept) == buffered.num_rows else buffered.take(pa.array(kept))
 
     return reduce
 

@@ -52,13 +52,13 @@ def log_deletes(plan: DeltaPlan, layout: BucketLayout, batch: Batch) -> None:
 def _must_look(plan: DeltaPlan, piece: FileSlice, special: bool) -> bool:
     """Whether readers would not agree on what a logged row does to the stored one, or logging it would not say it.
 
-    A row made of the stored one needs that. With ordering values Hudi's versions differ on deletions: on a marked row that is older
-    than the stored one, and on a row that comes after a deletion and is older than the base row (hudi-format 7); readers differ on rows
-    without a value, and on values below zero that meet such a row. Where values count among logs only, a row must not be logged behind a
-    newer one.
+    A row made of the stored one needs that, and one that equals may not replace. With ordering values Hudi's versions differ on
+    deletions: on a marked row that is older than the stored one, and on a row that comes after a deletion and is older than the base row
+    (hudi-format 7); readers differ on rows without a value, and on values below zero that meet such a row. Where values count among logs
+    only, a row must not be logged behind a newer one.
     """
     rules = plan.logs.reader.rules
-    if not plan.context.merger.whole_rows:
+    if not (plan.context.merger.whole_rows and plan.context.merger.equals_win):
         return True
     if not rules.ordering:
         return False
@@ -69,14 +69,14 @@ def _must_look(plan: DeltaPlan, piece: FileSlice, special: bool) -> bool:
 
 def looks_up_deletes(context: WriteContext, deletes: Batch) -> bool:
     """Whether keys to delete have ordering values that may lose against stored ones."""
-    fields = context.ordering_fields if context.merger.compares_ordering else ()
+    fields = context.ordering.roots if context.merger.compares_ordering else []
     return bool(fields) and set(fields) <= set(deletes.source.take(deletes.rows[:1]).column_names)
 
 
 def _told_differently(plan: DeltaPlan) -> Mask:
     """Rows with a null ordering value, or with one that not every reader takes for more than null."""
-    rules, batch, found = plan.logs.reader.rules, plan.batch, np.zeros(len(plan.batch.rows), dtype=bool)
-    for column in batch.source.columns(rules.ordering).columns if len(batch.rows) else ():
-        offered = column.take(pa.array(batch.rows)).combine_chunks()
-        found |= np.asarray(offered.is_null()) | below_zero([offered])
+    ordering, batch, found = plan.logs.reader.rules.ordering, plan.batch, np.zeros(len(plan.batch.rows), dtype=bool)
+    offered = batch.source.columns(ordering.roots).take(pa.array(batch.rows)) if len(batch.rows) and ordering else None
+    for column in ordering.values(offered) if offered is not None else ():
+        found |= np.asarray(column.is_null()) | below_zero([column])
     return found

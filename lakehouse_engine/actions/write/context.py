@@ -20,8 +20,11 @@ from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.read.scan import check_complete, check_readable
 from lakehouse_engine.read.schema import table_schema
+from lakehouse_engine.record.deletions import DeleteMarks
 from lakehouse_engine.record.keygen import KeyGenerator
-from lakehouse_engine.record.mergers import RecordMerger, merger_of
+from lakehouse_engine.record.mergers import RecordMerger
+from lakehouse_engine.record.ordering_fields import OrderingFields
+from lakehouse_engine.record.payloads import merger_of, payload_of
 from lakehouse_engine.record.schema import check_reserved, reconcile
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.storage.base import Storage
@@ -44,6 +47,8 @@ class WriteContext:
     generator: KeyGenerator
     index: Index
     merger: RecordMerger
+    ordering: OrderingFields
+    marks: DeleteMarks
     options: WriteOptions
     allow_timestamp_ntz: bool
     given_keys: bool
@@ -57,10 +62,6 @@ class WriteContext:
     @property
     def is_global(self) -> bool:
         return self.index.is_global
-
-    @property
-    def ordering_fields(self) -> tuple[str, ...]:
-        return self.config.ordering_fields
 
     @property
     def stored_keys(self) -> StoredKeys:
@@ -106,8 +107,8 @@ class WriteContext:
         missing = [name for name in names if name.lower() not in offered]
         if missing and not given:
             raise MissingOptionError(f"a delete needs the column {missing[0]!r}: keys of this table are {names}", column=missing[0])
-        if ordering and {name.lower() for name in self.ordering_fields} <= offered:
-            names += [name for name in self.ordering_fields if name not in names]
+        if ordering and {name.lower() for name in self.ordering.roots} <= offered:
+            names += [name for name in self.ordering.roots if name not in names]
         schema = pa.schema([]) if given else pa.schema([self.schema.field(name) for name in names])
         return DeleteKeying(schema=schema, generator=self.generator, is_global=self.is_global, given_keys=given)
 
@@ -123,7 +124,10 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
     moved = not request.options.update_partition_path
     generator = key_generator_for(state, table_schema(state) or schema, request.options.key_generator, moved=moved)
     ntz = _has_ntz(schema)
-    _check_columns(config, request)
+    payload = payload_of(config, request.options.payload_class)
+    payload.check_columns(schema)
+    payload.check_marker(request.options.delete_marker)
+    _check_columns(config, request, OrderingFields.of(config.ordering_fields, table_schema(state) or schema))
     _check_update_columns(config, request, schema)
     updated = _updated_columns(request, schema)
     return WriteContext(
@@ -134,6 +138,8 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
         generator=generator,
         index=load_index(state, request.options),
         merger=merger_of(config, request.options.payload_class, update_columns=updated),
+        ordering=payload.ordering(config, schema),
+        marks=payload.delete_marks({**config.properties, **request.options.delete_marker}),
         options=request.options,
         allow_timestamp_ntz=ntz,
         given_keys=request.given_keys,
@@ -167,11 +173,20 @@ def _check_table(config: TableConfig, request: WriteRequest) -> None:
 
 def _check_payload(config: TableConfig, request: WriteRequest) -> None:
     """Logs are merged when they are read, by what the table says: a write cannot have other rules of its own."""
-    override = request.options.payload_class
-    if config.table_type is TableType.MERGE_ON_READ and override and merger_of(config, override) != merger_of(config):
+    override, marker = request.options.payload_class, request.options.delete_marker
+    if config.table_type is not TableType.MERGE_ON_READ:
+        return
+    if override and payload_of(config, override) != payload_of(config):
         raise OptionError(
             f"a merge-on-read table is merged as its properties say, not by the {override} of a write; set"
             " hoodie.compaction.payload.class in the table",
+            table=config.name,
+        )
+    payload = payload_of(config)
+    if marker and payload.delete_marks({**config.properties, **marker}) != payload.delete_marks(config.properties):
+        raise OptionError(
+            f"deletions of a merge-on-read table are told as its properties say, not by the {' and '.join(marker)} of a write; set them in"
+            " the table",
             table=config.name,
         )
 
@@ -201,12 +216,16 @@ def _write_schema(state: TableState, request: WriteRequest) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in reconcile(table, incoming, evolve=evolve)])
 
 
-def _check_columns(config: TableConfig, request: WriteRequest) -> None:
-    """A column that decides on a row's key, place or order is never filled with nulls, whatever else a batch may leave out."""
+def _check_columns(config: TableConfig, request: WriteRequest, ordering: OrderingFields) -> None:
+    """A column that decides on a row's key, place or order is never filled with nulls, whatever else a batch may leave out.
+
+    Hudi 0.15 names an ordering field `ts` in tables that have no such column, and inserts into them; so does this engine.
+    """
     if request.data is None or request.operation is WriteOperationType.DELETE:
         return
     offered = {field.name.lower() for field in request.data.schema}
-    for name in (*config.record_key_fields, *config.partition_fields, *config.ordering_fields):
+    needed = (*config.record_key_fields, *config.partition_fields)
+    for name in (*needed, *(ordering.roots if request.operation not in _NEEDS_KEYS else config.ordering_fields)):
         if name.split(".")[0].lower() not in offered:
             raise SchemaIncompatibleError(f"the table's key, partition or ordering column {name!r} is not in the batch", column=name)
     for name in () if request.replace_schema else config.constraints.not_null:

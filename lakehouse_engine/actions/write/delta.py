@@ -117,9 +117,9 @@ class DeltaPlan:
                 " apart by; compact the table first",
                 table=self.context.config.name,
             )
-        names, rows = self.logs.reader.rules.ordering, batch.rows[indices]
-        ordering = tuple(column.combine_chunks() for column in batch.source.columns(names).take(pa.array(rows)).columns)
-        return older_numbers(OlderTask(self.logs.reader, self.logs.logged(piece), batch.keys.take(pa.array(indices)), ordering))
+        ordering, rows = self.logs.reader.rules.ordering, batch.rows[indices]
+        values = tuple(ordering.values(batch.source.columns(ordering.roots).take(pa.array(rows))))
+        return older_numbers(OlderTask(self.logs.reader, self.logs.logged(piece), batch.keys.take(pa.array(indices)), values))
 
     def insert(self, indices: Rows) -> None:
         """New records, by partition: to the group of their bucket, else to a small file first."""
@@ -191,7 +191,8 @@ class DeltaPlan:
             base=change.piece.base_file,
             source=self.batch.source,
             merger=self.context.merger,
-            ordering_fields=self.context.ordering_fields,
+            ordering=self.context.ordering,
+            marks=self.context.marks,
             positions=change.positions,
             rows=change.rows,
             deletes=np.unique(np.concatenate([NO_ROWS, *change.gone])),
@@ -219,4 +220,4 @@ class DeltaPlan:
     def _append_tasks(self, groups: Sequence[GroupAppend], first: int, parallelism: int) -> list[AppendTask]:
         if not groups:
             return []
-        return append_tasks(self.files, groups, self.batch.source, first, parallelism, self.logs.reader.rules.ordering)
+        return append_tasks(self.files, groups, self.batch.source, first, parallelism, self.logs.reader.rules)

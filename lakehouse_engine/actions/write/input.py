@@ -6,7 +6,6 @@ An `Input` is what a write was called with. The engine knows two: Arrow data (he
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,6 +25,7 @@ from lakehouse_engine.record.constraints import check_constraints, fitted
 from lakehouse_engine.record.keygen import KeyGenerator, generated_keys
 from lakehouse_engine.record.mergers import RecordMerger
 from lakehouse_engine.record.ordering import latest_per_key
+from lakehouse_engine.record.ordering_fields import OrderingFields
 from lakehouse_engine.record.schema import conform
 from lakehouse_engine.record.types import canonical_table
 from lakehouse_engine.storage.base import Storage
@@ -211,36 +211,38 @@ class Batch:
 
 
 def reduce_batch(
-    source: RowSource, ordering_fields: Sequence[str], *, is_global: bool, policy: str, merger: RecordMerger | None = None
+    source: RowSource, ordering: OrderingFields, *, is_global: bool, policy: str, merger: RecordMerger | None = None
 ) -> Batch:
     """Keep the latest row of every key (of every key and partition unless `is_global`).
 
-    The greatest ordering value wins, a null one is the least, and of equal ones the last row; under a `merger` by which older rows
-    matter, they fill its nulls. With policy `ERROR` several rows of one key raise `DuplicateKeyError` naming some.
+    The greatest ordering value wins, a null one is the least, and of equal ones the last row or, as `merger` has it, the first; where
+    older rows matter to that, they fill the nulls of the latest. With policy `ERROR` several rows of one key raise `DuplicateKeyError`
+    naming some. Raises `SchemaIncompatibleError` as `OrderingFields.offered`.
     """
-    table = source.columns([RECORD_KEY, PARTITION_PATH, *ordering_fields])
+    table = source.columns([RECORD_KEY, PARTITION_PATH, *ordering.roots])
     keys, paths = _flat(table.column(RECORD_KEY)), _encoded(table.column(PARTITION_PATH))
     identity = keys if is_global or len(paths.dictionary) <= 1 else _with_partition(keys, paths)
-    kept = latest_per_key(identity, [_flat(table.column(name)) for name in ordering_fields])
+    earliest = merger is not None and merger.earliest_of_equals
+    kept = latest_per_key(identity, ordering.offered(table), earliest=earliest)
     dropped = len(keys) - len(kept)
     if dropped and policy == "ERROR":
         raise DuplicateKeyError(f"{dropped} rows of the batch have a key that another row has too, for example {_repeated(identity)}")
     if not dropped:
         return Batch(source, np.arange(len(keys), dtype=np.int64), keys, paths, 0)
     if merger is not None and merger.losers_matter:
-        source = _filled_in(source, identity, kept, ordering_fields, merger)
+        source = _filled_in(source, identity, kept, ordering, merger)
     chosen = pa.array(kept)
     return Batch(source, kept.astype(np.int64), keys.take(chosen), paths.take(chosen), dropped)
 
 
-def _filled_in(source: RowSource, identity: pa.Array, kept: Rows, ordering_fields: Sequence[str], merger: RecordMerger) -> RowSource:
+def _filled_in(source: RowSource, identity: pa.Array, kept: Rows, ordering: OrderingFields, merger: RecordMerger) -> RowSource:
     """The source with the last row of every repeated key made of all rows of that key."""
     left_out = np.setdiff1d(np.arange(len(identity), dtype=np.int64), kept)
     repeated = pc.is_in(identity, value_set=identity.take(pa.array(left_out)))
     rows = np.flatnonzero(repeated.to_numpy(zero_copy_only=False)).astype(np.int64)
     keyed = source.take(rows)
     user = keyed.drop_columns([RECORD_KEY, PARTITION_PATH])
-    merged, latest = merger.reduce(user, identity.take(pa.array(rows)), [_flat(user.column(name)) for name in ordering_fields])
+    merged, latest = merger.reduce(user, identity.take(pa.array(rows)), ordering.values(user))
     where = keyed.select([RECORD_KEY, PARTITION_PATH]).take(pa.array(latest))
     return PatchedSource(source, rows[latest], pa.table([*where.columns, *merged.columns], schema=keyed.schema))
 

@@ -40,7 +40,7 @@ class SliceLogs:
     def may_delete(self, piece: FileSlice) -> bool:
         """Whether keys of the slice's base file may be deleted by its logs."""
         return bool(piece.log_files) and (
-            self.reader.rules.delete_marker is not None or self._unknown(piece) or any(self._count(piece, 1))
+            bool(self.reader.rules.marks.column) or self._unknown(piece) or any(self._count(piece, 1))
         )
 
     def _count(self, piece: FileSlice, which: int) -> list[int]:

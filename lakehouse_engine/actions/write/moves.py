@@ -15,8 +15,9 @@ from lakehouse_engine.actions.write.input import Batch
 from lakehouse_engine.actions.write.source import PatchedSource, Rows
 from lakehouse_engine.actions.write.tasks import NO_ROWS, FileContext
 from lakehouse_engine.index.base import TaggedFile
-from lakehouse_engine.model.keys import IS_DELETED, PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.read.base_file import read_base_file
+from lakehouse_engine.record.ordering_fields import NO_ORDERING
 
 Mask = npt.NDArray[np.bool_]
 
@@ -92,8 +93,7 @@ class Moves:
         merged = self.context.merger.combine(stored, incoming.select(stored.column_names), _compared(self.context, stored, incoming))
         paths = self.context.generator.partition_paths(merged).cast(pa.string())
         belongs = np.array(pc.equal(paths, away.base.partition_path))
-        if IS_DELETED in incoming.column_names:
-            belongs |= np.asarray(pc.fill_null(incoming.column(IS_DELETED), False), dtype=bool)
+        belongs |= self.context.marks.of(incoming)
         return pa.table([keyed.column(RECORD_KEY), paths, *merged.columns], schema=keyed.schema), belongs
 
 
@@ -102,7 +102,7 @@ def winners(context: WriteContext, files: FileContext, batch: Batch, tagged: Tag
 
     All of them where ordering does not count, or the batch has keys only.
     """
-    names = context.ordering_fields if context.merger.compares_ordering else ()
+    names = context.ordering.roots if context.merger.compares_ordering else []
     if not names or not set(names) <= set(batch.source.take(batch.rows[:1]).column_names):
         return np.ones(len(tagged.rows), dtype=bool)
     incoming = batch.source.columns(names).take(pa.array(batch.rows[tagged.rows]))
@@ -110,8 +110,8 @@ def winners(context: WriteContext, files: FileContext, batch: Batch, tagged: Tag
 
 
 def _compared(context: WriteContext, stored: pa.Table, incoming: pa.Table) -> Mask:
-    names = context.ordering_fields if context.merger.compares_ordering else ()
-    wins = context.merger.wins([stored.column(name) for name in names], [incoming.column(name) for name in names])
+    compared = context.ordering if context.merger.compares_ordering else NO_ORDERING
+    wins = context.merger.wins(compared.values(stored), compared.values(incoming))
     return np.ones(stored.num_rows, dtype=bool) if wins is None else wins
 
 

@@ -59,11 +59,12 @@ class OlderTask:
 
 def older_numbers(task: OlderTask) -> pa.Array:
     """Their numbers. Raises as `SliceReader.iter`."""
-    names, seqnos = task.reader.rules.ordering, [pa.array([], pa.string())]
-    for table in task.reader.iter(task.piece, [RECORD_KEY, COMMIT_SEQNO, *names]):
+    rules, seqnos = task.reader.rules, [pa.array([], pa.string())]
+    for table in task.reader.iter(task.piece, [RECORD_KEY, COMMIT_SEQNO, *rules.ordering.roots]):
         hits = pc.index_in(table.column(RECORD_KEY), value_set=task.keys)
         stored, at = table.filter(hits.is_valid()), hits.drop_null().combine_chunks()
         if stored.num_rows:
-            older = incoming_wins([stored.column(name) for name in names], [column.take(at) for column in task.ordering])
+            offered = [column.take(at) for column in task.ordering]
+            older = incoming_wins(rules.ordering.values(stored), offered, equals=rules.merger.equals_win)
             seqnos += stored.column(COMMIT_SEQNO).filter(pa.array(older)).chunks
     return pa.concat_arrays(seqnos)

@@ -37,6 +37,7 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
 from lakehouse_engine.read.completeness import lost_files
 from lakehouse_engine.read.schema import table_schema
+from lakehouse_engine.record.ordering_fields import NO_ORDERING, OrderingFields
 from lakehouse_engine.storage.base import Storage
 
 _REPLACING = frozenset(
@@ -140,7 +141,7 @@ class _Write:
         files = context.files(self.transaction.instant_time)
         if request.operation is WriteOperationType.DELETE:
             keying = context.key_keying(files.instant_time, request.data.schema)
-            batch = self._reduced(request.data.stage(keying, files.storage, self._staging), ())
+            batch = self._reduced(request.data.stage(keying, files.storage, self._staging), NO_ORDERING)
             return batch, planner.plan_deletes(state, context, files, batch, self.runner)
         source = request.data.stage(context.keying(files.instant_time), files.storage, self._staging)
         if request.operation in _INSERTS:
@@ -155,9 +156,9 @@ class _Write:
         batch = self._reduced(source)
         return batch, planner.plan_upsert(state, context, files, batch, self._delete_batch(), self.runner)
 
-    def _reduced(self, source: RowSource, ordering: Sequence[str] | None = None) -> Batch:
+    def _reduced(self, source: RowSource, ordering: OrderingFields | None = None) -> Batch:
         context = self.context
-        fields = context.ordering_fields if ordering is None else ordering
+        fields = context.ordering if ordering is None else ordering
         policy, merger = self.request.options.duplicate_policy, None if ordering is not None else context.merger
         return reduce_batch(source, fields, is_global=context.is_global, policy=policy, merger=merger)
 
@@ -167,7 +168,8 @@ class _Write:
             return None
         keying = self.context.key_keying(self.transaction.instant_time, keys.schema, ordering=True)
         source = keys.stage(keying, self.transaction.state.storage, f"{self._staging}/deletes")
-        ordering = [name for name in self.context.ordering_fields if name in keying.schema.names]
+        known = set(self.context.ordering.roots) <= set(keying.schema.names)
+        ordering = self.context.ordering if known else NO_ORDERING
         return reduce_batch(source, ordering, is_global=self.context.is_global, policy="LATEST")
 
     def _replaced_batch(self, rows: Input) -> Batch:

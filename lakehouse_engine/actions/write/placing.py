@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakehouse_engine.actions.write.assign import SizedFile, assign_inserts, average_record_size
 from lakehouse_engine.actions.write.bulk import ENCODED_SHARE
@@ -16,8 +15,8 @@ from lakehouse_engine.actions.write.source import Rows
 from lakehouse_engine.actions.write.tasks import FileContext
 from lakehouse_engine.format.file_names import new_file_id
 from lakehouse_engine.model.files import BaseFile
-from lakehouse_engine.model.keys import IS_DELETED
 from lakehouse_engine.read.footer import read_footer
+from lakehouse_engine.record.deletions import DeleteMarks
 
 _MOST_MEASURED = 32
 """Base files of a partition whose footers are read to fill the small ones and to learn the size of a record."""
@@ -84,9 +83,10 @@ def bytes_per_row(batch: Batch) -> float:
     return float(sample.nbytes / max(1, sample.num_rows) * ENCODED_SHARE)
 
 
-def alive(batch: Batch, indices: Rows) -> Rows:
-    """Rows that `_hoodie_is_deleted` does not mark: deleting what is not there does nothing."""
-    if not len(indices) or IS_DELETED not in batch.source.take(batch.rows[:1]).column_names:
+def alive(batch: Batch, indices: Rows, marks: DeleteMarks) -> Rows:
+    """Rows that are not marked as deletions: deleting what is not there does nothing."""
+    names = marks.columns(batch.source.take(batch.rows[:1]).column_names) if len(indices) else []
+    if not names:
         return indices
-    marks = batch.source.columns([IS_DELETED]).column(0).take(pa.array(batch.rows[indices]))
-    return np.asarray(indices[~np.asarray(pc.fill_null(marks, False))], dtype=np.int64)
+    marked = marks.of(batch.source.columns(names).take(pa.array(batch.rows[indices])))
+    return np.asarray(indices[~marked], dtype=np.int64)

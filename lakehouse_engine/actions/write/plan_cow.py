@@ -87,7 +87,8 @@ class _Plan:
             base=change.base,
             source=self.batch.source,
             merger=self.context.merger,
-            ordering_fields=self.context.ordering_fields,
+            ordering=self.context.ordering,
+            marks=self.context.marks,
             positions=change.positions,
             rows=change.rows,
             deletes=deletes,
@@ -98,7 +99,7 @@ class _Plan:
 def plan_inserts(state: TableState, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> WritePlan:
     """Every row of the batch is new: small files first, then new groups. Nothing is looked up."""
     plan = _Plan(state, context, files, batch)
-    plan.insert(alive(batch, np.arange(len(batch.rows), dtype=np.int64)))
+    plan.insert(alive(batch, np.arange(len(batch.rows), dtype=np.int64), context.marks))
     return plan.finish()
 
 
@@ -131,8 +132,8 @@ def plan_upsert(
     moved = moves.rows[~settled[moves.rows]]
     settled[moves.rows] = True
     plan.batch = moves.patched_batch()
-    plan.insert(alive(plan.batch, np.union1d(np.flatnonzero(~settled), moved).astype(np.int64)))
-    return plan.finish(moves=len(alive(plan.batch, moved)))
+    plan.insert(alive(plan.batch, np.union1d(np.flatnonzero(~settled), moved).astype(np.int64), context.marks))
+    return plan.finish(moves=len(alive(plan.batch, moved, context.marks)))
 
 
 def plan_replacement(
@@ -143,7 +144,7 @@ def plan_replacement(
     numbers = KeyedRows(replaced.keys, replaced.rows_by_partition())
     for tagged in KeyColumnIndex(is_global=True, use_bloom=False).tag(state.storage, state.view, numbers, RowNumbers(), runner):
         plan.change(tagged.base).deletes.append(tagged.positions)
-    plan.insert(alive(batch, np.arange(len(batch.rows), dtype=np.int64)))
+    plan.insert(alive(batch, np.arange(len(batch.rows), dtype=np.int64), context.marks))
     return plan.finish()
 
 

@@ -25,6 +25,7 @@ from lakehouse_engine.read.log_records import NO_ROW, fold_logs
 from lakehouse_engine.read.log_scanner import LoggedSlice, scan_logs
 from lakehouse_engine.read.slice_reader import SliceReader, plain
 from lakehouse_engine.record.ordering import incoming_wins
+from lakehouse_engine.record.ordering_fields import OrderingFields
 
 NOT_IN_BASE = -1
 
@@ -123,7 +124,7 @@ class _Logs:
         rows = np.full(len(task.keys), NO_ROW, np.int64)
         at = pc.index_in(task.keys, value_set=outcome.keys)
         rows[np.asarray(at.is_valid())] = outcome.rows[np.asarray(at.drop_null()).astype(np.int64)]
-        return cls(rows, outcome.data, np.asarray(reader.rules.deletions(outcome.data), dtype=bool))
+        return cls(rows, outcome.data, reader.rules.deletions(outcome.data))
 
     @property
     def alive(self) -> Mask:
@@ -132,8 +133,8 @@ class _Logs:
         has[has] = ~self.deletions[self.rows[has]]
         return has
 
-    def values(self, rows: Rows, names: Sequence[str]) -> list[pa.Array]:
-        return [self.data.column(name).take(pa.array(rows)).combine_chunks() for name in names]
+    def values(self, rows: Rows, ordering: OrderingFields) -> list[pa.Array]:
+        return ordering.values(self.data.select(ordering.roots).take(pa.array(rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +202,8 @@ class _Settling:
 
     def _yield_to_logs(self, wins: Mask, deletes: Mask, chosen: Mask, logged: Rows) -> None:
         if chosen.any():
-            won = incoming_wins(self._log(logged, chosen), self._incoming(chosen))
+            equals = not self.task.reader.rules.merger.earliest_of_equals
+            won = incoming_wins(self._log(logged, chosen), self._incoming(chosen), equals=equals)
             wins[chosen] &= won
             if self.task.reader.rules.merger.whole_rows:
                 deletes[chosen] &= won
@@ -214,8 +216,7 @@ class _Settling:
 
     def _base(self, chosen: Mask) -> list[pa.Array]:
         reader, base = self.task.reader, self.task.piece.slice.base_file
-        names = reader.rules.ordering if reader.rules.merger.compares_ordering else ()
-        if base is None or not names:
+        ordering = reader.rules.ordering
+        if base is None or not (ordering and reader.rules.merger.compares_ordering):
             return []
-        table = stored_values(reader.storage, base, reader.schema, names, self.positions[chosen])
-        return [table.column(name).combine_chunks() for name in names]
+        return ordering.values(stored_values(reader.storage, base, reader.schema, ordering.roots, self.positions[chosen]))

@@ -40,11 +40,10 @@ def find_hits(
 
 
 def _ordering(logs: SliceLogs, batch: Batch) -> tuple[pa.Array, ...]:
-    names = logs.reader.rules.ordering
-    if not set(names) <= set(batch.source.take(batch.rows[:1]).column_names):
+    ordering = logs.reader.rules.ordering
+    if not set(ordering.roots) <= set(batch.source.take(batch.rows[:1]).column_names):
         return ()
-    chosen = batch.source.columns(names).take(pa.array(batch.rows))
-    return tuple(pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type) for column in chosen.columns)
+    return tuple(ordering.values(batch.source.columns(ordering.roots).take(pa.array(batch.rows))))
 
 
 def _places(state: TableState, context: WriteContext, batch: Batch) -> Iterator[tuple[FileSlice, Rows | None]]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakehouse_engine.actions.write.file_writer import BaseFileWriter, FileIdentity
 from lakehouse_engine.actions.write.source import Rows, RowSource
@@ -23,12 +22,14 @@ from lakehouse_engine.format.file_names import PARTITION_METAFILE, MarkerType, m
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
 from lakehouse_engine.index.simple import stored_filter
 from lakehouse_engine.model.files import BaseFile, LogFile, join_path
-from lakehouse_engine.model.keys import IS_DELETED, META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.model.keys import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.read.base_file import iter_base_file
 from lakehouse_engine.read.footer import read_footer
+from lakehouse_engine.record.deletions import HUDI_MARK, DeleteMarks
 from lakehouse_engine.record.mergers import RecordMerger
+from lakehouse_engine.record.ordering_fields import NO_ORDERING, OrderingFields
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.listing import StorageLister
 
@@ -70,7 +71,7 @@ class MergeTask:
     """Write the next version of `base`.
 
     `positions` (ascending row numbers in the base file) meet `rows` of `source`, one to one; `deletes` are base rows to drop;
-    `inserts` are rows of `source` to add. Ordering columns decide who wins through `merger`.
+    `inserts` are rows of `source` to add. Ordering values decide who wins through `merger`; `marks` tells rows that delete.
     """
 
     context: FileContext
@@ -78,7 +79,8 @@ class MergeTask:
     base: BaseFile
     source: RowSource
     merger: RecordMerger
-    ordering_fields: tuple[str, ...] = ()
+    ordering: OrderingFields = NO_ORDERING
+    marks: DeleteMarks = HUDI_MARK
     positions: Rows = field(default_factory=lambda: NO_ROWS)
     rows: Rows = field(default_factory=lambda: NO_ROWS)
     deletes: Rows = field(default_factory=lambda: NO_ROWS)
@@ -214,7 +216,7 @@ class _Merging:
             return None
         merger, incoming = self.task.merger, self.task.source.take(rows)
         wins, goes = self._decide(group, positions, incoming)
-        alive = ~_marked_deleted(incoming)
+        alive = ~self.task.marks.of(incoming)
         touched = goes | (alive if merger.losers_matter else wins & alive)
         if not touched.all():
             positions, wins, goes = positions[touched], wins[touched], goes[touched]
@@ -229,11 +231,10 @@ class _Merging:
     def _decide(self, group: pa.Table, positions: Rows, incoming: pa.Table) -> tuple[Mask, Mask]:
         """For each pair: whether the incoming row wins, and whether it deletes the stored one."""
         task, everything = self.task, np.ones(len(positions), dtype=bool)
-        ordering = list(task.ordering_fields) if task.merger.compares_ordering else []
-        base = group.select(ordering).take(pa.array(positions))
-        old, new = base.columns, [incoming.column(name) for name in ordering]
+        compared = task.ordering if task.merger.compares_ordering else NO_ORDERING
+        old, new = compared.values(group.select(compared.roots).take(pa.array(positions))), compared.values(incoming)
         wins = task.merger.wins(old, new)
-        marked = _marked_deleted(incoming)
+        marked = self.task.marks.of(incoming)
         deletes = task.merger.deletes(old, new) if marked.any() else None
         return (everything if wins is None else wins), marked & (everything if deletes is None else deletes)
 
@@ -244,13 +245,6 @@ def _combined(merger: RecordMerger, group: pa.Table, positions: Rows, incoming: 
     merged = merger.combine(base, incoming.select(user), None if wins.all() else wins)
     keys = [incoming.column(name) for name in (RECORD_KEY, PARTITION_PATH)]
     return pa.table([*keys, *merged.columns], names=[RECORD_KEY, PARTITION_PATH, *user])
-
-
-def _marked_deleted(rows: pa.Table) -> Mask:
-    """Rows that `_hoodie_is_deleted` marks as deletions."""
-    if IS_DELETED not in rows.column_names:
-        return np.zeros(rows.num_rows, dtype=bool)
-    return np.asarray(pc.fill_null(rows.column(IS_DELETED), False), dtype=bool)
 
 
 def merge_file(task: MergeTask) -> WriteStatus:

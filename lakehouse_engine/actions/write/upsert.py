@@ -18,7 +18,7 @@ from lakehouse_engine.actions.write.settle import SliceHits
 from lakehouse_engine.actions.write.source import PatchedSource
 from lakehouse_engine.actions.write.tasks import Mask
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.model.keys import IS_DELETED, PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 
 
 class Upsert:
@@ -139,12 +139,10 @@ class Upsert:
 def marked_rows(plan: DeltaPlan) -> Mask:
     """Which rows of the batch say that they are deletions, by `_hoodie_is_deleted` or as the table's payload has it."""
     rules, batch = plan.logs.reader.rules, plan.batch
-    marker = rules.delete_marker[0] if rules.delete_marker is not None else IS_DELETED
-    offered = batch.source.take(batch.rows[:1]).column_names if len(batch.rows) else []
-    names = [name for name in dict.fromkeys((IS_DELETED, marker)) if name in offered]
+    names = rules.marks.columns(batch.source.take(batch.rows[:1]).column_names) if len(batch.rows) else []
     if not names:
         return np.zeros(len(batch.rows), dtype=bool)
-    return np.array(rules.deletions(batch.source.columns(names).take(pa.array(batch.rows))), dtype=bool)
+    return rules.deletions(batch.source.columns(names).take(pa.array(batch.rows)))
 
 
 def _patched(batch: Batch, patches: Sequence[Combined]) -> Batch:

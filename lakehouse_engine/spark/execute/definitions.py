@@ -246,7 +246,8 @@ def drop_columns(run: Execution, statement: DropColumns) -> Any:
 def rename_column(run: Execution, statement: RenameColumn) -> Any:
     table = run.table(statement.name)
     config = table.config
-    if statement.column in (*config.record_key_fields, *config.partition_fields, *config.ordering_fields):
+    roots = {name.split(".")[0] for name in config.ordering_fields}
+    if statement.column in (*config.record_key_fields, *config.partition_fields, *config.ordering_fields, *roots):
         message = f"{statement.column!r} is a key, partition or ordering column and keeps its name"
         raise UnsupportedSqlError(message, column=statement.column)
     if statement.column not in table.schema.names:

@@ -24,12 +24,16 @@ from lakehouse_engine.format.log_reader import read_blocks
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import META_COLUMNS, FileGroupId
 from lakehouse_engine.model.write_stats import HoodieWriteStat
+from lakehouse_engine.read.merge_rules import MergeRules
+from lakehouse_engine.record.mergers import EventTime
+from lakehouse_engine.record.ordering_fields import OrderingFields
 from lakehouse_engine.storage.faults import Fault, FaultyStorage
 from tests.support.delta_table import DeltaTable, numbers
 from tests.support.readers import assert_same_rows, read_with_hudi_rs, user_columns
 from tests.support.table_builder import RICH, rich_row
 
 SMALL = pa.schema([("id", pa.int64()), ("v", pa.string()), ("ts", pa.int64())])
+RULES = MergeRules(EventTime(), OrderingFields.of(["ts"], SMALL))
 
 
 def small(ids: range, v: str = "a", ts: int = 1) -> pa.Table:
@@ -225,7 +229,7 @@ def test_rows_of_one_key_are_reduced_in_the_buffer_when_asked(tmp_path: Path) ->
     table = DeltaTable(tmp_path / "t", SMALL, ordering="ts", options={"write.precombine": "true"})
     rows = pa.concat_tables([small(range(3), ts=5), small(range(1, 3), ts=7), small(range(2, 3), ts=6), small(range(1), ts=5)])
     given = GroupAppend(groups_of(0, 1)[0].piece, "20260101000000000", numbers(rows.num_rows), inserts=rows.num_rows)
-    task = append_tasks(table.context("20990101000000001"), [given], table.keyed(rows), 0, 1, ["ts"])[0]
+    task = append_tasks(table.context("20990101000000001"), [given], table.keyed(rows), 0, 1, RULES)[0]
     [status] = append_logs(task)
     assert status.stat is not None
     logged = decode_data_block(blocks(table, status.stat)[0]).select(["id", "ts"]).to_pylist()

@@ -8,8 +8,10 @@ import pytest
 
 from lakehouse_engine.errors import OptionError, UnsupportedTableError
 from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.record.mergers import MERGERS, EventTime, OverwriteWithLatest, PartialUpdate, UpdateColumns, choose, merger_of
+from lakehouse_engine.record.mergers import EventTime, OverwriteWithLatest, PartialUpdate, UpdateColumns, choose
+from lakehouse_engine.record.payloads import PAYLOADS, merger_of
 
+MODELS = "org.apache.hudi.common.model."
 BASE = pa.table({"id": ["a", "b", "c"], "ts": [10, 10, None], "v": ["x", None, "z"], "n": [[1], None, [3]]})
 INCOMING = pa.table({"id": ["a", "b", "c"], "ts": [10, 9, 1], "v": [None, "new", "q"], "n": [[7], [8], None]})
 
@@ -24,7 +26,7 @@ def config(**properties: str) -> TableConfig:
 
 
 def merged(name: str) -> list[dict[str, object]]:
-    merger = MERGERS[name]
+    merger = PAYLOADS[name].merger
     return merger.combine(BASE, INCOMING, merger.wins(ordering(BASE), ordering(INCOMING))).to_pylist()
 
 
@@ -68,14 +70,15 @@ def test_update_columns_leaves_the_others_stored() -> None:
 
 
 def test_whole_rows_tell_whether_a_lost_pair_can_be_left_alone() -> None:
-    assert [merger.whole_rows for merger in MERGERS.values()] == [True, True, False]
+    mixing = [name for name, payload in PAYLOADS.items() if not payload.merger.whole_rows]
+    assert mixing == ["PartialUpdateAvroPayload", "OverwriteNonDefaultsWithLatestAvroPayload", "PostgresDebeziumAvroPayload"]
     assert not UpdateColumns(EventTime(), frozenset()).whole_rows
 
 
-@pytest.mark.parametrize("name", MERGERS)
+@pytest.mark.parametrize("name", PAYLOADS)
 def test_batch_is_reduced_to_a_row_a_key_by_ordering(name: str) -> None:
     batch = pa.table({"id": ["a", "b", "a"], "ts": [2, 1, 1], "v": [None, "b", "old"]})
-    rows, sources = MERGERS[name].reduce(batch, batch.column("id").combine_chunks(), ordering(batch))
+    rows, sources = PAYLOADS[name].merger.reduce(batch, batch.column("id").combine_chunks(), ordering(batch))
     assert sources.tolist() == [0, 1]
     assert rows.column("v").to_pylist() == ["old" if name.startswith("Partial") else None, "b"]
 
@@ -112,8 +115,8 @@ def test_choose_works_on_every_kind_of_column() -> None:
         ({"table_ordering_fields": "ts", "record_merge_mode": "COMMIT_TIME_ORDERING"}, "", OverwriteWithLatest()),
         ({"table_precombine_field": "ts"}, "DefaultHoodieRecordPayload", EventTime()),
         ({"table_precombine_field": "ts"}, "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload", OverwriteWithLatest()),
-        ({"compaction_payload_class": "a.b.PartialUpdateAvroPayload"}, "", PartialUpdate()),
-        ({"compaction_payload_class": "a.b.DefaultHoodieRecordPayload"}, "DefaultHoodieRecordPayload", EventTime()),
+        ({"compaction_payload_class": f"{MODELS}PartialUpdateAvroPayload"}, "", PartialUpdate()),
+        ({"compaction_payload_class": f"{MODELS}DefaultHoodieRecordPayload"}, "DefaultHoodieRecordPayload", EventTime()),
     ],
 )
 def test_merger_of_a_table(properties: dict[str, str], override: str, expected: object) -> None:
@@ -127,9 +130,15 @@ def test_merger_with_update_columns_survives_pickling() -> None:
 
 
 def test_unknown_or_contradicting_payload_is_refused() -> None:
-    with pytest.raises(UnsupportedTableError, match="AWSDmsAvroPayload"):
-        merger_of(config(compaction_payload_class="org.apache.hudi.common.model.AWSDmsAvroPayload"))
+    with pytest.raises(UnsupportedTableError, match="merged by HoodieJsonPayload, code that this engine does not have"):
+        merger_of(config(compaction_payload_class="org.apache.hudi.common.HoodieJsonPayload"))
+    with pytest.raises(UnsupportedTableError, match=r"com\.acme\.DefaultHoodieRecordPayload"):
+        merger_of(config(compaction_payload_class="com.acme.DefaultHoodieRecordPayload"))
+    with pytest.raises(OptionError, match=r"com\.acme\.DefaultHoodieRecordPayload"):
+        merger_of(config(), "com.acme.DefaultHoodieRecordPayload")
+    with pytest.raises(UnsupportedTableError, match=r"hoodie\.record\.merge\.strategy\.id=1-2-3"):
+        merger_of(config(record_merge_strategy_id="1-2-3"))
     with pytest.raises(OptionError, match="Nonsense"):
         merger_of(config(), "Nonsense")
     with pytest.raises(OptionError, match="the table merges by DefaultHoodieRecordPayload"):
-        merger_of(config(compaction_payload_class="x.DefaultHoodieRecordPayload"), "PartialUpdateAvroPayload")
+        merger_of(config(compaction_payload_class=f"{MODELS}DefaultHoodieRecordPayload"), "PartialUpdateAvroPayload")
