@@ -106,15 +106,28 @@ class TableServices:
         return delete_savepoint(self._storage, savepoint, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run)
 
     def restore(
-        self, savepoint: str | None = None, *, to: str | None = None, cascade: bool = False, dry_run: bool = False
+        self,
+        savepoint: str | None = None,
+        *,
+        to: str | None = None,
+        cascade: bool = False,
+        dry_run: bool = False,
+        accept_future: bool = False,
     ) -> RestoreResult:
         """Bring the table back to a savepoint (name, instant or "latest") or to the completed write `to`.
 
-        Later commits are gone for every reader afterwards. Later savepoints are in the way, unless `cascade` deletes them. Raises
-        `RestoreError` and others with nothing changed.
+        Later commits are gone for every reader afterwards. Later savepoints are in the way, unless `cascade` deletes them; instants that a
+        wrong clock put into the future are, unless `accept_future` goes on from them. Raises `RestoreError` and others with nothing
+        changed.
         """
         return restore(
-            self._storage, savepoint=savepoint, to=to, cascade=cascade, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run
+            self._storage,
+            savepoint=savepoint,
+            to=to,
+            cascade=cascade,
+            lock_timeout_ms=self._lock_timeout_ms,
+            dry_run=dry_run,
+            accept_future=accept_future,
         )
 
     def rollback(self, instant: str | None = None, *, dry_run: bool = False) -> RollbackResult:
@@ -123,9 +136,12 @@ class TableServices:
 
     # services
 
-    def repair(self, *, dry_run: bool = False) -> RepairReport:
-        """Take dead writes back and finish what was cut off, as the next write would."""
-        return repair(self._storage, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run)
+    def repair(self, *, dry_run: bool = False, accept_future: bool = False) -> RepairReport:
+        """Take dead writes back and finish what was cut off, as the next write would.
+
+        `accept_future`: let the table go on from its newest instant, which a wrong clock put into the future.
+        """
+        return repair(self._storage, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run, accept_future=accept_future)
 
     def compact(
         self, op: str = "schedule_and_run", *, instant: str | None = None, dry_run: bool = False, options: Mapping[str, Any] | None = None

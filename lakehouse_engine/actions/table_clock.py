@@ -60,9 +60,18 @@ def check_skew(state: TableState, clock: InstantClock, path: str) -> None:
 
 
 def future_instants(state: TableState) -> tuple[Instant, ...]:
-    """Instants more than a day ahead of the clock, oldest first: left by a writer whose clock was wrong."""
-    now = table_clock(state).wall_clock()
-    return tuple(instant for instant in state.timeline if _is_ahead(instant.requested_time, now))
+    """Instants more than a day ahead of the clock, oldest first, from which writes may not go on: left by a writer with a wrong clock."""
+    clock = table_clock(state)
+    now = clock.wall_clock()
+
+    def is_ahead(instant: Instant) -> bool:
+        try:
+            moment = parse_instant_time(instant.requested_time)
+        except (TimelineError, ValueError):
+            return False
+        return is_in_the_future(moment, now) and not clock.accepts(moment)
+
+    return tuple(instant for instant in state.timeline if is_ahead(instant))
 
 
 def accept_future(storage: Storage, *, lock_timeout_ms: int) -> str | None:
@@ -79,13 +88,6 @@ def accept_future(storage: Storage, *, lock_timeout_ms: int) -> str | None:
         logger.warning("%s goes on from its newest instant %s, which is in the future", state.config.name, newest)
         ConfigStore(storage).update({ACCEPTED_FUTURE: newest})
         return newest
-
-
-def _is_ahead(time: str, now: datetime) -> bool:
-    try:
-        return is_in_the_future(parse_instant_time(time), now)
-    except (TimelineError, ValueError):
-        return False
 
 
 def _is_ours(zone: WritersZone) -> bool:

@@ -12,7 +12,7 @@ from lakehouse_engine.actions.verify import verify as verify_table
 from lakehouse_engine.cli.errors import FAILED
 from lakehouse_engine.cli.output import human_bytes, print_json, print_rows
 from lakehouse_engine.cli.progress import counting, working
-from lakehouse_engine.cli.shared import dry_run_option, with_settings
+from lakehouse_engine.cli.shared import accept_future_option, dry_run_option, with_settings
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.cli.work import open_services
 
@@ -44,13 +44,14 @@ def _print_report(report: VerifyReport) -> None:
 
 @click.command()
 @click.argument("table")
+@accept_future_option
 @dry_run_option
 @with_settings
-def repair(settings: Settings, table: str, dry_run: bool) -> None:
+def repair(settings: Settings, table: str, dry_run: bool, accept_future: bool) -> None:
     """Take back dead writes and finish what was cut off, as the next write would; with --dry-run only say so."""
     services = open_services(settings, table)
     with working(f"repairing {table}"):
-        report = services.repair(dry_run=dry_run)
+        report = services.repair(dry_run=dry_run, accept_future=accept_future)
     if settings.as_json:
         print_json(asdict(report))
     else:

@@ -9,7 +9,15 @@ import click
 from lakehouse_engine.cli.confirm import confirm
 from lakehouse_engine.cli.progress import working
 from lakehouse_engine.cli.results import savepoint_row, show_result
-from lakehouse_engine.cli.shared import dry_run_option, options_option, show_facts, show_rows, with_settings, yes_option
+from lakehouse_engine.cli.shared import (
+    accept_future_option,
+    dry_run_option,
+    options_option,
+    show_facts,
+    show_rows,
+    with_settings,
+    yes_option,
+)
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.cli.work import open_services
 from lakehouse_engine.model.services import RestoreResult
@@ -70,6 +78,7 @@ def delete(settings: Settings, table: str, savepoint: str, options: dict[str, st
 @click.option("--savepoint", metavar="NAME", help="The name or instant of a savepoint; 'latest' is the newest one.")
 @click.option("--to", metavar="INSTANT", help="A commit, without a savepoint on it.")
 @click.option("--cascade", is_flag=True, help="Delete later savepoints, too.")
+@accept_future_option
 @options_option
 @dry_run_option
 @yes_option
@@ -80,6 +89,7 @@ def restore(
     savepoint: str | None,
     to: str | None,
     cascade: bool,
+    accept_future: bool,
     options: dict[str, str],
     dry_run: bool,
     yes: bool,
@@ -94,7 +104,9 @@ def restore(
         with working(f"restoring to {planned.restored_to}"):
             # By its instant, so that "latest" is the savepoint that was confirmed.
             target = planned.restored_to
-            planned = services.restore(target if savepoint else None, to=target if to else None, cascade=cascade)
+            planned = services.restore(
+                target if savepoint else None, to=target if to else None, cascade=cascade, accept_future=accept_future
+            )
     show_result(settings, planned)
 
 

@@ -29,6 +29,9 @@ def with_settings(command: Command) -> Command:
 
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
+accept_future_option = click.option(
+    "--accept-future", is_flag=True, help="Go on from instants that a writer with a wrong clock put into the future."
+)
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 

@@ -63,7 +63,7 @@ def _check_columns(config: TableConfig, columns: Sequence[str]) -> None:
 
 def contradiction(config: TableConfig, what: str, correct: str) -> UnsupportedTableError:
     """The refusal of a write to a table whose properties cannot all be true; `correct` are those to look at."""
-    remedy = f"correct {correct} in .hoodie/hoodie.properties to what the table was written with, then write"
+    remedy = f"correct {correct} in .hoodie/hoodie.properties (a line #lakehouse.seal=... has to go) to what the table was written with"
     return refused_write(config, what, remedy)
 
 

@@ -54,8 +54,9 @@ def timestamp_text(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     moments = values.cast(pa.int64())
     if pc.any(pc.less(moments, _GREGORIAN)).as_py():
         raise UnsupportedTypeError("timestamps before 1582-10-15 have no text that every engine agrees on; use another column")
-    milliseconds = np.asarray(pc.fill_null(moments, 0)) // 1000
-    whole = pa.array(milliseconds, pa.int64()).view(pa.timestamp("ms"))
+    micros = np.asarray(pc.fill_null(moments, 0))
+    # Cut off towards zero: a microsecond before 1970 is 1970.
+    whole = pa.array(np.sign(micros) * (np.abs(micros) // 1000), pa.int64()).view(pa.timestamp("ms"))
     texts = pc.replace_substring_regex(pc.strftime(whole, "%Y-%m-%d %H:%M:%S"), r"(\.[0-9]+?)0+$", r"\1")
     return pc.if_else(values.is_valid(), texts, pa.scalar(None, pa.string()))
 

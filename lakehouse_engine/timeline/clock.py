@@ -104,7 +104,7 @@ class InstantClock:
         except ValueError as error:
             raise TimelineError(f"the newest instant {floor!r} is no point in time; no later one can be made") from error
         ahead = following - moment
-        if is_in_the_future(following, moment) and not self._accepts(following):
+        if is_in_the_future(following, moment) and not self.accepts(following):
             raise TimelineError(
                 f"the newest instant {floor} is {ahead} ahead of this machine's clock. If the clock is wrong, correct it; if a writer with"
                 " a wrong clock left that instant, restore the table to before it, or let it go on from there: both with"
@@ -115,7 +115,7 @@ class InstantClock:
             logger.warning("the newest instant %s is %s ahead of this machine's clock; going on from it", floor, ahead)
         return following
 
-    def _accepts(self, following: datetime) -> bool:
+    def accepts(self, following: datetime) -> bool:
         """Whether what follows is near the instant that was accepted: another jump is another accident."""
         if self.accept_future or not self.accepted:
             return self.accept_future

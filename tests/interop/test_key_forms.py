@@ -34,7 +34,7 @@ VALUES: dict[str, tuple[pa.DataType, Sequence[Any]]] = {
     "decimal": (pa.decimal128(10, 2), [Decimal("1.50"), Decimal("-0.05"), Decimal("0.00"), Decimal("12345678.90")]),
     "long decimal": (pa.decimal128(38, 10), [Decimal("1.5"), Decimal("-5E-10"), Decimal("0E-10"), Decimal("12345678.9")]),
     "boolean": (pa.bool_(), [True, False]),
-    "float": (pa.float32(), [1.5, 0.1, 1e10, -3.0, 16777216.0]),
+    "float": (pa.float32(), [1.5, 0.1, 1e7, -3.0, 16777216.0]),
     "double": (pa.float64(), [1.5, 0.1, 1e10, -3.0, 1e-5, 123456789.125]),
     "int": (pa.int32(), [0, -1, 2147483647]),
     "string": (pa.string(), ["a", "a:b", " ", "ü"]),

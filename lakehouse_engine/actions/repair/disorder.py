@@ -19,6 +19,7 @@ class DisorderKind(StrEnum):
     UNFINISHED_SAVEPOINT = "unfinished_savepoint"
     PENDING_SERVICE = "pending_service"
     ORPHAN = "orphan"
+    FUTURE_INSTANT = "future_instant"
     BEYOND_REPAIR = "beyond_repair"
 
 

@@ -13,6 +13,7 @@ from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.metafiles import put_back_metafiles
 from lakehouse_engine.actions.restore.execute import begin_restore
 from lakehouse_engine.actions.restore.plan import plan_restore
+from lakehouse_engine.actions.table_clock import accept_future as accept
 from lakehouse_engine.model.services import RestoreResult
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
@@ -28,12 +29,14 @@ def restore(
     cascade: bool = False,
     lock_timeout_ms: int,
     dry_run: bool = False,
+    accept_future: bool = False,
 ) -> RestoreResult:
     """Take back every write after a savepoint (name, instant or "latest") or after the completed write `to`.
 
     Commits after a savepoint may have been archived, compacted and cleaned meanwhile. `cascade` deletes later savepoints as part of the
     restore. A dry run says which instants, files and rows would go, and changes nothing. `instant` of the result is None where the table
-    is at the target already. A restore that was cut off before is finished first.
+    is at the target already. A restore that was cut off before is finished first. `accept_future`: go on from instants that a wrong clock
+    put into the future; the restore, and what is written after it, comes behind them.
 
     Raises, with the table unchanged, `SavepointError` where there is no such savepoint, `RestoreError` where later savepoints would be
     lost, `RollbackError` where a compaction that would be taken back is running, `InstantNotFoundError` and `InstantCleanedError` where
@@ -43,6 +46,8 @@ def restore(
     """
     if dry_run:
         return plan_restore(TableState.load(storage), savepoint, to, cascade=cascade).result(None, dry_run=True)
+    if accept_future:
+        accept(storage, lock_timeout_ms=lock_timeout_ms)
     with locked_table(storage, lock_timeout_ms=lock_timeout_ms, corrupt_writes=True) as state:
         # Whoever finishes this restore finds the partitions of later writes by them.
         put_back_metafiles(state)

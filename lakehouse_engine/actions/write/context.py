@@ -160,6 +160,7 @@ def _updated_columns(request: WriteRequest, schema: pa.Schema) -> tuple[str, ...
 
 
 def _check_table(config: TableConfig, request: WriteRequest) -> None:
+    _check_storage(config)
     _check_payload(config, request)
     if request.replace_schema and request.operation is not WriteOperationType.INSERT_OVERWRITE_TABLE:
         raise OptionError(f"only insert_overwrite_table can replace the schema, not {request.operation}", table=config.name)
@@ -169,6 +170,17 @@ def _check_table(config: TableConfig, request: WriteRequest) -> None:
         return
     if not config.record_key_fields and request.operation in _NEEDS_KEYS and not request.given_keys:
         raise OptionError(f"{request.operation} needs a table with record key fields; this one has generated keys", table=config.name)
+
+
+def _check_storage(config: TableConfig) -> None:
+    """Raise `UnsupportedTableError` for base files that are no Parquet, and `PropertiesError` where no instant could be archived."""
+    if config.base_file_format != "PARQUET":
+        raise UnsupportedTableError(
+            f"hoodie.table.base.file.format={config.base_file_format}: base files are read and written as Parquet only, and a table has"
+            " files of one kind; let Hudi rewrite the table with PARQUET, or copy its rows into a new one",
+            table=config.name,
+        )
+    _ = config.archive_folder
 
 
 def _check_payload(config: TableConfig, request: WriteRequest) -> None:

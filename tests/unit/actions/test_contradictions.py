@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.actions.write import context, tasks
-from lakehouse_engine.errors import LakehouseError, PartitionValueError, UnsupportedTableError
+from lakehouse_engine.errors import LakehouseError, PartitionValueError, PropertiesError, UnsupportedTableError
 from lakehouse_engine.record.keygen import FieldKeyGenerator
 from lakehouse_engine.table import HoodieTable
 from tests.support.untouched import OPTIONS, files_below, make_table, refused
@@ -161,3 +161,21 @@ def test_partition_at_any_depth_of_another_is_refused_and_hides_nothing(there: s
         table.insert(rows(2).set_column(2, "region", [[new]]))
     assert {name for name in files_below(path) if "/.hoodie/" not in name} == before
     assert table.to_arrow().column("id").to_pylist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "error"),
+    [
+        ("hoodie.table.base.file.format", "ORC", UnsupportedTableError),
+        ("hoodie.table.base.file.format", "hfile", UnsupportedTableError),
+        ("hoodie.archivelog.folder", "../../elsewhere", PropertiesError),
+        ("hoodie.archivelog.folder", "metadata", PropertiesError),
+        ("hoodie.table.type", "COPY_ON_READ", PropertiesError),
+        ("hoodie.populate.meta.fields", "maybe", PropertiesError),
+        ("hoodie.datasource.write.drop.partition.columns", "true", UnsupportedTableError),
+    ],
+)
+def test_property_that_no_write_could_honour_is_refused_by_name(key: str, value: str, error: type[LakehouseError], tmp_path: Path) -> None:
+    table = changed(stored(tmp_path / "t"), {key: value})
+    for write in ("bulk_insert", "upsert"):
+        assert key in str(refused(tmp_path, error, lambda write=write: WRITES[write](table)))  # type: ignore[misc]

@@ -31,7 +31,8 @@ def keys(table: HoodieTable) -> list[str]:
 def turned(path: Path) -> HoodieTable:
     """The table without the property that says how its keys were made."""
     file = path / ".hoodie" / "hoodie.properties"
-    file.write_text("".join(f"{line}\n" for line in file.read_text().splitlines() if not line.startswith(LOGICAL_TIMESTAMP)))
+    kept = [line for line in file.read_text().splitlines() if not line.startswith(("#", LOGICAL_TIMESTAMP))]
+    file.write_text("".join(f"{line}\n" for line in kept))
     return HoodieTable.open(str(path), options=OPTIONS)
 
 

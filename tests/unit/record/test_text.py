@@ -78,6 +78,12 @@ def test_type_without_identifying_text_is_refused(array: pa.Array) -> None:
 
 def test_timestamps_as_text_are_those_of_java() -> None:
     """What Hudi 0.15.0 and 1.2.0 write into keys (`consistent.logical.timestamp.enabled`, JVM in UTC)."""
-    micros = [1777636800000000, 1777636800123000, 1777636800123456, 1777636800120000, -14252277000000, None]
+    micros = [1777636800000000, 1777636800123000, 1777636800123456, 1777636800120000, -14252277000000, -1, -1001, None]
     seconds = ["2026-05-01 12:00:00.0", "2026-05-01 12:00:00.123", "2026-05-01 12:00:00.123", "2026-05-01 12:00:00.12"]
-    assert timestamp_text(pa.array(micros, pa.timestamp("us", "UTC"))).to_pylist() == [*seconds, "1969-07-20 01:02:03.0", None]
+    assert timestamp_text(pa.array(micros, pa.timestamp("us", "UTC"))).to_pylist() == [
+        *seconds,
+        "1969-07-20 01:02:03.0",
+        "1970-01-01 00:00:00.0",
+        "1969-12-31 23:59:59.999",
+        None,
+    ]
