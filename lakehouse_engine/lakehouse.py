@@ -28,16 +28,21 @@ from lakehouse_engine.view.table_state import TableState
 class Lakehouse:
     """Tables live at `<warehouse>/<schema>/<table>`, views as stored definitions beside them; nothing has to run.
 
-    Without `spark` data work runs in process on Arrow, and `sql` is not available. `options` are `hoodie.*` defaults of every table.
+    Without `spark` data work runs in process on Arrow, and `sql` is not available. `options` are `hoodie.*` defaults of every table. With
+    `allow_files=False` `sql` refuses statements on files (``csv.`/a/path` ``, `insert overwrite directory`, `add jar`, ...), and the
+    session's `spark.sql.runSQLOnFiles` is turned off.
     """
 
-    def __init__(self, warehouse: str, *, spark: SparkSession | None = None, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, warehouse: str, *, spark: SparkSession | None = None, options: Mapping[str, Any] | None = None, allow_files: bool = True
+    ) -> None:
         self._storage = LocalStorage(warehouse)
         self._catalog = Catalog(self._storage)
         self._spark = spark
         self._options = dict(options or {})
         self._states: dict[RelationName, TableState] = {}
-        self._pins = Pins(self._catalog, spark, self._state, self._options) if spark is not None else None
+        self._allow_files = allow_files
+        self._pins = Pins(self._catalog, spark, self._state, self._options, allow_files=allow_files) if spark is not None else None
 
     @property
     def warehouse(self) -> str:
@@ -140,7 +145,7 @@ class Lakehouse:
 
     def with_session(self, spark: SparkSession) -> Lakehouse:
         """The same warehouse through another Spark session."""
-        return Lakehouse(self.warehouse, spark=spark, options=self._options)
+        return Lakehouse(self.warehouse, spark=spark, options=self._options, allow_files=self._allow_files)
 
     def _execution(self, args: Sequence[Any] | Mapping[str, Any] | None) -> Execution:
         if self._spark is None or self._pins is None:

@@ -17,6 +17,7 @@ from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.spark.scan import scan
 from lakehouse_engine.sql.bind import Bound, Pin
 from lakehouse_engine.sql.binder import Names, ViewText, bind_statement
+from lakehouse_engine.sql.files import ON_FILES_KEY, check_no_files
 from lakehouse_engine.sql.references import Parts
 from lakehouse_engine.view.table_state import TableState
 
@@ -33,8 +34,13 @@ class Pins:
         spark: SparkSession,
         state_of: Callable[[RelationName], TableState],
         options: Mapping[str, Any] | None = None,
+        *,
+        allow_files: bool = True,
     ) -> None:
         self._catalog, self._spark, self._state_of, self._options = catalog, spark, state_of, dict(options or {})
+        self._allow_files = allow_files
+        if not allow_files:
+            spark.conf.set(ON_FILES_KEY, "false")
         self._names = (f"__lakehouse_{uuid.uuid4().hex[:8]}_{number}" for number in itertools.count(1))
         self._kept: deque[str] = deque()
         self.current_schema: str | None = None
@@ -49,6 +55,11 @@ class Pins:
     def name(self, parts: Parts) -> RelationName:
         """The relation that a statement names. Raises `SqlError` for one part without a current schema."""
         return RelationName.of(self.qualified(parts))
+
+    def check(self, text: str) -> None:
+        """Refuse a statement on files, unless those are allowed. Raises `UnsupportedSqlError`."""
+        if not self._allow_files:
+            check_no_files(text, self.knows)
 
     def bind(self, text: str) -> Bound:
         """The statement with every read of the warehouse replaced by a pinned view."""
@@ -93,5 +104,6 @@ class Pins:
         return self.keep(self._scan(state, Query("read_optimized" if pin.read_optimized else "snapshot", as_of)))
 
     def _pin_query(self, sql: str, columns: Sequence[str]) -> str:
+        self.check(sql)
         frame = self._spark.sql(sql)
         return self.keep(frame.toDF(*columns) if columns else frame)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.sql.lexer import significant
 from lakehouse_engine.sql.parse_ddl import (
     ENGINE_PROVIDERS,
     SCHEMA_WORDS,
@@ -52,6 +53,7 @@ def route(text: str, knows: Knows) -> Statement:
 
     Nothing is bound or run. Raises `UnsupportedSqlError` for a statement on the engine's relations that it has no reading of.
     """
+    _check_single(text)
     found = scan(text)
     reader = StatementReader.over(text)
     statement = _always_ours(reader) or _by_target(reader, found, knows)
@@ -63,6 +65,20 @@ def route(text: str, knows: Knows) -> Statement:
         name = ".".join(known[0].parts)
         raise UnsupportedSqlError(f"CREATE FUNCTION whose body reads {name} would keep one snapshot for ever; read the table in the query")
     return Query(text) if known or found.obstacles else Passthrough(text)
+
+
+def _check_single(text: str) -> None:
+    """Refuse several statements in one text; a `;` at the end, a script (BEGIN ... END) and the value of a setting are none."""
+    tokens = significant(text)
+    if not tokens or tokens[0].keyword in ("BEGIN", "SET"):
+        return
+    ends = [number for number, token in enumerate(tokens) if token.keyword == ";"]
+    if ends and any(token.keyword != ";" for token in tokens[ends[0] :]):
+        following = next(token for token in tokens[ends[0] :] if token.keyword != ";")
+        raise UnsupportedSqlError(
+            f"a text with several statements is not supported: another one starts at offset {following.start} ({following.text} ...);"
+            " run them one by one"
+        )
 
 
 def _always_ours(reader: StatementReader) -> Statement | None:

@@ -22,11 +22,13 @@ from lakehouse_engine.actions.verify import verify
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.cli.describe import describe_table
+from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.storage.local import LocalStorage
 
 Result = TypeVar("Result")
+EngineError = errors.LakehouseError
 
 ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
     errors.OptionError: DbtConfigError,
@@ -48,6 +50,8 @@ KEPT_OPTIONS = ("hoodie.index.type", "hoodie.bucket.index.", "hoodie.datasource.
 """Options that a table keeps from its creation on: whoever else writes or reads it has to do it by the same rules."""
 RETRIES = 3
 _FOREIGN = ("pyspark", "py4j")
+_MAPPED_PARTITIONS = ("TimestampBasedKeyGenerator", "TIMESTAMP", "CustomKeyGenerator", "CUSTOM")
+"""Key generators that put different values of a partition column into one partition."""
 
 
 def dbt_error(error: Exception) -> Exception:
@@ -81,6 +85,11 @@ def retried(write: Callable[[], Result]) -> Result:
         except errors.CommitConflictError:  # noqa: PERF203 - one attempt is a whole commit
             time.sleep(0.2 * attempt)
     return write()
+
+
+def is_outcome_unknown(error: BaseException) -> bool:
+    """Whether a write may have been committed although it raised."""
+    return isinstance(error, errors.CommitOutcomeUnknownError)
 
 
 def check_options(hoodie: Mapping[str, Any]) -> list[str]:
@@ -143,18 +152,21 @@ class TableShape:
 class Warehouse:
     """A warehouse directory, seen from one thread. Raises the engine's errors; `spark` is None where only metadata is asked for.
 
-    `options` are the profile's defaults for every table.
+    `options` are the profile's defaults for every table; without `allow_files` SQL on files is refused.
     """
 
-    def __init__(self, root: str, spark: Any = None, options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, root: str, spark: Any = None, options: Mapping[str, str] | None = None, *, allow_files: bool = True) -> None:
         self.root = root
         self.spark = spark
         self.options = dict(options or {})
+        self.allow_files = allow_files
         self.catalog = Catalog(LocalStorage(root))
 
     @cached_property
     def _lakehouse(self) -> Any:
-        return importlib.import_module("lakehouse_engine.lakehouse").Lakehouse(self.root, spark=self.spark, options=self.options)
+        return importlib.import_module("lakehouse_engine.lakehouse").Lakehouse(
+            self.root, spark=self.spark, options=self.options, allow_files=self.allow_files
+        )
 
     def sql(self, text: str, bindings: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
         """One statement through the engine's router: a DataFrame, a write result, or None."""
@@ -233,6 +245,16 @@ class Warehouse:
             table_type=_table_type(config.table_type),
         )
 
+    def identity(self, schema: str, identifier: str, given: Mapping[str, str]) -> tuple[str, ...]:
+        """The columns by which a row is the same record as a stored one: the record key, with the partition columns where the index
+        keeps a key unique in its partition only. `given` are the options of the write.
+        """
+        table = self.table(schema, identifier)
+        config, write = table.config, options.WriteOptions.read({**self.options, **given})
+        if load_index(table.state, write).is_global or config.key_generator in _MAPPED_PARTITIONS:
+            return config.record_key_fields
+        return tuple(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))
+
     def create_filled(
         self, schema: str, identifier: str, rows: Any, shape: TableShape, write_options: Mapping[str, str], metadata: Mapping[str, str]
     ) -> Any:
@@ -286,14 +308,19 @@ def findings(table: Any, *, quick: bool = False) -> tuple[str | None, list[str]]
 
 
 def statistics(table: Any) -> dict[str, Any]:
-    """What documentation shows of a table, by the ids of `catalog.STATISTICS`; rows are counted from file footers."""
+    """What documentation shows of a table, by the ids of `catalog.STATISTICS`.
+
+    Rows are counted from file footers. What logs make of them only a reading of the table tells: with logs there is no number.
+    """
     state = table.state
     newest = state.timeline.completed().writes().last()
-    bases = [piece.base_file for piece in state.view.latest_slices() if piece.base_file is not None]
+    slices = list(state.view.latest_slices())
+    bases = [piece.base_file for piece in slices if piece.base_file is not None]
+    logs = [log for piece in slices for log in piece.log_files]
     return {
-        "rows": sum(read_footer(state.storage, base).num_rows for base in bases),
-        "bytes": sum(max(base.size, 0) for base in bases),
-        "files": len(bases),
+        "rows": None if logs else sum(read_footer(state.storage, base).num_rows for base in bases),
+        "bytes": sum(max(file.size, 0) for file in (*bases, *logs)),
+        "files": len(bases) + len(logs),
         "last_commit": newest.requested_time if newest else None,
         "last_operation": str(state.commit_metadata(newest).operation_type).lower() if newest else None,
         "table_type": _table_type(state.config.table_type),

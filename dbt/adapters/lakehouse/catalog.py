@@ -24,9 +24,9 @@ BASE_COLUMNS = (
     "column_comment",
 )
 STATISTICS: dict[str, tuple[str, str]] = {
-    "rows": ("Rows", "Rows of the newest snapshot"),
-    "bytes": ("Bytes", "Size of the live base files"),
-    "files": ("Files", "Live base files"),
+    "rows": ("Rows", "Rows of the newest snapshot; not shown while logs wait for a compaction"),
+    "bytes": ("Bytes", "Size of the live base and log files"),
+    "files": ("Files", "Live base and log files"),
     "last_commit": ("Last commit", "Instant of the last completed write"),
     "last_operation": ("Last operation", "What the last write was"),
     "table_type": ("Table type", "cow (copy-on-write) or mor (merge-on-read)"),

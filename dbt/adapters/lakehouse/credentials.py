@@ -22,7 +22,7 @@ class LakehouseCredentials(Credentials):
 
     `warehouse` is a directory, relative to the directory that dbt is started in. `method`: `local` starts an embedded Spark on
     first need; `session` uses the active SparkSession of this process. `spark_config` are Spark's own keys; `hoodie` are
-    `hoodie.*` defaults for every table. Raises `DbtConfigError`.
+    `hoodie.*` defaults for every table. Without `allow_files` statements on files are refused. Raises `DbtConfigError`.
     """
 
     database: str | None = None  # type: ignore[assignment]
@@ -31,6 +31,7 @@ class LakehouseCredentials(Credentials):
     method: str = "local"
     spark_config: dict[str, Any] = field(default_factory=dict)
     hoodie: dict[str, Any] = field(default_factory=dict)
+    allow_files: bool = True
 
     def __post_init__(self) -> None:
         if not self.schema:
@@ -42,6 +43,8 @@ class LakehouseCredentials(Credentials):
             self.warehouse = str(Path(self.warehouse).expanduser().resolve())
         self.spark_config = {str(key): _text(value) for key, value in self.spark_config.items()}
         self.hoodie = {str(key): _text(value) for key, value in self.hoodie.items()}
+        if not isinstance(self.allow_files, bool):
+            raise DbtConfigError(f"allow_files is true or false, not '{self.allow_files}'")
         self._check_method()
 
     def _check_method(self) -> None:
@@ -70,7 +73,7 @@ class LakehouseCredentials(Credentials):
         return self.warehouse
 
     def _connection_keys(self) -> tuple[str, ...]:
-        return ("schema", "warehouse", "method", "spark_config", "hoodie")
+        return ("schema", "warehouse", "method", "spark_config", "hoodie", "allow_files")
 
 
 def _text(value: Any) -> str:

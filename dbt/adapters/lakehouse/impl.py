@@ -31,13 +31,15 @@ from dbt.adapters.lakehouse.constraints import checks_of
 from dbt.adapters.lakehouse.environments import environment_of
 from dbt.adapters.lakehouse.guards import Guards
 from dbt.adapters.lakehouse.introspection import Introspection, store_view
+from dbt.adapters.lakehouse.microbatch import fill_responses
 from dbt.adapters.lakehouse.model_config import STRATEGIES, LakehouseConfig, ModelConfig
 from dbt.adapters.lakehouse.operations import Report, check_arguments, operate
 from dbt.adapters.lakehouse.python_models import run_python_model
+from dbt.adapters.lakehouse.queries import SnapshotColumns
 from dbt.adapters.lakehouse.relation import LakehouseRelation
 from dbt.adapters.lakehouse.selection import select_tables
 from dbt.adapters.lakehouse.validation import check_nodes, check_profile
-from dbt.adapters.lakehouse.writes import SnapshotColumns, TableWriter, commit_metadata
+from dbt.adapters.lakehouse.writes import TableWriter, commit_metadata
 
 if TYPE_CHECKING:
     import agate
@@ -81,6 +83,7 @@ class LakehouseAdapter(SparkAdapter):
     def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
         """dbt hands over the parsed project here, in every command: the place where wrong configs are refused."""
         super().set_macro_resolver(macro_resolver)
+        fill_responses()
         nodes = getattr(macro_resolver, "nodes", None)
         if nodes:
             macros = {macro.name for macro in macro_resolver.macros.values()}

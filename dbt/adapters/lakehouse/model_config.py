@@ -305,6 +305,8 @@ def _check_strategy(name: str, config: Mapping[str, Any]) -> None:
     predicates = names(config.get("incremental_predicates") or config.get("predicates"))
     if strategy == "replace_where" and not predicates:
         raise DbtConfigError(f"{name}: incremental_strategy 'replace_where' needs incremental_predicates: the rows to replace")
+    if predicates and strategy in ("append", "insert_overwrite", "microbatch"):
+        raise DbtConfigError(f"{name}: incremental_predicates have no meaning for the strategy '{strategy}'; leave them out")
     for key in ("merge_update_columns", "merge_exclude_columns", "delete_condition"):
         if config.get(key) and strategy != "merge":
             raise DbtConfigError(f"{name}: {key} belongs to incremental_strategy 'merge', but the strategy is '{strategy}'")

@@ -36,7 +36,8 @@ class ThreadSession:
         """The warehouse with a Spark session; the first use starts Spark."""
         if self._warehouse is None:
             self._spark = self._environment.session()
-            self._warehouse = Warehouse(self._credentials.warehouse, self._spark, self._credentials.hoodie)
+            credentials = self._credentials
+            self._warehouse = Warehouse(credentials.warehouse, self._spark, credentials.hoodie, allow_files=credentials.allow_files)
         return self._warehouse
 
     @property

@@ -13,25 +13,24 @@ from typing import Any
 
 from dbt_common.exceptions import DbtDatabaseError
 
-from dbt.adapters.lakehouse.bridge import TableShape, Warehouse, retried
-from dbt.adapters.lakehouse.columns import ColumnPlan, plan_columns, quoted, resolve
+from dbt.adapters.lakehouse.bridge import EngineError, TableShape, Warehouse, is_outcome_unknown, retried
+from dbt.adapters.lakehouse.columns import plan_columns, quoted, resolve
 from dbt.adapters.lakehouse.constraints import Check, violation_query
 from dbt.adapters.lakehouse.model_config import ModelConfig
 from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS
+from dbt.adapters.lakehouse.queries import SOURCE, TARGET, SnapshotColumns, outside_predicates, snapshot_changes, split_deleted
 from dbt.adapters.lakehouse.types import spark_name
 
 EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 COMBINE = {"hoodie.combine.before.insert": "true"}
-SOURCE, TARGET = "DBT_INTERNAL_SOURCE", "DBT_INTERNAL_DEST"
-
-
-@dataclass(frozen=True)
-class SnapshotColumns:
-    """Names of a snapshot's own columns; `current` is the SQL of `dbt_valid_to_current`, if it is set."""
-
-    scd_id: str
-    valid_to: str
-    current: str | None = None
+UNTOUCHED = {
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    "hoodie.compact.inline": "false",
+    "hoodie.compact.schedule.inline": "false",
+    "hoodie.log.compaction.inline": "false",
+}
+"""Options of a commit that may have to be taken back: nothing comes after it, and nothing that it replaced is deleted."""
 
 
 @dataclass(frozen=True)
@@ -104,31 +103,28 @@ class TableWriter:
     # -- increments
 
     def append(self, frame: Any) -> Any:
-        batch, options = self._increment(frame)
-        return self._put("insert", batch, options)
+        with self._increment(frame) as (batch, options):
+            return self._put("insert", batch, options)
 
     def merge(self, frame: Any) -> Any:
-        batch, options = self._increment(frame)
-        updates = self._update_columns(_columns(batch))
-        if self.config.delete_condition is None:
-            return self._put("upsert", batch, options, merge_update_columns=updates)
-        with self._view(batch, keep=True) as source:
-            columns = _columns(batch)
-            keys = resolve(self.config.record_key, columns, "unique_key", self.config.name)
-            ordering = resolve(self.config.ordering_fields, columns, "ordering_fields", self.config.name)
-            kept, gone = map(self.warehouse.sql, split_deleted(source, columns, keys, ordering, self.config.delete_condition))
-            return self._put("upsert", kept, options, merge_update_columns=updates, delete_keys=gone)
+        with self._increment(frame) as (batch, options):
+            updates = self._update_columns(_columns(batch))
+            if self.config.delete_condition is None and not self.config.predicates:
+                return self._put("upsert", batch, options, merge_update_columns=updates)
+            with self._view(batch, keep=True) as source:
+                self._check_predicates(source, _columns(batch))
+                kept, more = self._split(batch, source)
+                return self._put("upsert", kept, options, merge_update_columns=updates, **more)
 
     def insert_overwrite(self, frame: Any) -> Any:
         """Replace the partitions that the rows are in; without partitions, the table."""
-        batch, options = self._increment(frame)
-        return self._put("insert_overwrite" if self.config.partition_by else "insert_overwrite_table", batch, options)
+        with self._increment(frame) as (batch, options):
+            return self._put("insert_overwrite" if self.config.partition_by else "insert_overwrite_table", batch, options)
 
     def delete_insert(self, frame: Any, keys: Sequence[str]) -> Any:
         """Replace the stored rows whose key is among the incoming ones (and that the predicates hold for)."""
-        batch, options = self._increment(frame)
-        resolved = resolve(keys, _columns(batch), "unique_key", self.config.name)
-        with self._view(batch, keep=True) as source:
+        with self._increment(frame) as (batch, options), self._view(batch, keep=True) as source:
+            resolved = resolve(keys, _columns(batch), "unique_key", self.config.name)
             if self.warehouse.sql(f"select 1 from {source} limit 1").isEmpty():
                 return self._put("insert", batch, options)  # no news: nothing is replaced, and nothing rewritten
             same = " and ".join(f"{SOURCE}.{quoted(key)} = {TARGET}.{quoted(key)}" for key in resolved)
@@ -138,13 +134,13 @@ class TableWriter:
 
     def replace_where(self, frame: Any, condition: str) -> Any:
         """Replace the stored rows that `condition` holds for."""
-        batch, options = self._increment(frame)
-        with self._view(batch, keep=True) as source:
+        with self._increment(frame) as (batch, options), self._view(batch, keep=True) as source:
             return self._rewrite(condition, source, _columns(batch), options)
 
     def snapshot(self, staged: Any, columns: SnapshotColumns) -> Any:
         """Apply a snapshot's staged changes: close rows, add rows. `staged` has `dbt_change_type` and dbt's helper columns."""
         kept = [name for name in _columns(staged) if not _helper(name)]
+        self._check_shape(staged.selectExpr(*map(quoted, kept)))
         with self._view(staged, keep=True) as source:
             frame = self.warehouse.sql(snapshot_changes(source, self._name, kept, columns))
             plan = plan_columns(self.config.name, "append_new_columns", self._table_types(), _types(frame))
@@ -155,9 +151,8 @@ class TableWriter:
 
     @property
     def _combine(self) -> dict[str, str]:
-        """A whole table is reduced to one row a key when the model says which one stays; else its rows are taken as they are."""
-        asked = self.config.ordering_fields or self.config.on_duplicate_source_keys is not None
-        return COMBINE if self.config.record_key and asked else {}
+        """A whole table has one row a key, as after a merge: `on_duplicate_source_keys` says which one, or that two are an error."""
+        return COMBINE if self.config.record_key else {}
 
     @property
     def _name(self) -> str:
@@ -174,34 +169,98 @@ class TableWriter:
 
             return retried(write)
 
-    def _increment(self, frame: Any) -> tuple[Any, dict[str, str]]:
-        """The batch in the table's columns, and the options that let it change them."""
+    @contextmanager
+    def _increment(self, frame: Any) -> Iterator[tuple[Any, dict[str, str]]]:
+        """The batch in the table's columns, and the options that let it change them, for the one write of the body.
+
+        Where stored columns go or change their type, that is a commit of its own before it. The model is computed before that, and if
+        the write fails the table gets its columns back.
+        """
         self._check_shape(frame)
         plan = plan_columns(self.config.name, self.config.on_schema_change, self._table_types(), _types(frame))
-        if plan.reshape is not None:
-            self._reshape(plan)
-        return frame.selectExpr(*plan.select), dict(EVOLVE) if plan.evolve else {}
+        batch = frame.selectExpr(*plan.select)
+        if plan.reshape is None:
+            yield batch, dict(EVOLVE) if plan.evolve else {}
+            return
+        with self._view(batch, keep=True), self._checked(batch):
+            batch.count()
+            reshaped = self._reshape(plan.reshape)
+            try:
+                yield batch, {}
+            except BaseException as error:
+                self._take_back(reshaped, error)
+                raise
 
     def _check_shape(self, frame: Any) -> None:
         mine, wanted = self.warehouse.shape(self.schema, self.identifier), self._shape(_columns(frame))
         for config, stored, asked in (
             ("unique_key (the record key)", mine.record_key, wanted.record_key),
             ("partition_by", mine.partition_by, wanted.partition_by),
+            ("ordering_fields", mine.ordering_fields, wanted.ordering_fields),
             ("table_type", (mine.table_type,), (wanted.table_type,)),
         ):
             if not _same(stored, asked):
                 raise DbtDatabaseError(
                     f"{self.config.name}: {config} is {list(asked) or 'none'} but the table was built with {list(stored) or 'none'}; "
-                    "run the model with --full-refresh to rebuild it"
+                    f"{self._rebuild}"
                 )
 
-    def _reshape(self, plan: ColumnPlan) -> None:
-        shaped = self.warehouse.sql(f"select {', '.join(plan.reshape or ())} from {self._name}")
-        retried(
+    @property
+    def _rebuild(self) -> str:
+        if self.config.materialized == "snapshot":
+            return "a snapshot's table is never built anew: set the config back, or drop the table with its history"
+        return "run the model with --full-refresh to rebuild it"
+
+    def _reshape(self, columns: Sequence[str]) -> str | None:
+        """Write the table anew with these columns; the commit, if there was anything to change."""
+        shaped = self.warehouse.sql(f"select {', '.join(columns)} from {self._name}")
+        options = {**self.config.options, **UNTOUCHED}
+        written = retried(
             lambda: self.warehouse.table(self.schema, self.identifier).insert_overwrite_table(
-                shaped, options=self.config.options, extra_metadata=dict(self.metadata), replace_schema=True
+                shaped, options=options, extra_metadata=dict(self.metadata), replace_schema=True
             )
         )
+        return None if written.instant is None else str(written.instant)
+
+    def _take_back(self, instant: str | None, cause: BaseException) -> None:
+        """The table as it was before the commit `instant`, unless what came after it may be published."""
+        if instant is None or is_outcome_unknown(cause):
+            return
+        try:
+            self.warehouse.table(self.schema, self.identifier).rollback(instant)
+        except EngineError as error:
+            raise DbtDatabaseError(
+                f"{self.config.name}: {cause}. The columns of {self._name} were changed by {instant} before that, and could"
+                f" not be put back: {error}; take that commit back with dbt run-operation rollback"
+            ) from cause
+
+    def _check_predicates(self, source: str, columns: Sequence[str]) -> None:
+        """Refuse a batch with a record that is stored where the predicates do not hold: to add it would double its key, and to update
+        it would not keep them.
+        """
+        predicates, name = self.config.predicates, self.config.name
+        if not predicates:
+            return
+        keys = resolve(self.config.record_key, columns, "unique_key", name)
+        unique = resolve(self.warehouse.identity(self.schema, self.identifier, self.config.options), columns, "unique_key", name)
+        with self._view(self.warehouse.stored_rows(self.schema, self.identifier)) as target:
+            many, example = self.warehouse.sql(outside_predicates(source, target, unique, keys, predicates)).collect()[0]
+        if many:
+            raise DbtDatabaseError(
+                f"{name}: {many:,} row(s) have a key that is stored where incremental_predicates ({' and '.join(predicates)}) do not hold, "
+                f"for example {example}: merge can neither update that row nor add a second one; widen the predicates, or leave such rows "
+                "out of the model. Nothing was written"
+            )
+
+    def _split(self, batch: Any, source: str) -> tuple[Any, dict[str, Any]]:
+        """The rows to upsert, and those to delete as an argument of the write."""
+        if self.config.delete_condition is None:
+            return batch, {}
+        columns = _columns(batch)
+        keys = resolve(self.config.record_key, columns, "unique_key", self.config.name)
+        ordering = resolve(self.config.ordering_fields, columns, "ordering_fields", self.config.name)
+        kept, gone = map(self.warehouse.sql, split_deleted(source, columns, keys, ordering, self.config.delete_condition))
+        return kept, {"delete_keys": gone}
 
     def _rewrite(self, condition: str, source: str, columns: Sequence[str], options: Mapping[str, str]) -> Any:
         """One commit: the stored rows that `condition` holds for go, the rows of `source` come. Other files are not touched."""
@@ -214,7 +273,8 @@ class TableWriter:
         if self.config.merge_update_columns:
             return resolve(self.config.merge_update_columns, columns, "merge_update_columns", self.config.name)
         if self.config.merge_exclude_columns:
-            excluded = set(resolve(self.config.merge_exclude_columns, columns, "merge_exclude_columns", self.config.name))
+            known = list(dict.fromkeys([*columns, *self._table_types()]))
+            excluded = set(resolve(self.config.merge_exclude_columns, known, "merge_exclude_columns", self.config.name))
             fixed = {name.lower() for name in self.config.record_key}
             return [name for name in columns if name not in excluded and name.lower() not in fixed]
         return None
@@ -249,38 +309,6 @@ class TableWriter:
             self.warehouse.spark.catalog.dropTempView(name)
             if keep:
                 frame.unpersist()
-
-
-def snapshot_changes(source: str, target: str, columns: Sequence[str], names: SnapshotColumns) -> str:
-    """The rows to upsert: new versions that are not stored yet, and stored open versions that end now."""
-    scd, until = quoted(names.scd_id), quoted(names.valid_to)
-    still_open = f"{TARGET}.{until} is null"
-    if names.current:
-        still_open = f"({still_open} or {TARGET}.{until} = {names.current})"
-    picked = ", ".join(f"{SOURCE}.{quoted(name)}" for name in columns)
-    return (
-        f"select {picked} from {source} as {SOURCE} left join {target} as {TARGET} on {SOURCE}.{scd} = {TARGET}.{scd} "
-        f"where ({SOURCE}.dbt_change_type = 'insert' and {TARGET}.{scd} is null) "
-        f"or ({SOURCE}.dbt_change_type in ('update', 'delete') and {TARGET}.{scd} is not null and {still_open})"
-    )
-
-
-def split_deleted(source: str, columns: Sequence[str], keys: Sequence[str], ordering: Sequence[str], condition: str) -> tuple[str, str]:
-    """The queries for the rows to upsert and for those to delete, of rows of which some are deletions (`condition`).
-
-    Of a key that has both, the newest row by the ordering fields decides; in a tie, or without ordering fields, the deletion.
-    """
-    deleted = f"coalesce({condition}, false)"
-    window = f"over (partition by {', '.join(map(quoted, keys))})"
-    age = f"struct({', '.join(map(quoted, ordering)) or '1'})"
-    last_deleted, last_kept = (f"max(case when {which} then {age} end) {window}" for which in (deleted, f"not {deleted}"))
-    goes = f"coalesce({last_deleted} >= {last_kept}, {last_deleted} is not null)"
-    picked = ", ".join(map(quoted, columns))
-    marked = f"(select *, {deleted} as __dbt_deleted, {goes} as __dbt_goes from {source} as {SOURCE}) as {SOURCE}"
-    return (
-        f"select {picked} from {marked} where not __dbt_deleted and not __dbt_goes",
-        f"select {picked} from {marked} where __dbt_deleted and __dbt_goes",
-    )
 
 
 def commit_metadata(model: Mapping[str, Any], invocation_id: str, dbt_version: str) -> dict[str, str]:

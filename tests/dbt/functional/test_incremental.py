@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from dbt.artifacts.schemas.results import RunStatus
+from dbt.tests.adapter.incremental import test_incremental_unique_id as unique_id
 from dbt.tests.adapter.incremental.test_incremental_merge_exclude_columns import BaseMergeExcludeColumns
 from dbt.tests.adapter.incremental.test_incremental_microbatch import BaseMicrobatch
 from dbt.tests.adapter.incremental.test_incremental_on_schema_change import BaseIncrementalOnSchemaChange
 from dbt.tests.adapter.incremental.test_incremental_predicates import BaseIncrementalPredicates
-from dbt.tests.adapter.incremental.test_incremental_unique_id import BaseIncrementalUniqueKey
 from dbt.tests.util import run_dbt
 
 
-class TestIncrementalUniqueKey(BaseIncrementalUniqueKey):
+class TestIncrementalUniqueKey(unique_id.BaseIncrementalUniqueKey):
+    """With one row a state: the suite's models with the key `state` start with two rows of one, of which a table here keeps the latest."""
+
+    @pytest.fixture(scope="class")
+    def seeds(self):
+        return {
+            "seed.csv": unique_id.seeds__seed_csv.replace("NY,New York", "NM,New York"),
+            "add_new_rows.sql": unique_id.seeds__add_new_rows_sql,
+            "duplicate_insert.sql": unique_id.seeds__duplicate_insert_sql,
+        }
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        texts = {name: text for name, text in vars(unique_id).items() if name.startswith("models__")}
+        names = {name: name.removeprefix("models__").removeprefix("expected__").removesuffix("_sql") for name in texts}
+        return {f"{names[name]}.sql": text.replace("'NY','New York'", "'NM','New York'") for name, text in texts.items()}
+
     def fail_to_build_inc_missing_unique_key_column(self, incremental_model_name):
         """The record key belongs to the table, so the first run refuses a key that is no column, not the second."""
         run_dbt(["seed", "--select", "seed", "--full-refresh"])
@@ -51,3 +70,12 @@ class TestMicrobatch(BaseMicrobatch):
     def insert_two_rows_sql(self, project):
         rows = "(4, timestamp '2020-01-04 00:00:00Z'), (5, timestamp '2020-01-05 00:00:00Z')"
         return f"insert into {project.test_schema}.input_model (id, event_time) values {rows}"
+
+    def test_run_with_event_time(self, project, insert_two_rows_sql):
+        super().test_run_with_event_time(project, insert_two_rows_sql)
+        path = Path(project.project_root) / "target" / "run_results.json"
+        response = next(
+            one["adapter_response"] for one in json.loads(path.read_text())["results"] if one["unique_id"].endswith(".microbatch_model")
+        )
+        assert response["instant"] == response["instants"][-1]
+        assert response["inserts"] >= 1

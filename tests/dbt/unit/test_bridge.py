@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import ERRORS, Warehouse, check_options, dbt_error, mapped_class, response_of, retried
+from dbt.adapters.lakehouse.bridge import ERRORS, Warehouse, check_options, dbt_error, mapped_class, response_of, retried, statistics
 from lakehouse_engine import Lakehouse, errors
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
@@ -98,6 +98,19 @@ def test_commits_are_counted_back_as_everywhere_else_without_compactions(tmp_pat
     assert house.moment("s", "t", "monday") == house.moment("s", "t", "latest") == table.savepoints()[0].instant
     with pytest.raises(OptionError, match=r"savepoint \(there are: 'monday'\)"):
         house.moment("s", "t", "tuesday")
+
+
+def test_statistics_count_no_rows_while_there_are_logs(tmp_path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+    table = Lakehouse(str(tmp_path)).create_table("s.t", schema=schema, record_key=["id"], table_type="mor")
+    table.upsert(pa.table({"id": [1, 2], "n": [1, 1]}))
+    assert [statistics(table)[name] for name in ("rows", "files")] == [2, 1]
+    table.delete(pa.table({"id": [2]}))
+    files = [path for path in (tmp_path / "s" / "t").iterdir() if path.suffix == ".parquet" or ".log." in path.name]
+    found = statistics(table)
+    assert (found["rows"], found["files"], found["bytes"]) == (None, 2, sum(path.stat().st_size for path in files))
+    table.compact()
+    assert statistics(table)["rows"] == 1
 
 
 def test_defaults_of_the_profile_hold_for_tables_that_are_opened_by_name(tmp_path) -> None:

@@ -94,6 +94,7 @@ def test_short_names_of_services_become_hoodie_keys_which_the_profile_does_not_o
         (config(incremental_strategy="merge"), "needs a unique_key"),
         (config(incremental_strategy="delete+insert"), "needs a unique_key"),
         (config(incremental_strategy="replace_where"), "needs incremental_predicates"),
+        (config(incremental_strategy="append", incremental_predicates=["id > 1"]), "have no meaning"),
         (config(ordering_fields="ts"), "needs a unique_key"),
         (config(unique_key="id", ordering_fields="a", precombine_field="b"), "keep one"),
         (config(unique_key="id", merge_update_columns=["a"], merge_exclude_columns=["b"]), "not both"),

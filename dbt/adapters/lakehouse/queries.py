@@ -1,0 +1,63 @@
+"""SQL of the writer: what of a staged batch is written, deleted or refused. Pure text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dbt.adapters.lakehouse.columns import quoted
+
+SOURCE, TARGET = "DBT_INTERNAL_SOURCE", "DBT_INTERNAL_DEST"
+
+
+@dataclass(frozen=True)
+class SnapshotColumns:
+    """Names of a snapshot's own columns; `current` is the SQL of `dbt_valid_to_current`, if it is set."""
+
+    scd_id: str
+    valid_to: str
+    current: str | None = None
+
+
+def snapshot_changes(source: str, target: str, columns: Sequence[str], names: SnapshotColumns) -> str:
+    """The rows to upsert: new versions that are not stored yet, and stored open versions that end now."""
+    scd, until = quoted(names.scd_id), quoted(names.valid_to)
+    still_open = f"{TARGET}.{until} is null"
+    if names.current:
+        still_open = f"({still_open} or {TARGET}.{until} = {names.current})"
+    picked = ", ".join(f"{SOURCE}.{quoted(name)}" for name in columns)
+    return (
+        f"select {picked} from {source} as {SOURCE} left join {target} as {TARGET} on {SOURCE}.{scd} = {TARGET}.{scd} "
+        f"where ({SOURCE}.dbt_change_type = 'insert' and {TARGET}.{scd} is null) "
+        f"or ({SOURCE}.dbt_change_type in ('update', 'delete') and {TARGET}.{scd} is not null and {still_open})"
+    )
+
+
+def split_deleted(source: str, columns: Sequence[str], keys: Sequence[str], ordering: Sequence[str], condition: str) -> tuple[str, str]:
+    """The queries for the rows to upsert and for those to delete, of rows of which some are deletions (`condition`).
+
+    Of a key that has both, the newest row by the ordering fields decides; in a tie, or without ordering fields, the deletion.
+    """
+    deleted = f"coalesce({condition}, false)"
+    window = f"over (partition by {', '.join(map(quoted, keys))})"
+    age = f"struct({', '.join(map(quoted, ordering)) or '1'})"
+    last_deleted, last_kept = (f"max(case when {which} then {age} end) {window}" for which in (deleted, f"not {deleted}"))
+    goes = f"coalesce({last_deleted} >= {last_kept}, {last_deleted} is not null)"
+    picked = ", ".join(map(quoted, columns))
+    marked = f"(select *, {deleted} as __dbt_deleted, {goes} as __dbt_goes from {source} as {SOURCE}) as {SOURCE}"
+    return (
+        f"select {picked} from {marked} where not __dbt_deleted and not __dbt_goes",
+        f"select {picked} from {marked} where __dbt_deleted and __dbt_goes",
+    )
+
+
+def outside_predicates(source: str, target: str, unique: Sequence[str], keys: Sequence[str], predicates: Sequence[str]) -> str:
+    """One row: how many rows of `source` are stored in a row of `target` that the predicates do not hold for, and one such key.
+
+    `unique` are the columns by which a stored row is the same record. A predicate's bare column names are the stored row's.
+    """
+    same = " and ".join(f"{SOURCE}.{quoted(name)} <=> {TARGET}.{quoted(name)}" for name in unique)
+    holds = " and ".join(f"({text})" for text in predicates)
+    example = f"first(struct({', '.join(f'{SOURCE}.{quoted(name)}' for name in keys)}))"
+    stored = f"select 1 from {target} as {TARGET} where {same} and not coalesce({holds}, false)"
+    return f"select count(*) as many, cast({example} as string) as example from {source} as {SOURCE} where exists ({stored})"

@@ -1,0 +1,125 @@
+"""Later runs of a model whose columns, keys or conditions are not those of its table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dbt.tests.util import run_dbt, write_file
+
+from tests.dbt.functional.test_lakehouse import Base, model, values
+
+MERGE = "materialized='incremental', unique_key='id'"
+
+
+class Changing(Base):
+    """A model whose text changes between its runs."""
+
+    MODEL = ""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"m.sql": "select 1 as id"}
+
+    def write(self, project: Any, config: str, rows: str) -> None:
+        write_file(model(config, rows), project.project_root, "models", "m.sql")
+
+    def first(self, project: Any, config: str, rows: str) -> None:
+        self.write(project, config, rows)
+        self.run("--full-refresh")
+
+    def fails(self) -> str:
+        return str(run_dbt(["run"], expect_pass=False).results[0].message)
+
+    def commits(self, project: Any) -> list[str]:
+        return [one.requested_time for one in self.table(project).timeline.completed().writes().instants]
+
+
+class TestColumnsThatAModelLeavesOut(Changing):
+    @pytest.mark.parametrize("kind", ["cow", "mor"])
+    def test_merge_keeps_what_is_stored_and_adds_new_rows_with_null(self, project, kind):
+        config = f"{MERGE}, table_type='{kind}', on_schema_change='append_new_columns'"
+        self.first(project, config, values("id, a, b", "1, 'x', 'kept'", "2, 'x', 'kept'"))
+        self.write(project, config, values("id, a, c", "2, 'new', 7", "3, 'new', 8"))
+        self.run()
+        assert self.rows(project, "id, a, b, c") == [(1, "x", "kept", None), (2, "new", "kept", 7), (3, "new", None, 8)]
+
+    def test_other_strategies_add_rows_with_null(self, project):
+        config = "materialized='incremental', incremental_strategy='append', on_schema_change='append_new_columns'"
+        self.first(project, config, values("id, b", "1, 'kept'"))
+        self.write(project, config, "select 2 as id")
+        self.run()
+        config = "materialized='incremental', unique_key='id', incremental_strategy='delete+insert', on_schema_change='append_new_columns'"
+        self.write(project, config, "select 2 as id")
+        self.run()
+        assert self.rows(project, "id, b") == [(1, "kept"), (2, None)]
+
+
+class TestSyncAllColumnsOfAModelThatFails(Changing):
+    SYNC = f"{MERGE}, on_schema_change='sync_all_columns'"
+
+    @pytest.mark.parametrize(
+        ("config", "rows", "message"),
+        [
+            (SYNC, "select id, raise_error('no rows today') as a from values (1), (2) as t(id)", "no rows today"),
+            (f"{SYNC}, on_duplicate_source_keys='error'", values("id, a", "1, 'x'", "1, 'y'"), "have a key that another row has too"),
+        ],
+        ids=["in its query", "when it is written"],
+    )
+    def test_the_table_is_as_it_was(self, project, config, rows, message):
+        self.first(project, self.SYNC, values("id, a, b", "1, 'x', 'kept'"))
+        before = self.commits(project)
+        self.write(project, config, rows)
+        assert message in self.fails()
+        assert self.rows(project, "id, a, b") == [(1, "x", "kept")]
+        assert self.commits(project) == before
+
+    def test_a_model_that_works_drops_and_retypes_columns(self, project):
+        self.first(project, self.SYNC, values("id, a, b", "1, 5, 'gone'"))
+        self.write(project, self.SYNC, values("id, a", "2, 'text'"))
+        self.run()
+        assert self.rows(project) == [(1, "5"), (2, "text")]
+
+    def test_an_empty_table_takes_the_columns_of_the_model(self, project):
+        self.first(project, self.SYNC, values("id, a, b", "1, 5, 'gone'") + " where false")
+        self.write(project, self.SYNC, values("id, a", "2, 'text'"))
+        self.run()
+        assert self.rows(project) == [(2, "text")]
+
+
+class TestDuplicateKeysOfAFirstBuild(Changing):
+    def test_one_row_a_key_stays_or_they_are_an_error(self, project):
+        self.first(project, MERGE, values("id, a", "1, 'x'", "1, 'y'", "2, 'z'"))
+        assert [row[0] for row in self.rows(project, "id")] == [1, 2]
+        self.write(project, f"{MERGE}, on_duplicate_source_keys='error'", values("id, a", "1, 'x'", "1, 'y'"))
+        result = run_dbt(["run", "--full-refresh"], expect_pass=False).results[0]
+        assert "have a key that another row has too" in result.message
+        assert [row[0] for row in self.rows(project, "id")] == [1, 2]
+
+
+class TestChangedOrderingFields(Changing):
+    def test_an_increment_is_refused_and_a_full_refresh_builds_the_table_anew(self, project):
+        self.first(project, f"{MERGE}, ordering_fields='a'", values("id, a, b", "1, 5, 1"))
+        self.write(project, f"{MERGE}, ordering_fields='b'", values("id, a, b", "1, 4, 2"))
+        assert "ordering_fields is ['b'] but the table was built with ['a']" in self.fails()
+        assert self.rows(project) == [(1, 5, 1)]
+        self.run("--full-refresh")
+        assert self.table(project).config.ordering_fields == ("b",)
+        assert self.rows(project) == [(1, 4, 2)]
+
+
+class TestMergeWithPredicates(Changing):
+    CONFIG = MERGE + ", incremental_predicates=['DBT_INTERNAL_DEST.day >= 20', 'locked = false']"
+
+    def test_rows_inside_are_merged_and_one_stored_outside_is_refused(self, project):
+        self.first(project, self.CONFIG, values("id, day, locked, a", "1, 10, false, 'x'", "2, 20, false, 'x'", "3, 30, true, 'x'"))
+        self.write(project, self.CONFIG, values("id, day, locked, a", "2, 25, true, 'new'", "4, 1, true, 'new'"))
+        self.run()
+        stored = [(1, 10, False, "x"), (2, 25, True, "new"), (3, 30, True, "x"), (4, 1, True, "new")]
+        assert self.rows(project) == stored
+        for key in (1, 3):
+            self.write(project, self.CONFIG, values("id, day, locked, a", f"{key}, 40, false, 'no'", "5, 40, false, 'no'"))
+            message = self.fails()
+            assert "1 row(s) have a key that is stored where incremental_predicates" in message
+            assert f"{{{key}}}" in message
+            assert self.rows(project) == stored
