@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 
 from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.repair.disorder import REPAIRED, Disorder, RepairReport
 from lakehouse_engine.actions.repair.leftovers import leftover_markers, orphans, temporary_files
+from lakehouse_engine.actions.repair.mend import mendings
 from lakehouse_engine.actions.repair.pending import pending
 from lakehouse_engine.actions.unpublished import all_dead_temporaries, remove_temporaries
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.lock import lock_holder
+from lakehouse_engine.timeline.lock import TableLock, lock_holder
 from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+_ROUNDS = 10_000
+"""More than there are metadata files that can be damaged at once."""
 
 
 def repair(storage: Storage, *, lock_timeout_ms: int, dry_run: bool = False) -> RepairReport:
-    """Take dead writes back, finish rollbacks and restores that were cut off, remove what killed processes left.
+    """Take dead writes back, finish rollbacks and restores that were cut off, remove what killed processes left, and see to damaged
+    metadata: what can be proven is made anew, what nothing rests on is set aside, what protects something stays.
 
     Raises as `locked_table`. A dry run takes no lock, and waits for nobody: what may belong to whoever holds the lock is left.
     """
@@ -24,12 +32,29 @@ def repair(storage: Storage, *, lock_timeout_ms: int, dry_run: bool = False) -> 
         wanted = tuple(one for one in before if one.kind in REPAIRED)
         left = tuple(one for one in before if one.kind not in REPAIRED)
         return RepairReport(table=storage.root, repaired=wanted, left=left, dry_run=True)
-    with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
-        remove_temporaries(storage, all_dead_temporaries(storage))
-        after = list(disorders(state.refresh(), None))
+    with TableLock(storage, lock_timeout_ms):
+        # First, for what follows may not get past a damaged file; and until nothing is left, for one may hide what becomes of another.
+        mended = _mend(storage)
+        with locked_table(storage, lock_timeout_ms=lock_timeout_ms, corrupt_writes=True) as state:
+            remove_temporaries(storage, all_dead_temporaries(storage))
+            after = list(disorders(state.refresh(), None))
     remaining = {(one.kind, one.what) for one in after}
-    repaired = tuple(one for one in before if one.kind in REPAIRED and (one.kind, one.what) not in remaining)
-    return RepairReport(table=storage.root, repaired=repaired, left=tuple(after))
+    repaired = (one for one in before if one.kind in REPAIRED and (one.kind, one.what) not in remaining)
+    return RepairReport(table=storage.root, repaired=tuple(dict.fromkeys([*repaired, *mended])), left=tuple(after))
+
+
+def _mend(storage: Storage) -> list[Disorder]:
+    done: list[Disorder] = []
+    for _ in range(_ROUNDS):
+        acted = [mending for mending in mendings(TableState.load(storage)) if mending.act is not None]
+        for mending in acted[:1]:
+            logger.warning("repairing %s of %s: %s", mending.disorder.what, storage.root, mending.disorder.message)
+            if mending.act is not None:
+                mending.act()
+            done.append(mending.disorder)
+        if not acted:
+            break
+    return done
 
 
 def disorders(state: TableState, holder: str | None) -> Iterator[Disorder]:
@@ -37,8 +62,12 @@ def disorders(state: TableState, holder: str | None) -> Iterator[Disorder]:
 
     Every directory of the table is listed, for files that no instant accounts for.
     """
+    damaged = [mending.disorder for mending in mendings(state)]
+    yield from damaged
+    named = {one.what.rpartition("/")[2].partition(".")[0] for one in damaged}
     for instant in state.timeline.pending():
-        yield pending(state, instant, holder)
+        if instant.requested_time not in named:
+            yield pending(state, instant, holder)
     yield from leftover_markers(state, holder)
     yield from temporary_files(state)
     yield from orphans(state)
