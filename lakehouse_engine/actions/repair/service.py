@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.repair.disorder import REPAIRED, Disorder, RepairReport
 from lakehouse_engine.actions.repair.leftovers import leftover_markers, orphans, temporary_files
 from lakehouse_engine.actions.repair.mend import mendings
 from lakehouse_engine.actions.repair.pending import pending
+from lakehouse_engine.actions.repair.properties import broken_properties, put_properties_back
 from lakehouse_engine.actions.unpublished import all_dead_temporaries, remove_temporaries
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import TableLock, lock_holder
@@ -27,6 +29,9 @@ def repair(storage: Storage, *, lock_timeout_ms: int, dry_run: bool = False) -> 
 
     Raises as `locked_table`. A dry run takes no lock, and waits for nobody: what may belong to whoever holds the lock is left.
     """
+    properties = broken_properties(storage)
+    if properties is not None:
+        return _with_properties(storage, properties, lock_timeout_ms, dry_run=dry_run)
     before = list(disorders(TableState.load(storage), lock_holder(storage)))
     if dry_run:
         wanted = tuple(one for one in before if one.kind in REPAIRED)
@@ -41,6 +46,17 @@ def repair(storage: Storage, *, lock_timeout_ms: int, dry_run: bool = False) -> 
     remaining = {(one.kind, one.what) for one in after}
     repaired = (one for one in before if one.kind in REPAIRED and (one.kind, one.what) not in remaining)
     return RepairReport(table=storage.root, repaired=tuple(dict.fromkeys([*repaired, *mended])), left=tuple(after))
+
+
+def _with_properties(storage: Storage, properties: Disorder, lock_timeout_ms: int, *, dry_run: bool) -> RepairReport:
+    """A dry run ends here: the rest cannot be told before the properties are back."""
+    if dry_run:
+        return RepairReport(table=storage.root, repaired=(properties,), left=(), dry_run=True)
+    with TableLock(storage, lock_timeout_ms):
+        if broken_properties(storage) is not None:
+            put_properties_back(storage)
+        done = repair(storage, lock_timeout_ms=lock_timeout_ms)
+    return replace(done, repaired=(properties, *done.repaired))
 
 
 def _mend(storage: Storage) -> list[Disorder]:
