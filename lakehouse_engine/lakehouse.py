@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from lakehouse_engine.actions.alter import rename
 from lakehouse_engine.actions.create import TableSpec, create_table
+from lakehouse_engine.actions.repair import RepairReport, repair
 from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.catalog.records import StoredView
@@ -116,6 +117,13 @@ class Lakehouse:
         timeout = LOCK_TIMEOUT_MS.read(self._options)
         stored = self._catalog.rename_table(RelationName.parse(name), RelationName.parse(new_name), lock_timeout_ms=timeout)
         rename(LocalStorage(self._path(stored)), stored.name, lock_timeout_ms=timeout)
+
+    def repair_table(self, name: str, *, dry_run: bool = False) -> RepairReport:
+        """As `HoodieTable.repair`, also where the table cannot be opened because its `hoodie.properties` are damaged or gone."""
+        parsed = RelationName.parse(name)
+        found = self._catalog.find(parsed)
+        storage = LocalStorage(self._path(found[0] if found is not None else parsed))
+        return repair(storage, lock_timeout_ms=LOCK_TIMEOUT_MS.read(self._options), dry_run=dry_run)
 
     # views
 

@@ -18,10 +18,11 @@ from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.log_owners import log_owners
 from lakehouse_engine.errors import InstantNotFoundError, SavepointError
 from lakehouse_engine.format.plans_codec import encode_plan
-from lakehouse_engine.model.files import LogFile, join_path
+from lakehouse_engine.model.files import FileSlice, LogFile, join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.savepoint import (
     LATEST,
+    DamagedSavepoint,
     HoodieSavepointMetadata,
     HoodieSavepointPartitionMetadata,
     check_name,
@@ -110,7 +111,9 @@ def find_savepoint(state: TableState, name_or_instant: str) -> Savepoint:
         chosen = [time for time, metadata in known.items() if name_or_instant in (time, metadata.name)]
     if not chosen:
         named = ", ".join(f"{metadata.name} ({time})" if metadata.name else time for time, metadata in known.items()) or "none"
-        raise SavepointError(f"there is no savepoint {name_or_instant!r}; savepoints of this table: {named}", table=state.config.name)
+        damaged = [time for time, metadata in known.items() if isinstance(metadata, DamagedSavepoint)]
+        hint = f"; of those, the name of {', '.join(damaged)} is not known, as its file is damaged" if damaged else ""
+        raise SavepointError(f"there is no savepoint {name_or_instant!r}; savepoints of this table: {named}{hint}", table=state.config.name)
     return _described(state, {chosen[0]: known[chosen[0]]})[0]
 
 
@@ -121,6 +124,12 @@ def _planned(
     target = _target(state, instant)
     known = savepoint_metadata(state)
     existing = known.get(target)
+    if isinstance(existing, DamagedSavepoint):
+        raise SavepointError(
+            f"{target} has a savepoint already, and it is damaged: `repair` makes it anew, or delete it first ({existing.comments})",
+            instant=target,
+            table=state.config.name,
+        )
     if existing is not None:
         if name is not None and name != existing.name:
             raise SavepointError(
@@ -136,7 +145,7 @@ def _planned(
         savepointed_by=user if user is not None else current_user(),
         savepointed_at=int(time.time() * 1000),
         comments=join_comments(name, comment),
-        partition_metadata=_pins(state, target),
+        partition_metadata=pins(state, target, complete_slices(state, target)),
     )
     return _described(state, {target: metadata})[0], metadata
 
@@ -166,10 +175,11 @@ def _target(state: TableState, instant: str | None) -> str:
     return instant
 
 
-def _pins(state: TableState, instant_time: str) -> dict[str, HoodieSavepointPartitionMetadata]:
+def pins(state: TableState, instant_time: str, slices: Iterable[FileSlice]) -> dict[str, HoodieSavepointPartitionMetadata]:
+    """What a savepoint of that instant keeps of the slices that make the table as of it."""
     names: dict[str, list[str]] = {}
     writers = _log_writers(state)
-    for piece in complete_slices(state, instant_time):
+    for piece in slices:
         logs = [log.name for log in piece.log_files if _is_pinned(state, log, writers, instant_time)]
         base = [piece.base_file.name] if piece.base_file is not None else []
         names.setdefault(piece.partition_path, []).extend(base + logs)

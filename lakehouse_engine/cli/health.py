@@ -7,6 +7,7 @@ from dataclasses import asdict
 import click
 
 from lakehouse_engine.actions.repair import RepairReport
+from lakehouse_engine.actions.repair import repair as repair_table
 from lakehouse_engine.actions.verify import VerifyReport
 from lakehouse_engine.actions.verify import verify as verify_table
 from lakehouse_engine.cli.errors import FAILED
@@ -14,7 +15,8 @@ from lakehouse_engine.cli.output import human_bytes, print_json, print_rows
 from lakehouse_engine.cli.progress import counting, working
 from lakehouse_engine.cli.shared import accept_future_option, dry_run_option, with_settings
 from lakehouse_engine.cli.target import Settings
-from lakehouse_engine.cli.work import open_services
+from lakehouse_engine.options import LOCK_TIMEOUT_MS
+from lakehouse_engine.storage.local import LocalStorage
 
 
 @click.command()
@@ -49,9 +51,10 @@ def _print_report(report: VerifyReport) -> None:
 @with_settings
 def repair(settings: Settings, table: str, dry_run: bool, accept_future: bool) -> None:
     """Take back dead writes and finish what was cut off, as the next write would; with --dry-run only say so."""
-    services = open_services(settings, table)
+    # Not by opening the table: that its properties cannot be read may be what is to be repaired.
+    storage = LocalStorage(settings.directory(table, damaged=True))
     with working(f"repairing {table}"):
-        report = services.repair(dry_run=dry_run, accept_future=accept_future)
+        report = repair_table(storage, lock_timeout_ms=LOCK_TIMEOUT_MS.default, dry_run=dry_run, accept_future=accept_future)
     if settings.as_json:
         print_json(asdict(report))
     else:

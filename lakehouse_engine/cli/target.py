@@ -11,7 +11,8 @@ from lakehouse_engine.errors import OptionError, SqlError, TableNotFoundError
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.view.table_state import TableState
 
-_PROPERTIES = ".hoodie/hoodie.properties"
+META_FOLDER = ".hoodie"
+_PROPERTIES = f"{META_FOLDER}/hoodie.properties"
 
 
 @dataclass(slots=True)
@@ -31,8 +32,8 @@ class Settings:
         """The table that `table` names. Raises `TableNotFoundError`, `SqlError` for text that is neither a name nor a path."""
         return TableState.load(LocalStorage(self.directory(table)))
 
-    def directory(self, table: str) -> str:
-        """Where the table is that `table` names. Raises as `open`."""
+    def directory(self, table: str, *, damaged: bool = False) -> str:
+        """Where the table is that `table` names; `damaged`: also one without its properties. Raises as `open`."""
         if "/" in table or table.startswith((".", "~", "file:")):
             return ospath.expanduser(table)
         if ospath.isfile(f"{table}/{_PROPERTIES}"):
@@ -42,6 +43,8 @@ class Settings:
         except SqlError as error:
             raise SqlError(f"{table!r} is neither schema.table nor a table's directory") from error
         catalog = self.catalog()
+        if damaged and ospath.isdir(f"{catalog.storage.root}/{name.path}/{META_FOLDER}"):
+            return f"{catalog.storage.root}/{name.path}"
         try:
             return f"{catalog.storage.root}/{catalog.table(name).path}"
         except TableNotFoundError as error:

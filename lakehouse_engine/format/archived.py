@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,6 +27,8 @@ from lakehouse_engine.format.metadata_avro import schema_text
 from lakehouse_engine.format.seal import BLANK_SEAL, BROKEN_SEAL, SEAL_KEY, is_intact_behind, seal_behind
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, State
+
+logger = logging.getLogger(__name__)
 
 MERGE_PLAN = "mergeArchivePlan"
 _ENTRY = "HoodieArchivedMetaEntry"
@@ -75,6 +78,20 @@ def read_archive(data: bytes) -> list[ArchivedEntry]:
 def read_archived_instants(data: bytes) -> list[Instant]:
     """The instants of an archive file without what they did, in stored order; raises as `read_archive`."""
     return [_instant(record) for block in _blocks(data) for record in _records(block, _brief())]
+
+
+def salvage_archive(data: bytes) -> list[ArchivedEntry]:
+    """The entries of those blocks of a damaged archive file that are whole, in stored order."""
+    return [entry for block in read_blocks(data) if block.type is BlockType.AVRO_DATA for entry in _salvaged(block)]
+
+
+def _salvaged(block: LogBlock) -> list[ArchivedEntry]:
+    try:
+        _place(block)
+        return [_entry(record) for record in _records(block, None)]
+    except (CorruptLogError, MetadataError) as error:
+        logger.warning("a block of an archive file is left out: %s", error)
+        return []
 
 
 def _encode(entry: ArchivedEntry) -> bytes:

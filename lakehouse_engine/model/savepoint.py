@@ -47,6 +47,13 @@ class HoodieSavepointMetadata:
         return split_comments(self.comments)[1]
 
 
+class DamagedSavepoint(HoodieSavepointMetadata):
+    """Stands for a savepoint whose file does not decode: what it keeps is not known, so anything up to its instant may be.
+
+    `comments` say what is wrong with which file.
+    """
+
+
 def check_name(name: str) -> None:
     """Raise `SavepointError` for a name that could be taken for an instant, for "latest", or for a part of the comment."""
     if not name.strip() or name != name.strip() or any(character in name for character in "[]\n"):

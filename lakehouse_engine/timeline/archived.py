@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from lakehouse_engine.errors import FormatError, LakehouseError, StoredFileNotFoundError
-from lakehouse_engine.format.archived import MERGE_PLAN, archive_file_number, read_archive, read_archived_instants
+from lakehouse_engine.format.archived import MERGE_PLAN, archive_file_number, read_archive, read_archived_instants, salvage_archive
 from lakehouse_engine.format.layout import Layout
 from lakehouse_engine.format.metadata_avro import decode_record
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.storage.base import Storage, StoredFile
+
+logger = logging.getLogger(__name__)
 
 _Read = TypeVar("_Read")
 
@@ -59,10 +62,39 @@ class ArchivedTimeline:
         """Archived instants in order of time, each at the highest state that the archive has; raises as `entries`."""
         return _highest(self._read_all(read_archived_instants, self.files()))
 
+    def readable_instants(self) -> list[Instant]:
+        """As `instants`; of damaged files what is whole of them: for what does not hang on knowing all of them."""
+        return _highest(instant for file in self.files() for instant in self._readable(file))
+
+    def damaged(self) -> list[tuple[StoredFile, FormatError]]:
+        """Archive files that do not decode, oldest first, with what is wrong with each."""
+        return [(file, error) for file in self.files() if (error := self._damage(file)) is not None]
+
     def newest_file(self) -> list[Instant]:
-        """What the last archive file has, in order of time: what a crash may have left on the active timeline too."""
+        """What the last archive file has, in order of time: what a crash may have left on the active timeline too.
+
+        Nothing where that file is damaged: what is on both timelines is archived once more then, and counts once.
+        """
         files = self.files()
-        return _highest(self._read(files[-1], read_archived_instants)) if files else []
+        try:
+            return _highest(self._read(files[-1], read_archived_instants)) if files else []
+        except FormatError as error:
+            logger.warning("whether instants are archived already is not known: %s", error)
+            return []
+
+    def _readable(self, file: StoredFile) -> list[Instant]:
+        try:
+            return self._read(file, read_archived_instants, self.torn_name())
+        except FormatError as error:
+            logger.warning("archived instants are left out: %s", error)
+            return [entry.instant for entry in salvage_archive(self.storage.read(file.path))]
+
+    def _damage(self, file: StoredFile) -> FormatError | None:
+        try:
+            self._read(file, read_archive, self.torn_name())
+        except FormatError as error:
+            return error
+        return None
 
     def _read_all(self, read: Callable[[bytes], list[_Read]], files: Sequence[StoredFile]) -> Iterator[_Read]:
         torn = self.torn_name()

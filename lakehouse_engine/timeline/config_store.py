@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from lakehouse_engine.compat import UTC
-from lakehouse_engine.errors import PropertiesError, StoredFileExistsError, StoredFileNotFoundError, TableExistsError, TableNotFoundError
+from lakehouse_engine.errors import (
+    PropertiesError,
+    StorageError,
+    StoredFileExistsError,
+    StoredFileNotFoundError,
+    TableExistsError,
+    TableNotFoundError,
+)
 from lakehouse_engine.format.properties import (
     CHECKSUM_KEY,
     check_properties_seal,
@@ -21,9 +29,14 @@ from lakehouse_engine.format.properties import (
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage
 
+logger = logging.getLogger(__name__)
+
 META_FOLDER = ".hoodie"
 PROPERTIES = ".hoodie/hoodie.properties"
 BACKUP = ".hoodie/hoodie.properties.backup"
+COPY = ".hoodie/.aux/hoodie.properties"
+"""What the properties were when this engine wrote them last: never read by itself, for another program may have changed them since."""
+_TIMELINE_OF_LATER_VERSIONS = ".hoodie/timeline"
 _ATTEMPTS = 3
 _PAUSE_SECONDS = 0.05
 
@@ -47,7 +60,8 @@ class ConfigStore:
                 break
             # A writer that replaces the file may have removed the backup after we missed the main file: look again.
             time.sleep(_PAUSE_SECONDS)
-        raise TableNotFoundError(f"there is no Hudi table at {self.storage.root}: it has no {PROPERTIES}", path=self.storage.root)
+        hint = "; `repair` puts it back as this engine wrote it last" if self.copy() is not None else ""
+        raise TableNotFoundError(f"there is no Hudi table at {self.storage.root}: it has no {PROPERTIES}{hint}", path=self.storage.root)
 
     def create(self, config: TableConfig) -> TableConfig:
         """Write the configuration of a new table, checksum added. Raises `TableExistsError`."""
@@ -58,7 +72,32 @@ class ConfigStore:
             self.storage.create(PROPERTIES, _render(complete))
         except StoredFileExistsError as error:
             raise TableExistsError(f"there is a Hudi table already at {self.storage.root}", path=self.storage.root) from error
+        self._keep_copy()
         return complete
+
+    def copy(self) -> TableConfig | None:
+        """The configuration as this engine wrote it last, where its copy is whole; None where it is not, or there is none, or the table
+        has been upgraded since: it is another one then.
+        """
+        data = None if self.storage.head(_TIMELINE_OF_LATER_VERSIONS) is not None else self._bytes(COPY)
+        try:
+            return None if data is None else _parse(data)
+        except PropertiesError:
+            return None
+
+    def put_back(self) -> None:
+        """Put the copy in the place of properties that are damaged or gone. Raises `PropertiesError` where no copy is whole."""
+        if self.copy() is None:
+            raise PropertiesError(f"there is no whole copy of {PROPERTIES}", path=COPY, table=self.storage.root)
+        self.storage.overwrite(PROPERTIES, self.storage.read(COPY))
+        self.storage.delete(BACKUP)
+
+    def _keep_copy(self) -> None:
+        """The properties are written by now: without a copy they are as good."""
+        try:
+            self.storage.overwrite(COPY, self.storage.read(PROPERTIES))
+        except StorageError as error:
+            logger.warning("%s of %s has no copy as it is now: %s", PROPERTIES, self.storage.root, error)
 
     def update(self, changes: Mapping[str, str | None]) -> TableConfig:
         """Set keys, or remove those whose value is None; every other key stays as stored.
@@ -75,6 +114,7 @@ class ConfigStore:
         if stored.properties != changed.properties:
             raise PropertiesError(f"{PROPERTIES} does not read back as written; the former one is in {BACKUP}", path=self.storage.root)
         self.storage.delete(BACKUP)
+        self._keep_copy()
         return stored
 
     def _read_either(self) -> TableConfig | None:
@@ -100,7 +140,8 @@ class ConfigStore:
         try:
             return _parse(data)
         except PropertiesError as error:
-            raise PropertiesError(error.message, **{**error.context, "path": path, "table": self.storage.root}) from error
+            hint = "; `repair` puts it back as this engine wrote it last" if self.copy() is not None else ""
+            raise PropertiesError(error.message + hint, **{**error.context, "path": path, "table": self.storage.root}) from error
 
     def _recover(self) -> None:
         """Finish or undo a change that a crash cut off: afterwards the main file is whole and there is no backup."""

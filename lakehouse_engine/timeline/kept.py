@@ -43,7 +43,8 @@ class KeptCommits:
             return self.layout.decode_commit(self.storage.read(path))
         except FormatError as error:
             where = {"instant": instant_time, "path": path, "table": self.storage.root}
-            raise type(error)(error.message, **{**error.context, **where}) from error
+            hint = "; `repair` takes it from the archive, if that has it"
+            raise type(error)(error.message + hint, **{**error.context, **where}) from error
 
     def put_back(self, instant_time: str) -> bool:
         """Put a kept commit on the active timeline again; False where it is not kept.

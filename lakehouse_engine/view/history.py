@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from lakehouse_engine.errors import OptionError
+from lakehouse_engine.errors import FormatError, OptionError
 from lakehouse_engine.format.archived_record import archived_commit
-from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -58,7 +57,7 @@ def history(
 ) -> list[HistoryEntry]:
     """Instants of the active timeline from `begin` to `end` (both inclusive), newest first, at most `limit`.
 
-    With `archived`, those that are archived only come after them. Raises `CorruptInstantError` for one whose file is torn,
+    With `archived`, those that are archived only come after them. Of one whose file is damaged the note says so. Raises
     `CorruptLogError` for a damaged archive, and `OptionError` for a `limit` below 0. Where instants leave the timeline meanwhile (they are
     archived, or a restore takes them back) the table is looked at anew: an instant that is in the archive by then is told from there.
     """
@@ -76,10 +75,12 @@ def _history(state: TableState, limit: int | None, begin: str | None, end: str |
 
 
 def _entry(state: TableState, instant: Instant) -> HistoryEntry:
-    entry = HistoryEntry(instant.requested_time, str(instant.action), str(instant.state), note=_note(state, instant))
-    if not (instant.is_completed and instant.action.is_write):
-        return entry
-    return _with_counts(entry, state.commit_metadata(instant))
+    entry = HistoryEntry(instant.requested_time, str(instant.action), str(instant.state))
+    try:
+        entry = replace(entry, note=_note(state, instant))
+        return _with_counts(entry, state.commit_metadata(instant)) if instant.is_completed and instant.action.is_write else entry
+    except FormatError as error:
+        return replace(entry, note=f"damaged; `repair` says what becomes of it: {error}")
 
 
 def _with_counts(entry: HistoryEntry, metadata: HoodieCommitMetadata) -> HistoryEntry:
@@ -126,7 +127,7 @@ def _note(state: TableState, instant: Instant) -> str | None:
     if instant.action.is_write:
         return _SAVEPOINTED if instant.requested_time in state.timeline.savepointed else None
     describe = _COMPLETED.get(instant.action)
-    return describe(ActiveTimeline(state.storage, state.layout).read(instant)) if describe is not None else None
+    return describe(ActiveTimeline(state.storage, state.layout), instant) if describe is not None else None
 
 
 def _pending_note(state: TableState, instant: Instant) -> str:
@@ -136,31 +137,31 @@ def _pending_note(state: TableState, instant: Instant) -> str:
         return f"not finished; the table shows as of {restore.target} already, and its next change, or repair, finishes the restore"
     if instant.action not in (Action.COMPACTION, Action.LOG_COMPACTION):
         return f"not finished; {consequence}"
-    plan = ActiveTimeline(state.storage, state.layout).read(Instant(instant.requested_time, instant.action, State.REQUESTED))
-    slices = len(decode_plan(HoodieCompactionPlan, plan).operations or ())
+    requested = Instant(instant.requested_time, instant.action, State.REQUESTED)
+    slices = len(ActiveTimeline(state.storage, state.layout).plan(HoodieCompactionPlan, requested).operations or ())
     return f"{slices} file slices wait to be compacted; cleaning keeps them, and {consequence}"
 
 
-def _savepoint(content: bytes) -> str:
-    savepoint = decode_plan(HoodieSavepointMetadata, content)
+def _savepoint(timeline: ActiveTimeline, instant: Instant) -> str:
+    savepoint = timeline.plan(HoodieSavepointMetadata, instant)
     files = sum(len(names) for names in savepoint.pinned_files().values())
     by = f" by {savepoint.savepointed_by}" if savepoint.savepointed_by else ""
     return f"keeps {files} files{by}" + (f": {savepoint.comments}" if savepoint.comments else "")
 
 
-def _clean(content: bytes) -> str:
-    clean = decode_plan(HoodieCleanMetadata, content)
+def _clean(timeline: ActiveTimeline, instant: Instant) -> str:
+    clean = timeline.plan(HoodieCleanMetadata, instant)
     since = f"; readable from {clean.earliest_commit_to_retain} on" if clean.earliest_commit_to_retain else ""
     return f"deleted {clean.total_files_deleted} files{since}"
 
 
-def _rollback(content: bytes) -> str:
-    rollback = decode_plan(HoodieRollbackMetadata, content)
+def _rollback(timeline: ActiveTimeline, instant: Instant) -> str:
+    rollback = timeline.plan(HoodieRollbackMetadata, instant)
     return f"took back {_named(rollback.commits_rollback)}; deleted {rollback.total_files_deleted} files"
 
 
-def _restore(content: bytes) -> str:
-    return f"took back {_named(decode_plan(HoodieRestoreMetadata, content).instants_to_rollback)}"
+def _restore(timeline: ActiveTimeline, instant: Instant) -> str:
+    return f"took back {_named(timeline.plan(HoodieRestoreMetadata, instant).instants_to_rollback)}"
 
 
 def _named(instants: tuple[str, ...]) -> str:
@@ -168,7 +169,7 @@ def _named(instants: tuple[str, ...]) -> str:
     return (", ".join(instants[:_NAMED]) or "nothing") + more
 
 
-_COMPLETED: dict[Action, Callable[[bytes], str]] = {
+_COMPLETED: dict[Action, Callable[[ActiveTimeline, Instant], str]] = {
     Action.SAVEPOINT: _savepoint,
     Action.CLEAN: _clean,
     Action.ROLLBACK: _rollback,

@@ -4,37 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
-from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
+from lakehouse_engine.model.savepoint import DamagedSavepoint, HoodieSavepointMetadata
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.listing import StorageLister
 from lakehouse_engine.view.table_state import TableState
 
 
 def savepoint_metadata(state: TableState) -> dict[str, HoodieSavepointMetadata]:
-    """Every completed savepoint by the instant that it keeps, oldest first. Raises `CorruptInstantError` for a torn one."""
+    """Every completed savepoint by the instant that it keeps, oldest first; a `DamagedSavepoint` for one that does not decode."""
+    return {time: _metadata(state, time) for time in sorted(state.timeline.savepointed)}
+
+
+def _metadata(state: TableState, time: str) -> HoodieSavepointMetadata:
     timeline = ActiveTimeline(state.storage, state.layout)
-    return {
-        time: timeline.plan(HoodieSavepointMetadata, Instant(time, Action.SAVEPOINT, State.COMPLETED))
-        for time in sorted(state.timeline.savepointed)
-    }
+    try:
+        return timeline.plan(HoodieSavepointMetadata, Instant(time, Action.SAVEPOINT, State.COMPLETED))
+    except FormatError as error:
+        return DamagedSavepoint(savepointed_by="", savepointed_at=0, comments=f"damaged: {error}")
 
 
 def protected_files(state: TableState, *, up_to: str | None = None) -> dict[str, str]:
     """Path (relative to the table) of every pinned base and log file, with the instant of a savepoint that pins it.
 
     Of the savepoints of instants not after `up_to`, or of all. A base file of a compaction that was scheduled before a savepoint and
-    completed after it is pinned too: a table restored to the savepoint reads it in place of the slice that it was made of.
+    completed after it is pinned too: a table restored to the savepoint reads it in place of the slice that it was made of. A damaged
+    savepoint pins all that it can have pinned: every file that is as old as it.
     """
     found: dict[str, str] = {}
     for time, metadata in savepoint_metadata(state).items():
-        if up_to is None or time <= up_to:
-            pinned = [join_path(partition, name) for partition, names in metadata.pinned_files().items() for name in names]
-            found.update(dict.fromkeys(_compacted_since(state, time, pinned), time))
-            found.update(dict.fromkeys(pinned, time))
+        if up_to is not None and time > up_to:
+            continue
+        if isinstance(metadata, DamagedSavepoint):
+            found.update(dict.fromkeys(_written_up_to(state, time), time))
+            continue
+        pinned = [join_path(partition, name) for partition, names in metadata.pinned_files().items() for name in names]
+        found.update(dict.fromkeys(_compacted_since(state, time, pinned), time))
+        found.update(dict.fromkeys(pinned, time))
     return found
+
+
+def _written_up_to(state: TableState, time: str) -> Iterator[str]:
+    lister = StorageLister(state.storage)
+    for partition in lister.partitions():
+        yield from (entry.path for entry in lister.files(partition) if "" < _begun(partition, entry.name) <= time)
+
+
+def _begun(partition: str, name: str) -> str:
+    """The instant that began the slice of a data file; "" for any other file."""
+    if is_base_file_name(name):
+        return parse_base_file(partition, name).instant_time
+    return parse_log_file(partition, name).base_instant if is_log_file_name(name) else ""
 
 
 def _compacted_since(state: TableState, time: str, pinned: Iterable[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakehouse_engine.errors import CorruptInstantError, InstantNotFoundError
+from lakehouse_engine.errors import InstantNotFoundError, MetadataError
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRestorePlan
 from lakehouse_engine.timeline.active import ActiveTimeline
@@ -47,12 +47,26 @@ def pending_restore(active: ActiveTimeline, timeline: Timeline) -> RestoreRecord
     return _record(active, pending[0]) if pending else None
 
 
+def restore_plan(active: ActiveTimeline, instant: Instant) -> HoodieRestorePlan:
+    """The plan from the requested file; where that is damaged, from the inflight file, which has it as well (not in Hudi's restores).
+
+    Raises `InstantNotFoundError`, and `MetadataError` naming the requested file.
+    """
+    try:
+        return active.plan(HoodieRestorePlan, Instant(instant.requested_time, Action.RESTORE, State.REQUESTED))
+    except MetadataError as error:
+        try:
+            return active.plan(HoodieRestorePlan, Instant(instant.requested_time, Action.RESTORE, State.INFLIGHT))
+        except (InstantNotFoundError, MetadataError):
+            raise error from error.__cause__
+
+
 def _record(active: ActiveTimeline, instant: Instant) -> RestoreRecord | None:
     try:
-        plan = active.plan(HoodieRestorePlan, Instant(instant.requested_time, Action.RESTORE, State.REQUESTED))
+        plan = restore_plan(active, instant)
     except InstantNotFoundError:
         return None
-    except CorruptInstantError:
+    except MetadataError:
         if instant.state is not State.REQUESTED:
             raise
         return None

@@ -178,15 +178,16 @@ def _named_partitions(timeline: Timeline, commits: _Commits, archived: _Archived
 
 
 def check_completed_files(state: TableState) -> None:
-    """Raise `CorruptInstantError` for a completed instant whose file is empty: writing on would bury what it promised.
+    """Raise `CorruptInstantError` for a completed write whose file is empty: writing on would bury what it promised.
 
     Torn files show when they are read; an empty one would pass for a commit without files.
     """
     for entry in state.storage.list(state.layout.timeline_folder):
         instant = None if entry.is_directory or entry.size else state.layout.parse_file_name(entry.name)
-        if instant is not None and instant.is_completed:
+        if instant is not None and instant.is_completed and instant.action.is_write:
             raise CorruptInstantError(
-                "a completed instant has an empty file: it was torn, and what it wrote is unknown; restore the file from a backup",
+                "a completed write has an empty file: it was torn, and what it wrote is unknown; put the file back from a backup, or"
+                " restore the table to before it",
                 instant=instant,
                 path=entry.path,
                 bytes=0,

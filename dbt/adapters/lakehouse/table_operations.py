@@ -173,6 +173,15 @@ def _table_info(table: Any, given: Mapping[str, Any]) -> Rows:
     return [{"fact": name, "value": _plain(value)} for name, value in facts(table).items()]
 
 
+def _repair(table: Any, given: Mapping[str, Any]) -> Rows:
+    """One row for each thing that was repaired (on a dry run: would be), or is left."""
+    report = table.repair(dry_run=flag(given, "dry_run"))
+    done = "would be repaired" if report.dry_run else "repaired"
+    found = [(done, one) for one in report.repaired] + [("left", one) for one in report.left]
+    rows = [{"result": result, "disorder": str(one.kind), "what": one.what, "message": one.message} for result, one in found]
+    return rows or [{"result": "in order", "disorder": None, "what": None, "message": None}]
+
+
 def _verify(table: Any, given: Mapping[str, Any]) -> Rows:
     """One row a finding. Raises `DbtRuntimeError` where something is wrong."""
     instant, wrong = findings(table, quick=flag(given, "quick"))
@@ -193,6 +202,7 @@ OPERATIONS: dict[str, Operation] = {
     "history": _history,
     "table_info": _table_info,
     "verify": _verify,
+    "repair": _repair,
 }
 """Every run-operation on tables, by the name that users type."""
 

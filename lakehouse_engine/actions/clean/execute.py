@@ -15,10 +15,11 @@ from lakehouse_engine.actions.clean.plan import savepoints_seen
 from lakehouse_engine.actions.clean.scope import SAVEPOINTED
 from lakehouse_engine.actions.deletion import delete_cleaned
 from lakehouse_engine.actions.versions import needed_files
+from lakehouse_engine.errors import MetadataError
 from lakehouse_engine.format.file_names import PARTITION_METAFILE
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.files import join_path
-from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.instant import Instant, State
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata, HoodieCleanPartitionMetadata
 from lakehouse_engine.storage.paths import parent_of
 from lakehouse_engine.timeline.active import ActiveTimeline
@@ -43,21 +44,30 @@ def execute_clean(state: TableState, clean: Instant, plan: HoodieCleanerPlan) ->
 def resume_clean(state: TableState, clean: Instant) -> ExecutedClean:
     """Go on with the pending clean of a process that died; what a savepoint or a restore made needed since its plan stays.
 
-    Raises `CorruptInstantError` where the plan is torn: such a clean has not begun.
+    Raises `MetadataError` where no state file has the whole plan.
     """
-    requested = Instant(clean.requested_time, Action.CLEAN, State.REQUESTED)
-    plan = ActiveTimeline(state.storage, state.layout).plan(HoodieCleanerPlan, requested)
-    paths = {path for paths in _planned(plan).values() for path in paths}
+    plan = _stored_plan(ActiveTimeline(state.storage, state.layout), clean)
+    paths = {path for paths in planned_files(plan).values() for path in paths}
     needed = needed_files(state, {parent_of(path) for path in paths})
     pinned = {path: f"it is pinned by the savepoint of {time}" for path, time in protected_files(state).items()}
     return _execute(state, clean, plan, {path: reason for path, reason in (needed | pinned).items() if path in paths})
+
+
+def _stored_plan(timeline: ActiveTimeline, clean: Instant) -> HoodieCleanerPlan:
+    """From the requested file; where that is damaged, from the inflight file, which has it as well."""
+    try:
+        return timeline.plan(HoodieCleanerPlan, clean.at(State.REQUESTED))
+    except MetadataError:
+        if clean.state is not State.INFLIGHT:
+            raise
+        return timeline.plan(HoodieCleanerPlan, clean)
 
 
 def _execute(state: TableState, clean: Instant, plan: HoodieCleanerPlan, held: Mapping[str, str]) -> ExecutedClean:
     began = time.monotonic()
     timeline = ActiveTimeline(state.storage, state.layout)
     inflight = clean if clean.state is State.INFLIGHT else timeline.to_inflight(clean, encode_plan(plan))
-    files = {partition: [path for path in paths if path not in held] for partition, paths in _planned(plan).items()}
+    files = {partition: [path for path in paths if path not in held] for partition, paths in planned_files(plan).items()}
     delete_cleaned(state, [path for paths in files.values() for path in paths])
     emptied = [partition for partition in plan.partitions_to_be_deleted or () if _delete_partition(state, partition)]
     metadata = HoodieCleanMetadata(
@@ -77,7 +87,7 @@ def _execute(state: TableState, clean: Instant, plan: HoodieCleanerPlan, held: M
     return ExecutedClean(inflight.at(State.COMPLETED), tuple(path for paths in files.values() for path in paths), kept)
 
 
-def _planned(plan: HoodieCleanerPlan) -> dict[str, list[str]]:
+def planned_files(plan: HoodieCleanerPlan) -> dict[str, list[str]]:
     """Paths relative to the table, by partition. Those in a plan are absolute and hold where the table was when it was made:
     partition and name are what counts, so that a copied table does not delete the original's files.
     """

@@ -6,20 +6,23 @@ savepoint that held files is gone) looks at all of them.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lakehouse_engine.actions.clean.policies import KEEP_LATEST_FILE_VERSIONS, Retention
+from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.file_names import is_log_file_name
-from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
-from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.plans import HoodieCleanMetadata
 from lakehouse_engine.options import CleanOptions
 from lakehouse_engine.options.services import CLEAN_VERSIONS
 from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
 
 SAVEPOINTED = "savepointed_timestamps"
 """Where plans and results of cleans say which savepoints they went around (#10651)."""
@@ -36,8 +39,14 @@ class Scope:
 
 
 def scope_of(state: TableState, options: CleanOptions, kept: Retention) -> Scope:
-    """The scope of a clean of `state` now. Raises `CorruptInstantError` for a torn result of the last clean."""
-    last = last_clean(state)
+    """The scope of a clean of `state` now: everything, where the result of the last clean is damaged."""
+    try:
+        last = last_clean(state)
+    except FormatError as error:
+        logger.warning("what the last clean did is not known, so all partitions are looked at: %s", error)
+        last, damaged = None, True
+    else:
+        damaged = False
     since, is_known = _since(last, options)
     proven = proven_since(state)
     until = kept.earliest.requested_time if kept.earliest is not None else None
@@ -45,18 +54,14 @@ def scope_of(state: TableState, options: CleanOptions, kept: Retention) -> Scope
     for instant in state.timeline.completed().writes():
         if since <= instant.requested_time and instant.requested_time >= proven and (until is None or instant.requested_time < until):
             touched.update(_outdated(state.commit_metadata(instant)))
-    is_whole = is_known and since >= proven
+    is_whole = is_known and since >= proven and not damaged
     return Scope(frozenset(touched), not is_whole or not options.incremental or (last is not None and _lost_savepoint(state, last)))
 
 
 def last_clean(state: TableState) -> HoodieCleanMetadata | None:
     """What the last completed clean on the active timeline did."""
     cleans = [instant for instant in state.timeline.completed() if instant.action is Action.CLEAN]
-    return decode_plan(HoodieCleanMetadata, _read(state, cleans[-1])) if cleans else None
-
-
-def _read(state: TableState, instant: Instant) -> bytes:
-    return ActiveTimeline(state.storage, state.layout).read(instant)
+    return ActiveTimeline(state.storage, state.layout).plan(HoodieCleanMetadata, cleans[-1]) if cleans else None
 
 
 def _since(last: HoodieCleanMetadata | None, options: CleanOptions) -> tuple[str, bool]:

@@ -10,7 +10,7 @@ from lakehouse_engine.actions.clean.policies import retention
 from lakehouse_engine.actions.clean.scope import scope_of
 from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.table_clock import table_clock
-from lakehouse_engine.errors import CorruptInstantError
+from lakehouse_engine.errors import MetadataError
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.services import CleanResult
@@ -63,9 +63,9 @@ def _finish_pending(state: TableState) -> list[ExecutedClean]:
         if pending.action is Action.CLEAN:
             try:
                 done.append(resume_clean(state, pending))
-            except CorruptInstantError as error:
-                # Hudi does not write a plan in one step; one that is not whole has not begun.
-                logger.warning("the plan of %s of %s is torn (%s); it is dropped", pending, state.config.name, error)
+            except MetadataError as error:
+                # What it deleted is gone, and what it did not is found by the next clean.
+                logger.warning("the plan of %s of %s is damaged (%s); it is dropped", pending, state.config.name, error)
                 ActiveTimeline(state.storage, state.layout).delete_pending(pending)
     return done
 

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.repair.disorder import REPAIRED, Disorder, DisorderKind, RepairReport
 from lakehouse_engine.actions.repair.future import future
 from lakehouse_engine.actions.repair.leftovers import leftover_markers, orphans, temporary_files
+from lakehouse_engine.actions.repair.mend import mendings
 from lakehouse_engine.actions.repair.pending import pending
+from lakehouse_engine.actions.repair.properties import broken_properties, put_properties_back
 from lakehouse_engine.actions.table_clock import accept_future as accept
 from lakehouse_engine.actions.unpublished import all_dead_temporaries, remove_temporaries
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.lock import lock_holder
+from lakehouse_engine.timeline.lock import TableLock, lock_holder
 from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+_ROUNDS = 10_000
+"""More than there are metadata files that can be damaged at once."""
 
 
 def repair(storage: Storage, *, lock_timeout_ms: int, dry_run: bool = False, accept_future: bool = False) -> RepairReport:
-    """Take dead writes back, finish rollbacks and restores that were cut off, remove what killed processes left.
+    """Take dead writes back, finish rollbacks and restores that were cut off, remove what killed processes left, and see to damaged
+    metadata: what can be proven is made anew, what nothing rests on is set aside, what protects something stays.
 
     `accept_future`: let the table go on from instants that a wrong clock put into the future.
     Raises as `locked_table`. A dry run takes no lock, and waits for nobody: what may belong to whoever holds the lock is left.
     """
+    properties = broken_properties(storage)
+    if properties is not None:
+        return _with_properties(storage, properties, lock_timeout_ms, dry_run=dry_run, accept_future=accept_future)
     before = list(disorders(TableState.load(storage), lock_holder(storage)))
     kinds = (*REPAIRED, DisorderKind.FUTURE_INSTANT) if accept_future else REPAIRED
     if dry_run:
@@ -30,12 +43,42 @@ def repair(storage: Storage, *, lock_timeout_ms: int, dry_run: bool = False, acc
         return RepairReport(table=storage.root, repaired=wanted, left=left, dry_run=True)
     if accept_future:
         accept(storage, lock_timeout_ms=lock_timeout_ms)
-    with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
-        remove_temporaries(storage, all_dead_temporaries(storage))
-        after = list(disorders(state.refresh(), None))
+    with TableLock(storage, lock_timeout_ms):
+        # First, for what follows may not get past a damaged file; and until nothing is left, for one may hide what becomes of another.
+        mended = _mend(storage)
+        with locked_table(storage, lock_timeout_ms=lock_timeout_ms, corrupt_writes=True) as state:
+            remove_temporaries(storage, all_dead_temporaries(storage))
+            after = list(disorders(state.refresh(), None))
     remaining = {(one.kind, one.what) for one in after}
-    repaired = tuple(one for one in before if one.kind in kinds and (one.kind, one.what) not in remaining)
-    return RepairReport(table=storage.root, repaired=repaired, left=tuple(after))
+    repaired = (one for one in before if one.kind in kinds and (one.kind, one.what) not in remaining)
+    return RepairReport(table=storage.root, repaired=tuple(dict.fromkeys([*repaired, *mended])), left=tuple(after))
+
+
+def _with_properties(
+    storage: Storage, properties: Disorder, lock_timeout_ms: int, *, dry_run: bool, accept_future: bool
+) -> RepairReport:
+    """A dry run ends here: the rest cannot be told before the properties are back."""
+    if dry_run:
+        return RepairReport(table=storage.root, repaired=(properties,), left=(), dry_run=True)
+    with TableLock(storage, lock_timeout_ms):
+        if broken_properties(storage) is not None:
+            put_properties_back(storage)
+        done = repair(storage, lock_timeout_ms=lock_timeout_ms, accept_future=accept_future)
+    return replace(done, repaired=(properties, *done.repaired))
+
+
+def _mend(storage: Storage) -> list[Disorder]:
+    done: list[Disorder] = []
+    for _ in range(_ROUNDS):
+        acted = [mending for mending in mendings(TableState.load(storage)) if mending.act is not None]
+        for mending in acted[:1]:
+            logger.warning("repairing %s of %s: %s", mending.disorder.what, storage.root, mending.disorder.message)
+            if mending.act is not None:
+                mending.act()
+            done.append(mending.disorder)
+        if not acted:
+            break
+    return done
 
 
 def disorders(state: TableState, holder: str | None) -> Iterator[Disorder]:
@@ -43,8 +86,12 @@ def disorders(state: TableState, holder: str | None) -> Iterator[Disorder]:
 
     Every directory of the table is listed, for files that no instant accounts for.
     """
+    damaged = [mending.disorder for mending in mendings(state)]
+    yield from damaged
+    named = {one.what.rpartition("/")[2].partition(".")[0] for one in damaged}
     for instant in state.timeline.pending():
-        yield pending(state, instant, holder)
+        if instant.requested_time not in named:
+            yield pending(state, instant, holder)
     yield from leftover_markers(state, holder)
     yield from temporary_files(state)
     yield from orphans(state)

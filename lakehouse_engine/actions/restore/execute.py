@@ -27,7 +27,7 @@ from lakehouse_engine.actions.rollback.blocks import write_rollback_blocks
 from lakehouse_engine.actions.rollback.execute import hadoop_path, partition_metadata
 from lakehouse_engine.actions.rollback.intruders import remove_intruders
 from lakehouse_engine.actions.table_clock import table_clock
-from lakehouse_engine.errors import CorruptInstantError, LakehouseError, RestoreError, RestoreUnfinishedError, StorageError
+from lakehouse_engine.errors import LakehouseError, MetadataError, RestoreError, RestoreUnfinishedError, StorageError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
@@ -47,6 +47,7 @@ from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.protected import protected_files
+from lakehouse_engine.view.restores import restore_plan
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -64,8 +65,8 @@ def resume_restore(state: TableState, instant: Instant) -> TableState:
     """
     timeline = ActiveTimeline(state.storage, state.layout)
     try:
-        plan = timeline.plan(HoodieRestorePlan, Instant(instant.requested_time, Action.RESTORE, State.REQUESTED))
-    except CorruptInstantError as error:
+        plan = restore_plan(timeline, instant)
+    except MetadataError as error:
         if instant.state is State.INFLIGHT:
             raise
         logger.warning("the plan of %s of %s is torn (%s); it is dropped", instant, state.config.name, error)
@@ -128,7 +129,8 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
         )
     began = time.monotonic()
     timeline = ActiveTimeline(state.storage, state.layout)
-    inflight = restore if restore.state is State.INFLIGHT else timeline.to_inflight(restore)
+    # With the plan once more: if the requested file is lost or damaged, nothing else tells what to go back to.
+    inflight = restore if restore.state is State.INFLIGHT else timeline.to_inflight(restore, encode_plan(plan))
     work = _Restore(state, timeline, restore.requested_time, target)
     work.unpublish()
     KeptCommits(state.storage, state.layout).put_back(target)

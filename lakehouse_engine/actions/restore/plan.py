@@ -20,10 +20,11 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import join_path
-from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRestorePlan
-from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
+from lakehouse_engine.model.savepoint import DamagedSavepoint, HoodieSavepointMetadata
 from lakehouse_engine.model.services import RestoreResult
+from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.read.scan import complete_slices
 from lakehouse_engine.timeline.active import ActiveTimeline
@@ -79,11 +80,11 @@ def plan_restore(state: TableState, savepoint: str | None, to: str | None, *, ca
         raise _blocked(state, target, {time: known[time] for time in later})
     pinned = protected_files(state, up_to=target)
     changes = tuple(find_changes(state.storage, state.view.partitions(), target, pinned))
-    if target in known:
+    if target in known and not isinstance(known[target], DamagedSavepoint):
         _check_pinned(state, known[target], changes)
     else:
         complete_slices(state, target)
-    instants = tuple(_later_writes(state, target))
+    instants = tuple(_later_writes(state, target, {removal.instant_time for change in changes for removal in change.removals}))
     return Restoration(target, name, instants, later, changes, sum(_rows(state, instant) for instant in instants))
 
 
@@ -93,10 +94,18 @@ def _target(state: TableState, savepoint: str | None, to: str | None) -> tuple[s
         raise OptionError("a restore goes to a savepoint or to an instant: give one of savepoint= and to=", table=state.config.name)
     if savepoint is not None:
         found = find_savepoint(state, savepoint)
+        damaged = savepoint_metadata(state)[found.instant]
+        if isinstance(damaged, DamagedSavepoint):
+            raise RestoreError(
+                f"the savepoint of {found.instant} is damaged and does not say what it keeps: `repair` makes it anew where that can be"
+                f" proven; without it, restore to the instant ({damaged.comments})",
+                instant=found.instant,
+                table=state.config.name,
+            )
         _check_commit_is_there(state, found.instant)
         return found.instant, found.name or found.instant
     assert to is not None
-    if to not in state.timeline.savepointed:
+    if to not in state.timeline.savepointed or isinstance(savepoint_metadata(state)[to], DamagedSavepoint):
         _check_reachable(state, to)
         return to, None
     _check_commit_is_there(state, to)
@@ -104,10 +113,11 @@ def _target(state: TableState, savepoint: str | None, to: str | None) -> tuple[s
 
 
 def _check_commit_is_there(state: TableState, instant_time: str) -> None:
-    is_kept = KeptCommits(state.storage, state.layout).find(instant_time) is not None
+    is_kept = KeptCommits(state.storage, state.layout).metadata(instant_time) is not None
     if not is_kept and not state.timeline.completed().writes().contains(instant_time):
         raise RestoreError(
-            "the savepoint's own commit is not on the timeline: another program archived or removed it",
+            "the savepoint's own commit is neither on the timeline nor kept aside: another program archived or removed it; `repair` takes"
+            " it from the archive, if that has it",
             instant=instant_time,
             table=state.config.name,
         )
@@ -149,13 +159,20 @@ def _check_pinned(state: TableState, metadata: HoodieSavepointMetadata, changes:
                 )
 
 
-def _later_writes(state: TableState, target: str) -> Iterator[Instant]:
-    """Writes after the target, newest first: those on the active timeline in any state, and archived ones that count."""
+def _later_writes(state: TableState, target: str, writers: Iterable[str]) -> Iterator[Instant]:
+    """Writes after the target, newest first: those on the active timeline in any state, and archived ones that count.
+
+    `writers`: of the files that go. Where archive files are damaged, they tell of writes that nothing else does.
+    """
     found = {instant.requested_time: instant for instant in state.timeline.writes().after(target)}
     start = state.timeline.start
     if start is not None and start.requested_time > target:
         gone = _taken_back(state)
-        for instant in ArchivedTimeline(state.storage, state.layout, state.config.archive_folder).instants():
+        archive = ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
+        if archive.damaged():
+            action = Action.DELTA_COMMIT if state.config.table_type is TableType.MERGE_ON_READ else Action.COMMIT
+            found |= {time: Instant(time, action, State.COMPLETED) for time in writers if time not in found}
+        for instant in archive.readable_instants():
             if instant.action.is_write and instant.requested_time > target and instant.requested_time not in gone:
                 found.setdefault(instant.requested_time, instant)
     if len(found) == 1 and all(_only_marks(state, instant, target) for instant in found.values()):

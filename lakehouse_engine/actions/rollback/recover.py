@@ -6,10 +6,11 @@ import logging
 import time
 
 from lakehouse_engine.actions.pending import clustering_groups
-from lakehouse_engine.actions.rollback.execute import execute_rollback
+from lakehouse_engine.actions.rollback.execute import execute_rollback, files_to_delete
 from lakehouse_engine.actions.rollback.plan import plan_rollback
 from lakehouse_engine.actions.table_clock import table_clock
-from lakehouse_engine.errors import CommitConflictError, CorruptInstantError
+from lakehouse_engine.errors import CommitConflictError, FileNameError, MetadataError
+from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRollbackPlan
@@ -88,6 +89,15 @@ def _roll_back(state: TableState, instant: Instant) -> None:
     execute_rollback(state, timeline.to_inflight(requested), plan)
 
 
+def _check_names(plan: HoodieRollbackPlan) -> None:
+    """Raise `FileNameError` where base files to delete are not of the instant to take back: one of the two is not as it was planned."""
+    target = plan.instant_to_rollback
+    for path in files_to_delete(plan):
+        partition, _, name = path.rpartition("/")
+        if target is None or (is_base_file_name(name) and parse_base_file(partition, name).instant_time != target.commit_time):
+            raise FileNameError(f"the plan takes back {target}, and deletes {path!r}", path=path)
+
+
 def _resume(state: TableState, rollback: Instant) -> None:
     """A rollback whose own process died goes on from its plan. What it takes back may still be published (a rollback asked for by
     name): that ends first, or readers would look for files that are being deleted.
@@ -98,8 +108,9 @@ def _resume(state: TableState, rollback: Instant) -> None:
     timeline = ActiveTimeline(state.storage, state.layout)
     try:
         plan = timeline.plan(HoodieRollbackPlan, Instant(rollback.requested_time, Action.ROLLBACK, State.REQUESTED))
-    except CorruptInstantError as error:
-        logger.warning("the plan of %s of %s is torn (%s); it is dropped", rollback, state.config.name, error)
+        _check_names(plan)
+    except (MetadataError, FileNameError) as error:
+        logger.warning("the plan of %s of %s is damaged (%s); it is dropped", rollback, state.config.name, error)
         timeline.delete_pending(rollback)
         return
     target = plan.instant_to_rollback

@@ -19,6 +19,7 @@ from lakehouse_engine.actions.verify import FindingKind, verify
 from lakehouse_engine.cli import progress
 from lakehouse_engine.cli.main import COMMANDS, cli
 from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.errors import PropertiesError, TableNotFoundError
 from lakehouse_engine.storage.faults import FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.lock import TableLock
@@ -309,3 +310,39 @@ def test_progress_counts_tasks_on_a_terminal_and_is_silent_elsewhere(
         assert runner.run(abs, tasks, name="compact") == tasks
     shown = capsys.readouterr()
     assert (shown.out, "compact" in shown.err) == ("", True)
+
+
+# a table that cannot be opened
+
+
+def flip(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"recordkey.fields=order_id", b"recordkey.fields=order_ie"))
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("damage", [drop, cut, empty, flip])
+def test_damaged_properties_are_put_back_as_they_were_written_last(table: HoodieTable, damage: Callable[[Path], None]) -> None:
+    before, properties = content(table), Path(table.path) / ".hoodie" / "hoodie.properties"
+    whole = properties.read_bytes()
+    damage(properties)
+    with pytest.raises((PropertiesError, TableNotFoundError), match="`repair` puts it back"):
+        HoodieTable.open(table.path)
+    told = answer(table, "repair", "analytics.orders", "--dry-run")["repaired"]
+    assert [(one["kind"], one["what"]) for one in told] == [("damaged_file", ".hoodie/hoodie.properties")]
+    assert not properties.exists() or properties.read_bytes() != whole
+    if damage is flip:
+        assert "hoodie.table.recordkey.fields=order_ie" in told[0]["message"]
+    answer(table, "repair", "analytics.orders")
+    assert properties.read_bytes() == whole
+    assert content(table) == before
+
+
+def test_properties_of_others_are_not_guessed(table: HoodieTable) -> None:
+    properties, copy = Path(table.path) / ".hoodie" / "hoodie.properties", Path(table.path) / ".hoodie" / ".aux" / "hoodie.properties"
+    copy.unlink()
+    cut(properties)
+    refused = run(table, "repair", "analytics.orders")
+    assert (refused.exit_code, "hoodie.properties" in refused.stderr) == (1, True)

@@ -86,7 +86,8 @@ def test_a_deletion_without_ordering_value_always_applies_and_what_follows_repla
 
 def test_tables_that_merge_by_commit_time_do_not_ask_for_ordering_values(tmp_path: Path) -> None:
     strategy = {"hoodie.record.merge.strategy.id": "ce9acb64-bde0-424c-9b91-f6ebba25356d"}
-    made = HandMadeLogTable(tmp_path, {**strategy, "hoodie.compaction.payload.class": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"})
+    payload = {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"}
+    made = HandMadeLogTable(tmp_path, strategy | payload)
     made.write(T1, {"a": {"k1": (T1, 20)}})
     made.append(T2, T1, 1, data_block(T2, {"k1": 14}))
     made.append(T3, T1, 2, data_block(T3, {"k1": 1}))

@@ -125,4 +125,15 @@ def test_crash_at_any_point_of_an_update_leaves_the_old_or_the_new_configuration
             ConfigStore(FaultyStorage(inner, call, fault)).update({"new": "1"})
         assert ConfigStore(inner).read() in (old, new)
         assert ConfigStore(inner).update({"new": "1"}) == new
-        assert [entry.name for entry in inner.list(".hoodie")] == ["hoodie.properties"]
+        assert [entry.name for entry in inner.list(".hoodie") if not entry.is_directory] == ["hoodie.properties"]
+        assert ConfigStore(inner).copy() == new
+
+
+def test_a_copy_of_a_table_that_another_release_upgraded_since_is_not_put_back(storage: MemoryStorage) -> None:
+    store = ConfigStore(storage)
+    store.create(CONFIG)
+    storage.create(".hoodie/timeline/20260101000000000_20260101000000001.commit", b"x")
+    storage.overwrite(PROPERTIES, b"torn")
+    assert store.copy() is None
+    with pytest.raises(PropertiesError):
+        store.put_back()

@@ -1,0 +1,77 @@
+"""Files of the timelines that do not decode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lakehouse_engine.errors import FormatError
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.plans import (
+    HoodieCleanerPlan,
+    HoodieCleanMetadata,
+    HoodieCompactionPlan,
+    HoodieRequestedReplaceMetadata,
+    HoodieRestoreMetadata,
+    HoodieRestorePlan,
+    HoodieRollbackMetadata,
+    HoodieRollbackPlan,
+)
+from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.timeline import Timeline
+
+_RECORDS: dict[tuple[Action, State], type[Any]] = {
+    (Action.SAVEPOINT, State.COMPLETED): HoodieSavepointMetadata,
+    (Action.CLEAN, State.REQUESTED): HoodieCleanerPlan,
+    (Action.CLEAN, State.INFLIGHT): HoodieCleanerPlan,
+    (Action.CLEAN, State.COMPLETED): HoodieCleanMetadata,
+    (Action.ROLLBACK, State.REQUESTED): HoodieRollbackPlan,
+    (Action.ROLLBACK, State.COMPLETED): HoodieRollbackMetadata,
+    (Action.RESTORE, State.REQUESTED): HoodieRestorePlan,
+    (Action.RESTORE, State.INFLIGHT): HoodieRestorePlan,
+    (Action.RESTORE, State.COMPLETED): HoodieRestoreMetadata,
+    (Action.COMPACTION, State.REQUESTED): HoodieCompactionPlan,
+    (Action.LOG_COMPACTION, State.REQUESTED): HoodieCompactionPlan,
+    (Action.REPLACE_COMMIT, State.REQUESTED): HoodieRequestedReplaceMetadata,
+}
+_MAY_BE_EMPTY = ((Action.CLEAN, State.INFLIGHT), (Action.RESTORE, State.INFLIGHT), (Action.REPLACE_COMMIT, State.REQUESTED))
+"""Hudi leaves these without content."""
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedState:
+    """A state file of an instant. `reached` is the highest state that the instant has a file of."""
+
+    instant: Instant
+    path: str
+    reached: State
+    message: str
+
+
+def damaged_states(active: ActiveTimeline) -> Iterator[DamagedState]:
+    """Every state file of the active timeline whose content says something and does not decode, oldest first; all are read."""
+    found = [
+        instant
+        for entry in active.storage.list(active.layout.timeline_folder)
+        if not entry.is_directory and (instant := active.layout.parse_file_name(entry.name)) is not None
+    ]
+    highest = {(one.requested_time, one.action.completes_as): one.state for one in Timeline.of_states(found)}
+    for instant in found:
+        message = _damage(active, instant)
+        if message is not None:
+            path = f"{active.layout.timeline_folder}/{active.layout.file_name(instant)}"
+            yield DamagedState(instant, path, highest[instant.requested_time, instant.action.completes_as], message)
+
+
+def _damage(active: ActiveTimeline, instant: Instant) -> str | None:
+    key = instant.action, instant.state
+    try:
+        if instant.action.is_write and instant.is_completed:
+            active.commit(instant)
+        elif key in _RECORDS and (key not in _MAY_BE_EMPTY or active.read(instant)):
+            active.plan(_RECORDS[key], instant)
+    except FormatError as error:
+        return error.message
+    return None
