@@ -34,10 +34,8 @@ def test_a_table_of_hudi_is_read_and_continued_or_refused_by_name(
     other = next(version for version in hudis if version != maker)
     with ExitStack() as stack:
         judge = hudis[maker]
-        if kind.zone != "UTC":
-            # A JVM of its own: Hudi waits until the clock has reached the newest instant that it has seen in any zone.
-            elsewhere = {"spark.driver.extraJavaOptions": f"-Duser.timezone={kind.zone}"}
-            judge = stack.enter_context(HudiJudge(maker, memory="1g", conf=elsewhere))
+        if kind.own_jvm is not None:
+            judge = stack.enter_context(HudiJudge(maker, memory="1g", conf=kind.own_jvm))
         visit = Visit(kind, judge, hudis[other], tmp_path)
         visit.make()
         if kind.outcome(maker).refused:
