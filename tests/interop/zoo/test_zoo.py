@@ -1,6 +1,7 @@
 """Tables as Hudi's users make them: read, continued, and read back by both Hudis; or refused by name, and then untouched.
 
-Each run visits a share, chosen by the commit's hash; `make zoo` (LAKEHOUSE_ZOO=all) visits everything, LAKEHOUSE_ZOO=<name>,<name> some.
+Each run visits a share, chosen by the commit's hash; `make zoo` (LAKEHOUSE_ZOO=all) visits all that were tried,
+LAKEHOUSE_ZOO=untried what is still in `untried.py`, and LAKEHOUSE_ZOO=<name>,<name> single kinds.
 """
 
 from __future__ import annotations
