@@ -45,7 +45,8 @@ CHANGES = replace(
 )
 NO_META = {"incremental": "refused by Hudi", "from_first": "refused by Hudi"}
 SCHEMA_ON_READ = {"hoodie.schema.on.read.enable": "true", **FAST}
-TOKYO = {"zone": "Asia/Tokyo"}
+TOKYO = {"own_jvm": {"spark.driver.extraJavaOptions": "-Duser.timezone=Asia/Tokyo -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}}
+"""In one JVM, Hudi waits until its clock has reached the newest instant that it has seen in any zone."""
 
 KINDS = (
     of_feature("schema-added", "schema: a column added by a write", rows=ADDED, options=RECONCILE),
@@ -76,6 +77,9 @@ KINDS = (
         ),
         options=SCHEMA_ON_READ,
         conf=SCHEMA_ON_READ,
+        own_jvm={},
+        makers=("0.15.0",),
+        why_not="refuses such changes at version 6",
         rows=PLAIN.but(name=None, amount=None, title=PLAIN.columns["name"]),
     ),
     of_feature("zone-local-mor", "zone LOCAL, Spark in Tokyo, merge-on-read", options=MOR, **TOKYO),

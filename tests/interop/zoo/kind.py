@@ -93,10 +93,11 @@ class Kind:
     """A kind of table.
 
     `options` are those of every DataFrame write by Hudi, before and after us; `ours` those that our writes have to be told.
-    `conf` are settings of Hudi's session, `zone` that of its machine. `why_not` says why only some `makers` make it, `note` what else
-    a user has to know. `skip` names queries, by maker, that Hudi itself answers wrongly or not at all, with the reason; `ignore`
-    columns, by query or for "every" one, that Hudi itself shows otherwise than stored. `alone`: makers of whose tables the other Hudi
-    can read nothing. `inserts_only`: there are no keys to find a row by.
+    `conf` are settings of Hudi's session, `own_jvm` those of a JVM that only this kind has, where it would spoil the others' one.
+    `why_not` says why only some `makers` make it, `note` what else a user has to know. `skip` names queries, by
+    maker, that Hudi itself answers wrongly or not at all, with the reason; `ignore` columns, by query or for "every" one, that Hudi
+    itself shows otherwise than stored. `alone`: makers of whose tables the other Hudi can read nothing. `inserts_only`: there are no
+    keys to find a row by.
     """
 
     name: str
@@ -106,7 +107,7 @@ class Kind:
     ours: Mapping[str, Any] = field(default_factory=dict)
     rows: Rows = PLAIN
     conf: Mapping[str, str] = field(default_factory=dict)
-    zone: str = "UTC"
+    own_jvm: Mapping[str, str] | None = None
     makers: Sequence[str] = BOTH
     why_not: str = ""
     note: str = ""

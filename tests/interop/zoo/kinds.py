@@ -14,9 +14,13 @@ EVERY: Mapping[str, Kind] = {kind.name: kind for group in ALL for kind in group.
 """All kinds, those that are untried too."""
 
 
-def tried(kind: Kind) -> Kind:
-    """The kind as made by those Hudis with which it was tried."""
-    return replace(kind, makers=tuple(maker for maker in kind.makers if kind.name not in UNTRIED[maker]))
+def of_makers(*, tried: bool) -> Mapping[str, Kind]:
+    """Each kind as made by those Hudis with which it was tried, or was not."""
+    found = {
+        name: replace(kind, makers=tuple(maker for maker in kind.makers if (name in UNTRIED[maker]) is not tried))
+        for name, kind in EVERY.items()
+    }
+    return {name: kind for name, kind in found.items() if kind.makers}
 
 
-KINDS: Mapping[str, Kind] = {name: tried(kind) for name, kind in EVERY.items() if tried(kind).makers}
+KINDS: Mapping[str, Kind] = of_makers(tried=True)

@@ -49,6 +49,6 @@ KINDS = (
     of_partition("long", "a long, plain paths", partitioned(pa.int64(), [1, 2**40])),
     of_partition("boolean", "a boolean", partitioned(pa.bool_(), [True, False]), HIVE),
     of_partition("decimal", "a decimal", partitioned(pa.decimal128(8, 2), [Decimal("1.50"), Decimal("-0.25")]), HIVE),
-    of_partition("timestamp", "a timestamp", partitioned(INSTANT, [instant_of(n, 0) for n in range(2)]), HIVE, ENCODED),
+    of_partition("timestamp", "a timestamp", partitioned(INSTANT, [instant_of(n, 0) for n in range(2)]), HIVE, ENCODED, **PATH_TEXT),
     of_partition("dropped", "`drop.partition.columns=true`", text(["a", "b"]), HIVE, DROPPED, expected=NO_COLUMN),
 )
