@@ -20,7 +20,7 @@ _ROWS = 16
 
 @dataclass(frozen=True, slots=True)
 class StoredSample:
-    """Rows of one file slice with the columns asked for and, where the table has meta columns, their record keys."""
+    """Rows of one file slice with the columns asked for and their record keys (nulls where the table has no meta columns)."""
 
     partition_path: str
     base: BaseFile | None
@@ -33,7 +33,7 @@ def sample_rows(state: TableState, schema: pa.Schema, columns: Sequence[str], *,
     Empty where no row is stored.
     """
     fields = pa.schema([schema.field(name) for name in columns])
-    names = [RECORD_KEY] if state.config.populates_meta_fields else []
+    names = [RECORD_KEY]
     chosen = _spread(state.view.partitions(), partitions)
     bases = [
         (partition, base)
@@ -41,7 +41,8 @@ def sample_rows(state: TableState, schema: pa.Schema, columns: Sequence[str], *,
         for base in _ends([piece.base_file for piece in state.view.latest_slices(partition) if piece.base_file is not None])
     ]
     found = [StoredSample(path, base, first_rows(state.storage, base, fields, _ROWS, meta_columns=names)) for path, base in bases]
-    return [one for one in found if one.rows.num_rows] or list(_logged(state, schema, [*names, *columns], chosen))
+    in_logs = [*(names if state.config.populates_meta_fields else []), *columns]
+    return [one for one in found if one.rows.num_rows] or list(_logged(state, schema, in_logs, chosen))
 
 
 def _spread(partitions: Sequence[str], count: int) -> list[str]:

@@ -27,6 +27,7 @@ from lakehouse_engine.view.table_state import TableState
 
 _GENERATED = re.compile(r"[0-9]{14,17}_[0-9]+_[0-9]+")
 _NUMBER = re.compile(r"-?[0-9]+")
+_META_FIELDS = "hoodie.populate.meta.fields"
 _BARE_KEYS = "hoodie.write.complex.keygen.new.encoding"
 _PARTITIONS, _OUR_PARTITIONS = 4, 2
 """Partitions to take a sample of: of a table that others made, and of one of ours, which others may have written to."""
@@ -62,6 +63,10 @@ def _settled_keys(
     config = state.config
     forms = _key_forms(config, generator, schema, options)
     stored = [one for one in samples if RECORD_KEY in one.rows.column_names]
+    for one in stored:
+        _check_meta(config, one)
+    if not config.populates_meta_fields:
+        return forms[0]
     if not generator.record_key_fields:
         _check_generated(config, stored)
         return generator
@@ -105,6 +110,16 @@ def _texts(make: Callable[[pa.Table], pa.Array], rows: pa.Table, refusal: type[L
         if rows.num_rows == 1:
             return [None]
     return [text for number in range(rows.num_rows) for text in _texts(make, rows.slice(number, 1), refusal)]
+
+
+def _check_meta(config: TableConfig, sample: StoredSample) -> None:
+    """Raise `UnsupportedTableError` where keys are stored and should not be, or the other way round."""
+    # Hudi leaves them empty, or null where its row writer is at work.
+    without = sum(not key for key in sample.rows.column(RECORD_KEY).to_pylist())
+    if without != (0 if config.populates_meta_fields else sample.rows.num_rows):
+        has = "rows without meta columns" if config.populates_meta_fields else "rows with meta columns"
+        stated = f"{_META_FIELDS}={str(config.populates_meta_fields).lower()}"
+        raise contradiction(config, f"the table has {has} ({_where(sample)}), and its properties say {stated}", _META_FIELDS)
 
 
 def _check_generated(config: TableConfig, stored: Sequence[StoredSample]) -> None:

@@ -19,6 +19,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("code", pa.string()), ("region", pa.str
 GENERATOR, TYPE = "hoodie.table.keygenerator.class", "hoodie.table.keygenerator.type"
 KEYS, PARTITIONS = "hoodie.table.recordkey.fields", "hoodie.table.partition.fields"
 HIVE, ENCODE = "hoodie.datasource.write.hive_style_partitioning", "hoodie.datasource.write.partitionpath.urlencode"
+META = "hoodie.populate.meta.fields"
 OF_HUDI = "org.apache.hudi.keygen."
 
 
@@ -75,6 +76,7 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], dict[str, str | None], str]] = {
     "another partition column": ({}, {PARTITIONS: "city"}, r"the directory 'region=r 0'.*make 'city=t0'"),
     "not hive-style": ({}, {HIVE: "false"}, r"the directory 'region=r 0'.*make 'r 0'.*hive_style_partitioning"),
     "hive-style": ({"hive_style": False}, {HIVE: "true"}, r"the directory 'r 0'.*make 'region=r 0'.*hive_style_partitioning"),
+    "no meta columns": ({}, {META: "false"}, r"rows with meta columns.*populate\.meta\.fields=false"),
     "partitions where there are none": ({"by": ()}, {PARTITIONS: "region", GENERATOR: f"{OF_HUDI}SimpleKeyGenerator"}, r"the directory ''"),
 }
 
@@ -102,6 +104,14 @@ def test_url_encoding_that_is_not_as_stored_is_refused(table_type: str, tmp_path
     make_table(path, SCHEMA, partition_by=["region"], table_type=table_type).upsert(row)
     table = changed(path, {ENCODE: "false"})
     refused(tmp_path, UnsupportedTableError, lambda: table.upsert(rows(1)), r"the directory 'region=a%3Db'.*urlencode")
+
+
+def test_rows_without_keys_where_the_properties_say_that_they_have_some(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    make_table(path, SCHEMA).insert(rows(1).slice(0, 0))
+    changed(path, {META: "false"}).insert(rows(1))
+    table = changed(path, {META: "true"})
+    refused(tmp_path, UnsupportedTableError, lambda: table.upsert(rows(1, v=2)), r"rows without meta columns.*populate\.meta\.fields=true")
 
 
 def test_base_file_tells_of_a_table_with_logs(tmp_path: Path) -> None:
