@@ -63,4 +63,4 @@ UNTRIED = {
         ]
     ),
 }
-"""Visited with LAKEHOUSE_ZOO=untried (or by name); CI, `make zoo` and the documentation leave them out. A name that passes goes from here."""
+"""Visited with LAKEHOUSE_ZOO=untried (or by name); CI, `make zoo` and the documentation leave them out. What passes goes from here."""
