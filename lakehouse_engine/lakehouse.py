@@ -17,6 +17,7 @@ from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.catalog.records import StoredView
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
+from lakehouse_engine.options.arguments import checked
 from lakehouse_engine.spark.execute.context import Execution
 from lakehouse_engine.spark.execute.dispatch import execute
 from lakehouse_engine.spark.pins import Pins
@@ -26,6 +27,7 @@ from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
 
 
+@checked
 class Lakehouse:
     """Tables live at `<warehouse>/<schema>/<table>`, views as stored definitions beside them; nothing has to run.
 

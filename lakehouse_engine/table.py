@@ -19,6 +19,7 @@ from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 from lakehouse_engine.options import ServiceOptions, WriteOptions
+from lakehouse_engine.options.arguments import check, checked
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.crossing import told_of_crossing
 from lakehouse_engine.read.query import Query, plan_query
@@ -34,6 +35,7 @@ from lakehouse_engine.view.table_state import TableState
 Moment = str | date | datetime
 
 
+@checked
 class HoodieTable(TableServices):
     """One table. Reads see the newest commit of any process at the time of the call; writes are one commit each.
 
@@ -64,14 +66,15 @@ class HoodieTable(TableServices):
         meta_columns: bool = False,
         query: str = "snapshot",
         as_of: Moment | None = None,
-        begin: str | None = None,
-        end: str | None = None,
+        begin: Moment | None = None,
+        end: Moment | None = None,
         on_restore: str = "fail",
     ) -> pa.Table:
         """Rows as an Arrow table; no JVM is used.
 
         `query` is `snapshot`, `read_optimized` or `incremental`. `as_of` is an instant, a timestamp or date (text or object), the name
-        of a savepoint, or `-N` for the Nth commit before the newest. For incremental queries `begin` is exclusive ("earliest" or None:
+        of a savepoint, or `-N` for the Nth commit before the newest. For incremental queries `begin` and `end` are instants, dates or
+        datetimes; `begin` is exclusive ("earliest" or None:
         from the start) and `end` inclusive; where `begin` lies in time that a restore took back, `on_restore` says whether to "fail"
         (`TimelineRestoredError`), to "resync" with the whole snapshot, or to "rewind" to the instant restored to.
         """
@@ -91,8 +94,8 @@ class HoodieTable(TableServices):
         meta_columns: bool = False,
         query: str = "snapshot",
         as_of: Moment | None = None,
-        begin: str | None = None,
-        end: str | None = None,
+        begin: Moment | None = None,
+        end: Moment | None = None,
         on_restore: str = "fail",
     ) -> DataFrame:
         """The same rows as a DataFrame over Spark's own Parquet scan, pinned to what is committed now.
@@ -169,13 +172,15 @@ class HoodieTable(TableServices):
         **arguments: Any,
     ) -> WriteResult:
         _check_arguments(operation, arguments)
+        options = check("options", "Mapping[str, Any] | None", options)
+        extra_metadata = check("extra_metadata", "Mapping[str, Any] | None", extra_metadata)
         effective = self._effective(options or {})
         services = ServiceOptions.read(effective)
         request = WriteRequest(
             operation=operation,
             data=None if operation is WriteOperationType.DELETE_PARTITION else as_input(data),
             options=WriteOptions.read(effective),
-            extra_metadata=dict(extra_metadata or {}),
+            extra_metadata={key: str(value) for key, value in (extra_metadata or {}).items()},
             **arguments,
         )
         runner = self._runner(options or {})
@@ -197,3 +202,6 @@ def _check_arguments(operation: WriteOperationType, given: Mapping[str, Any]) ->
             near = get_close_matches(name, {*_ARGUMENTS, "options"}, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"{operation.value.lower()}() got an unexpected keyword argument {name!r}{hint}")
+    for name in ("replace_schema", "given_keys"):
+        if name in given:
+            check(name, "bool", given[name])

@@ -25,6 +25,7 @@ from lakehouse_engine.options import (
     WriteOptions,
     check_known,
 )
+from lakehouse_engine.options.arguments import checked
 from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_POLICY, KEEP_MAX_COMMITS, KEEP_MIN_COMMITS
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.timeline import Timeline
@@ -37,6 +38,7 @@ KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
 _MAX_TEXT = 10_000
 
 
+@checked
 class TableServices:
     """One table without Spark: what `HoodieTable` and the command line share.
 

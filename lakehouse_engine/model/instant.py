@@ -93,8 +93,11 @@ class InstantRange:
 
 def format_instant_time(moment: datetime) -> str:
     """`moment` (aware, or naive meaning UTC) as a 17-digit instant time."""
-    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    return f"{utc:%Y%m%d%H%M%S}{utc.microsecond // 1000:03d}"
+    try:
+        utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError as error:
+        raise OptionError(f"{moment!r} lies before or after all points in time in UTC") from error
+    return f"{utc.year:04d}{utc:%m%d%H%M%S}{utc.microsecond // 1000:03d}"
 
 
 def parse_instant_time(text: str) -> datetime:
@@ -114,11 +117,11 @@ def as_of_instant_time(value: str | date | datetime) -> str:
     if isinstance(value, datetime):
         return format_instant_time(value)
     if isinstance(value, date):
-        return f"{value:%Y%m%d}000000000"
+        return f"{value.year:04d}{value:%m%d}000000000"
     if not isinstance(value, str):
         raise OptionError(f"a point in time is text, a date or a datetime, not {type(value).__name__} {value!r}")
     text = value.strip()
-    if text.isdigit() and len(text) in (14, 17, 20):
+    if text.isascii() and text.isdigit() and len(text) in (14, 17, 20):
         return text
     try:
         return format_instant_time(datetime.fromisoformat(text))

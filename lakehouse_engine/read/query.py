@@ -8,6 +8,7 @@ from datetime import date, datetime
 from typing import Any
 
 from lakehouse_engine.errors import OptionError
+from lakehouse_engine.model.instant import as_of_instant_time
 from lakehouse_engine.options import STORED_PREFIX
 from lakehouse_engine.options.read import VERIFY_CHECKSUMS
 from lakehouse_engine.read.moments import moment_of
@@ -28,8 +29,8 @@ class Query:
 
     kind: str = "snapshot"
     as_of: str | date | datetime | None = None
-    begin: str | None = None
-    end: str | None = None
+    begin: str | date | datetime | None = None
+    end: str | date | datetime | None = None
     on_restore: str = "fail"
 
     def __post_init__(self) -> None:
@@ -54,8 +55,13 @@ def plan_query(state: TableState, query: Query, options: Mapping[str, Any] | Non
     return at_one_moment(state, lambda now: _plan(now, query)).verified(verify)
 
 
+def _bound(moment: str | date | datetime | None) -> str | None:
+    """Text stays as it is: a checkpoint is an instant, or a word for the first."""
+    return moment if moment is None or isinstance(moment, str) else as_of_instant_time(moment)
+
+
 def _plan(state: TableState, query: Query) -> ScanPlan:
     if query.kind == "incremental":
-        return plan_incremental(state, query.begin, query.end, on_restore=query.on_restore)
+        return plan_incremental(state, _bound(query.begin), _bound(query.end), on_restore=query.on_restore)
     as_of = None if query.as_of is None else moment_of(state, query.as_of)
     return plan_snapshot(state, as_of, read_optimized=query.kind == "read_optimized")

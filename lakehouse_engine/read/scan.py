@@ -292,7 +292,7 @@ def _refuse_changed(changed: Sequence[ChangedSize]) -> None:
 
 
 def _instant_time(name: str, value: str | None) -> str | None:
-    if value is not None and not value.isdigit():
+    if value is not None and not (value.isascii() and value.isdigit()):
         raise OptionError(f"{name}={value!r} is no instant time (yyyyMMddHHmmssSSS)")
     return value
 

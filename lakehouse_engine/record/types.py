@@ -106,6 +106,8 @@ def check_names(fields: Iterable[pa.Field], path: str = "") -> None:
 
 
 def _canonical(kind: pa.DataType, path: str, allow_ntz: bool) -> pa.DataType:
+    if isinstance(kind, pa.BaseExtensionType):  # asked first: one written in Python need not even have a hash
+        raise _unsupported(kind, path)
     if kind in _WIDENED:
         return _WIDENED[kind]
     if pat.is_dictionary(kind):

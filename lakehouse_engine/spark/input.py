@@ -17,7 +17,7 @@ from lakehouse_engine.actions.write.input import ArrowInput, Input, RowKeying, k
 from lakehouse_engine.actions.write.source import RowSource, StagedFile, StagedSource
 from lakehouse_engine.actions.write.tasks import FileContext, WriteStatus
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.errors import OptionError
+from lakehouse_engine.errors import LakehouseError, OptionError, SchemaIncompatibleError
 from lakehouse_engine.spark.runner import dumps, outcome_of, result_of
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.spark.session import use_this_interpreter
@@ -133,15 +133,25 @@ def as_input(data: Any) -> Input:
     if isinstance(data, DataFrame):
         use_this_interpreter(data.sparkSession)
         return DataFrameInput(data)
+    try:
+        return ArrowInput(_table_of(data))
+    except LakehouseError:
+        raise
+    except Exception as error:
+        raise SchemaIncompatibleError(f"the rows, given as {type(data).__name__}, cannot be had as Arrow data: {error}") from error
+
+
+def _table_of(data: Any) -> pa.Table:
+    """Raises whatever reading the rows does: a reader, and objects in a frame, are code of the caller."""
     if isinstance(data, pa.Table):
-        return ArrowInput(data)
+        return data
     if isinstance(data, pa.RecordBatch):
-        return ArrowInput(pa.Table.from_batches([data]))
+        return pa.Table.from_batches([data])
     if isinstance(data, pa.RecordBatchReader):
-        return ArrowInput(data.read_all())
+        return data.read_all()
     if hasattr(data, "__arrow_c_stream__"):
-        return ArrowInput(pa.table(data))
-    if type(data).__module__.startswith("pandas."):
-        return ArrowInput(pa.Table.from_pandas(data, preserve_index=False))
+        return pa.table(data)
+    if type(data).__module__.startswith("pandas.") and type(data).__name__ == "DataFrame":
+        return pa.Table.from_pandas(data, preserve_index=False)
     kinds = "a Spark DataFrame, a pyarrow Table or RecordBatchReader, or a pandas DataFrame"
     raise OptionError(f"rows come as {kinds}, not as {type(data).__name__}")

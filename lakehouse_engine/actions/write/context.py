@@ -15,6 +15,7 @@ from lakehouse_engine.format.arrow_avro import table_avro_schema, with_meta_colu
 from lakehouse_engine.index.base import Index, StoredKeys
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.index.simple import GeneratedKeys, MetaColumnKeys
+from lakehouse_engine.model.keys import COMMIT_SEQNO, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
@@ -105,6 +106,8 @@ class WriteContext:
         offered = {field.name.lower() for field in incoming}
         given = self.given_keys or "_hoodie_record_key" in offered
         missing = [name for name in names if name.lower() not in offered]
+        if given and not self.is_global and PARTITION_PATH not in incoming.names:
+            raise MissingOptionError(f"keys that are given need the column {PARTITION_PATH!r}, too", column=PARTITION_PATH)
         if missing and not given:
             raise MissingOptionError(f"a delete needs the column {missing[0]!r}: keys of this table are {names}", column=missing[0])
         if ordering and {name.lower() for name in self.ordering.roots} <= offered:
@@ -120,6 +123,7 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
     check_readable(state)
     if request.operation in _MERGES:
         check_complete(state)
+    _check_given_columns(config, request)
     schema = _write_schema(state, request)
     moved = not request.options.update_partition_path
     generator = key_generator_for(state, table_schema(state) or schema, request.options.key_generator, moved=moved)
@@ -181,6 +185,15 @@ def _check_storage(config: TableConfig) -> None:
             table=config.name,
         )
     _ = config.archive_folder
+
+
+def _check_given_columns(config: TableConfig, request: WriteRequest) -> None:
+    """Rows that say that they name stored ones have the columns to do so."""
+    needed = [(request.data, RECORD_KEY)] if request.given_keys else []
+    needed += [(request.replaced_rows, COMMIT_SEQNO)] if request.replaced_rows is not None else []
+    for rows, column in needed:
+        if rows is not None and column not in rows.schema.names:
+            raise MissingOptionError(f"rows that name stored rows need the column {column!r}", table=config.name, column=column)
 
 
 def _check_payload(config: TableConfig, request: WriteRequest) -> None:

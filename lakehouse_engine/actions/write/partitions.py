@@ -41,5 +41,8 @@ def _path(config: TableConfig, partition: str | Mapping[str, Any]) -> str:
         return _checked(config, partition.strip("/"))
     if set(partition) != set(config.partition_fields):
         raise PartitionValueError(f"a partition of this table is given by {list(config.partition_fields)}, not by {sorted(partition)}")
-    row = pa.table({name: pa.array([value], pa.string() if value is None else None) for name, value in partition.items()})
+    try:
+        row = pa.table({name: pa.array([value], pa.string() if value is None else None) for name, value in partition.items()})
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise PartitionValueError(f"{dict(partition)!r:.200} holds a value that no column has: {error}") from error
     return str(key_generator_of(config).partition_paths(row)[0].as_py())
