@@ -115,7 +115,9 @@ def probe(path: Path, engine: Path, repeats: int) -> dict[str, float]:
     runs = []
     for _ in range(repeats):
         command = [sys.executable, "-c", PROBE, str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(engine)})
+        # In the table's directory, since Python looks for modules in the current one first.
+        environment = {**os.environ, "PYTHONPATH": str(engine.resolve())}
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=path)
         runs.append(json.loads(done.stdout))
     return {name: median(run[name] for run in runs) for name in runs[0]}
 

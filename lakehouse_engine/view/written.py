@@ -35,5 +35,6 @@ def _file(partition: str, instant_time: str, stat: HoodieWriteStat, archived: bo
     if not is_log_file_name(name):
         return None
     log = parse_log_file(partition, name)
-    start = None if archived else max(stat.log_offset or 0, 0)
+    # Who writes checksums begins a log file with each write.
+    start = None if archived and checksum is None else max(stat.log_offset or 0, 0)
     return None if log.is_cdc else WrittenFile(stat.path, instant_time, log.base_instant, True, stat.file_size_in_bytes, start, checksum)

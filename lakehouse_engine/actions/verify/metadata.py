@@ -31,6 +31,7 @@ from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import PROPERTIES, ConfigStore
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.view.table_state import TableState
@@ -94,6 +95,15 @@ def _check_archived(state: TableState, file: StoredFile) -> Finding | None:
     except LakehouseError as error:
         return Finding.of(FindingKind.CORRUPT_ARCHIVE, file.path, error)
     return None
+
+
+def check_checkpoints(state: TableState) -> Iterator[Finding]:
+    """Checkpoints of live files that are not whole. Reads do without them, at the price of reading the archive."""
+    for checkpoints in (LiveCheckpoints(state.storage), LiveCheckpoints(state.storage, SAVEPOINTED)):
+        for time in checkpoints.times():
+            error = _error_of(checkpoints.read, time)
+            if error is not None and not isinstance(error, StoredFileNotFoundError):
+                yield Finding(FindingKind.CORRUPT_CHECKPOINT, checkpoints.path(time), error.message)
 
 
 def check_kept(state: TableState) -> Iterator[Finding]:

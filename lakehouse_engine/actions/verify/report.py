@@ -15,6 +15,7 @@ Progress = Callable[[str, int, int], None]
 class FindingKind(StrEnum):
     CORRUPT_INSTANT = "corrupt_instant"
     CORRUPT_ARCHIVE = "corrupt_archive"
+    CORRUPT_CHECKPOINT = "corrupt_checkpoint"
     CORRUPT_PROPERTIES = "corrupt_properties"
     CORRUPT_METAFILE = "corrupt_metafile"
     MISSING_FILE = "missing_file"

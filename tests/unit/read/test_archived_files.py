@@ -11,6 +11,8 @@ import pytest
 from lakehouse_engine.actions.checkpoint import renew_checkpoint
 from lakehouse_engine.actions.create import TableSpec, create_table
 from lakehouse_engine.actions.retained import retained_files
+from lakehouse_engine.actions.verify.metadata import check_checkpoints
+from lakehouse_engine.actions.verify.report import FindingKind
 from lakehouse_engine.errors import CorruptFileError, CorruptLogError, LakehouseError, MissingFileError
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import Storage
@@ -199,6 +201,7 @@ def test_damage_of_what_tells_of_archived_writes_fails_no_read_of_a_whole_table(
     assert_same_rows(table.read(meta_columns=True), expected)
     found = table.state.archived_files()
     assert (found.is_known, [path for path, _ in found.problems]) == (True, [checkpoint]), "the archive still tells"
+    assert [(finding.kind, finding.path) for finding in check_checkpoints(table.state)] == [(FindingKind.CORRUPT_CHECKPOINT, checkpoint)]
     (archive,) = [entry.path for entry in table.storage.walk(".hoodie/archived") if "archive" in entry.name]
     cut(table.storage, archive, 100)  # type: ignore[arg-type]
     assert_same_rows(table.read(meta_columns=True), expected)
