@@ -39,7 +39,7 @@ COMMANDS = {
     "clean": _Home("services", "clean", "Delete files that no query within the retention reads."),
     "archive": _Home("services", "archive", "Move old instants to the archived timeline."),
     "verify": _Home("health", "verify", "Check that the table is whole."),
-    "repair": _Home("health", "repair", "Take back dead writes and finish what was cut off."),
+    "repair": _Home("health", "repair", "Take back dead writes, finish what was cut off, see to damaged metadata."),
 }
 """Each is imported when it is called: a command starts as fast as it can alone."""
 

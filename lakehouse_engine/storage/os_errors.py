@@ -22,6 +22,11 @@ _ADVICE = {
 }
 
 
+def is_full(error: StorageError) -> bool:
+    """Whether the storage has no room left."""
+    return error.context.get("errno") in (str(errno.ENOSPC), str(errno.EDQUOT))
+
+
 @contextmanager
 def as_storage_errors(what: str, path: str, root: str) -> Iterator[None]:
     """Turn an `OSError` inside the block into a `StorageError` with `path`, also those that Arrow raises while it writes.

@@ -72,7 +72,7 @@ class ConfigStore:
             self.storage.create(PROPERTIES, _render(complete))
         except StoredFileExistsError as error:
             raise TableExistsError(f"there is a Hudi table already at {self.storage.root}", path=self.storage.root) from error
-        self._keep_copy()
+        self.keep_copy()
         return complete
 
     def copy(self) -> TableConfig | None:
@@ -92,8 +92,12 @@ class ConfigStore:
         self.storage.overwrite(PROPERTIES, self.storage.read(COPY))
         self.storage.delete(BACKUP)
 
-    def _keep_copy(self) -> None:
-        """The properties are written by now: without a copy they are as good."""
+    def drop_copy(self) -> bool:
+        """Remove the copy, for the room that it takes; whether it was there."""
+        return self.storage.delete(COPY)
+
+    def keep_copy(self) -> None:
+        """Have a copy of the properties as they are; without one they are as good."""
         try:
             self.storage.overwrite(COPY, self.storage.read(PROPERTIES))
         except StorageError as error:
@@ -114,7 +118,7 @@ class ConfigStore:
         if stored.properties != changed.properties:
             raise PropertiesError(f"{PROPERTIES} does not read back as written; the former one is in {BACKUP}", path=self.storage.root)
         self.storage.delete(BACKUP)
-        self._keep_copy()
+        self.keep_copy()
         return stored
 
     def _read_either(self) -> TableConfig | None:

@@ -107,6 +107,12 @@ class TableState:
         """The table as it is now, with what is known of commits that are still on the timeline."""
         return self._load(self.storage, self._commits.known)
 
+    def up_to(self, time: str) -> TableState:
+        """The table as if nothing had been requested after the instant `time`: no later instant is opened."""
+        timeline, commits = self.timeline.up_to(time), self._commits
+        view = FileSystemView(StorageLister(self.storage), timeline, lambda: _replaced(timeline, commits))
+        return TableState(self.storage, self.config, self.layout, timeline, view, commits)
+
     def commit_metadata(self, instant: Instant) -> HoodieCommitMetadata:
         """Metadata of a completed write, decoded once.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 
 import pytest
 
@@ -51,12 +52,13 @@ def test_create_table_is_there_or_not(fault: Fault, table_type: str) -> None:
     create(trial, table_type)
     for call in range(1, len(trial.mutations) + 1):
         storage = MemoryStorage()
-        with pytest.raises((SimulatedCrash, StorageError)):
+        is_made = ".aux" in trial.mutations[call - 1]  # a copy of the properties is all that is left to do
+        with nullcontext() if is_made and fault is Fault.LOST_ACK else pytest.raises((SimulatedCrash, StorageError)):
             create(FaultyStorage(storage, call, fault), table_type)
         try:
             create(storage, table_type)
         except TableExistsError:
-            assert fault is not Fault.CRASH_BEFORE
+            assert is_made or fault is not Fault.CRASH_BEFORE
         check_rows(look(storage, COLUMNS), {})
         open_table(storage).insert(batch(START))
         check_rows(look(storage, COLUMNS), by_key(*START))

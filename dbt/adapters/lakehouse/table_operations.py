@@ -175,7 +175,7 @@ def _table_info(table: Any, given: Mapping[str, Any]) -> Rows:
 
 def _repair(table: Any, given: Mapping[str, Any]) -> Rows:
     """One row for each thing that was repaired (on a dry run: would be), or is left."""
-    report = table.repair(dry_run=flag(given, "dry_run"))
+    report = table.repair(dry_run=flag(given, "dry_run"), accept_future=flag(given, "accept_future"))
     done = "would be repaired" if report.dry_run else "repaired"
     found = [(done, one) for one in report.repaired] + [("left", one) for one in report.left]
     rows = [{"result": result, "disorder": str(one.kind), "what": one.what, "message": one.message} for result, one in found]

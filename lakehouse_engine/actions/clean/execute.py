@@ -15,12 +15,13 @@ from lakehouse_engine.actions.clean.plan import savepoints_seen
 from lakehouse_engine.actions.clean.scope import SAVEPOINTED
 from lakehouse_engine.actions.deletion import delete_cleaned
 from lakehouse_engine.actions.versions import needed_files
-from lakehouse_engine.errors import MetadataError
+from lakehouse_engine.errors import MetadataError, StorageError
 from lakehouse_engine.format.file_names import PARTITION_METAFILE
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Instant, State
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata, HoodieCleanPartitionMetadata
+from lakehouse_engine.storage.os_errors import is_full
 from lakehouse_engine.storage.paths import parent_of
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.protected import protected_files
@@ -53,6 +54,16 @@ def resume_clean(state: TableState, clean: Instant) -> ExecutedClean:
     return _execute(state, clean, plan, {path: reason for path, reason in (needed | pinned).items() if path in paths})
 
 
+def _begin(timeline: ActiveTimeline, clean: Instant, plan: HoodieCleanerPlan) -> Instant:
+    """On a full disk without the plan, as Hudi 1.x does it: an empty file needs no room, and then files are deleted."""
+    try:
+        return timeline.to_inflight(clean, encode_plan(plan))
+    except StorageError as error:
+        if not is_full(error):
+            raise
+        return timeline.to_inflight(clean)
+
+
 def _stored_plan(timeline: ActiveTimeline, clean: Instant) -> HoodieCleanerPlan:
     """From the requested file; where that is damaged, from the inflight file, which has it as well."""
     try:
@@ -66,7 +77,7 @@ def _stored_plan(timeline: ActiveTimeline, clean: Instant) -> HoodieCleanerPlan:
 def _execute(state: TableState, clean: Instant, plan: HoodieCleanerPlan, held: Mapping[str, str]) -> ExecutedClean:
     began = time.monotonic()
     timeline = ActiveTimeline(state.storage, state.layout)
-    inflight = clean if clean.state is State.INFLIGHT else timeline.to_inflight(clean, encode_plan(plan))
+    inflight = clean if clean.state is State.INFLIGHT else _begin(timeline, clean, plan)
     files = {partition: [path for path in paths if path not in held] for partition, paths in planned_files(plan).items()}
     delete_cleaned(state, [path for paths in files.values() for path in paths])
     emptied = [partition for partition in plan.partitions_to_be_deleted or () if _delete_partition(state, partition)]

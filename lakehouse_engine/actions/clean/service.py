@@ -10,13 +10,15 @@ from lakehouse_engine.actions.clean.policies import retention
 from lakehouse_engine.actions.clean.scope import scope_of
 from lakehouse_engine.actions.locked import locked_table
 from lakehouse_engine.actions.table_clock import table_clock
-from lakehouse_engine.errors import MetadataError
+from lakehouse_engine.errors import MetadataError, StorageError
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.services import CleanResult
 from lakehouse_engine.options import CleanOptions
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.os_errors import is_full
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -73,8 +75,19 @@ def _finish_pending(state: TableState) -> list[ExecutedClean]:
 def _execute(state: TableState, planned: PlannedClean) -> ExecutedClean | None:
     if planned.plan is None:
         return None
-    requested = Instant(_now(state), Action.CLEAN, State.REQUESTED)
-    ActiveTimeline(state.storage, state.layout).create_requested(requested, encode_plan(planned.plan))
+    requested, content = Instant(_now(state), Action.CLEAN, State.REQUESTED), encode_plan(planned.plan)
+    timeline, properties = ActiveTimeline(state.storage, state.layout), ConfigStore(state.storage)
+    try:
+        timeline.create_requested(requested, content)
+    except StorageError as error:
+        # What makes room must not need any: the copy of the properties has a block that can be had, until files are deleted.
+        if not (is_full(error) and properties.drop_copy()):
+            raise
+        try:
+            timeline.create_requested(requested, content)
+            return execute_clean(state, requested, planned.plan)
+        finally:
+            properties.keep_copy()
     return execute_clean(state, requested, planned.plan)
 
 

@@ -23,6 +23,7 @@ from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.options.services import ARCHIVAL_BATCH
+from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
@@ -81,8 +82,9 @@ def _stays(state: TableState, damage: DamagedState) -> str | None:
         return f"what it keeps cannot be proven, so nothing as old as it is deleted; `savepoint delete {time}` gives it up"
     if action.is_write and damage.instant.is_completed:
         before = [write.requested_time for write in state.timeline.completed().writes() if write.requested_time < time]
-        ways = [f"restore to {before[-1]}"] if before else []
-        ways += [f"to the savepoint of {max(saved)}"] if (saved := [one for one in state.timeline.savepointed if one < time]) else []
+        ways = [f"restore to {before[-1]}"] if before and not proven_since(state) else []
+        saved = [one for one in state.timeline.savepointed if one < time]
+        ways += [f"restore to the savepoint of {max(saved)}"] if saved else []
         return "what it wrote cannot be told; put the file back from a backup" + (f", or {' or '.join(ways)}" if ways else "")
     if action is Action.RESTORE and damage.reached is not State.REQUESTED and damage.instant.state is not State.INFLIGHT:
         return "what the restore took back cannot be told; put the file back from a backup"

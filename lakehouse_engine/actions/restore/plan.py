@@ -14,6 +14,7 @@ from lakehouse_engine.errors import (
     CorruptInstantError,
     InstantCleanedError,
     InstantNotFoundError,
+    MetadataError,
     MissingFileError,
     OptionError,
     RestoreError,
@@ -25,7 +26,7 @@ from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRestorePlan
 from lakehouse_engine.model.savepoint import DamagedSavepoint, HoodieSavepointMetadata
 from lakehouse_engine.model.services import RestoreResult
 from lakehouse_engine.model.table_config import TableType
-from lakehouse_engine.read.completeness import proven_since
+from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.read.scan import complete_slices
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
@@ -83,9 +84,27 @@ def plan_restore(state: TableState, savepoint: str | None, to: str | None, *, ca
     if target in known and not isinstance(known[target], DamagedSavepoint):
         _check_pinned(state, known[target], changes)
     else:
-        complete_slices(state, target)
+        _check_complete(state, target)
     instants = tuple(_later_writes(state, target, {removal.instant_time for change in changes for removal in change.removals}))
     return Restoration(target, name, instants, later, changes, sum(_rows(state, instant) for instant in instants))
+
+
+def _check_complete(state: TableState, target: str) -> None:
+    """Raise as `complete_slices` unless every file of the table as of `target` is there.
+
+    A write that is to be taken back may be damaged. Where nothing was ever archived, those up to the target alone say what must be there.
+    """
+    try:
+        complete_slices(state, target)
+    except MetadataError:
+        if proven_since(state):
+            raise
+        before = state.up_to(target)
+        lost = lost_files(before, None, before.view.latest_slices(), logs=True)
+        if lost:
+            raise MissingFileError(
+                f"the data file {lost[0].path!r} is gone, which the table as of {target} needs", path=lost[0].path, table=state.config.name
+            ) from None
 
 
 def _target(state: TableState, savepoint: str | None, to: str | None) -> tuple[str, str | None]:

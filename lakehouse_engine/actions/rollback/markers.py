@@ -26,7 +26,7 @@ def markers_of(storage: Storage, instant_time: str) -> list[Marker]:
         relative = entry.path[len(folder) + 1 :]
         if entry.name.startswith(_LISTS) and "/" not in relative:
             if entry.name != "MARKERS.type":
-                found.update(_listed(storage.read(entry.path).decode("utf-8"), folder, instant_time))
+                found.update(_listed(storage.read(entry.path).decode("utf-8", "replace"), folder, instant_time))
         else:
             found.update(_marked(entry.path, instant_time))
     return sorted(found)

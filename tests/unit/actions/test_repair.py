@@ -244,3 +244,25 @@ def test_a_damaged_or_lost_commit_that_is_kept_aside_is_made_anew_from_the_archi
     table.restore("good")
     assert_same_rows(table.read(), archived.read(as_of="good"))
     assert set(COLUMNS) <= set(table.read().column_names)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_of_a_damaged_commit_the_table_is_restored_to_the_write_before_it(kind: str, damage: Callable[[bytes], bytes]) -> None:
+    table = LocalTable(MemoryStorage(), lock_timeout_ms=TIMEOUT)
+    create(table.storage, kind)
+    for version in range(4):
+        table.upsert(batch([("a", version, "x", f"a{version}"), ("b", version, "y", f"b{version}")]))
+    times = table.instants()
+    expected = table.read(as_of=times[1])
+    path = next(entry.path for entry in table.storage.list(".hoodie") if entry.name in (f"{times[2]}.commit", f"{times[2]}.deltacommit"))
+    table.storage.overwrite(path, damage(table.storage.read(path)))
+    for act in (table.read, lambda: table.upsert(batch([("c", 1, "x", "c")]))):
+        with pytest.raises(CorruptInstantError) as caught:
+            act()
+        assert caught.value.context["path"] == path
+    (left,) = [one for one in repair(table.storage, lock_timeout_ms=TIMEOUT).left if one.kind == "beyond_repair"]
+    assert (left.what, f"restore to {times[1]}" in left.message) == (path, True)
+    table.restore(to=times[1])
+    assert_same_rows(table.read(), expected)
+    table.upsert(batch([("c", 1, "x", "c")]))

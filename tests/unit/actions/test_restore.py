@@ -74,7 +74,8 @@ def test_plan_and_metadata_have_what_hudi_writes() -> None:
         (instants[2], "deltacommit"),
         (instants[1], "deltacommit"),
     ]
-    assert table.storage.read(f".hoodie/{result.instant}.restore.inflight") == b""
+    # Hudi leaves this one empty, and reads the requested file: here it is a second copy of the plan.
+    assert decode_plan(HoodieRestorePlan, table.storage.read(f".hoodie/{result.instant}.restore.inflight")) == plan
     metadata = decode_plan(HoodieRestoreMetadata, table.storage.read(f".hoodie/{result.instant}.restore"))
     assert metadata.start_restore_time == result.instant
     assert metadata.instants_to_rollback == (instants[2], instants[1])

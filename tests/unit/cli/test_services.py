@@ -19,7 +19,7 @@ from lakehouse_engine.actions.verify import FindingKind, verify
 from lakehouse_engine.cli import progress
 from lakehouse_engine.cli.main import COMMANDS, cli
 from lakehouse_engine.engine import LocalRunner
-from lakehouse_engine.errors import PropertiesError, TableNotFoundError
+from lakehouse_engine.errors import PropertiesError, TableNotFoundError, TimelineError
 from lakehouse_engine.storage.faults import FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.lock import TableLock
@@ -346,3 +346,21 @@ def test_properties_of_others_are_not_guessed(table: HoodieTable) -> None:
     cut(properties)
     refused = run(table, "repair", "analytics.orders")
     assert (refused.exit_code, "hoodie.properties" in refused.stderr) == (1, True)
+
+
+def test_instants_of_the_future_are_told_and_accepted_on_request(table: HoodieTable) -> None:
+    table.upsert(orders(range(3), "lost"))
+    table.rollback()
+    newest, future = table.history()[0], "29990101000000000"
+    assert newest.action == "rollback"
+    for path in sorted((Path(table.path) / ".hoodie").glob(f"{newest.instant}.*")):
+        path.rename(path.with_name(path.name.replace(newest.instant, future)))
+    with pytest.raises(TimelineError, match="accept-future"):
+        table.delete(orders(range(1), "x").select(["order_id", "day"]))
+    left = answer(table, "repair", "analytics.orders")["left"]
+    assert [(one["kind"], one["what"]) for one in left] == [("future_instant", future)]
+    done = answer(table, "repair", "analytics.orders", "--accept-future")
+    assert [(one["kind"], one["what"]) for one in done["repaired"]] == [("future_instant", future)]
+    assert answer(table, "repair", "analytics.orders")["left"] == []
+    table.delete(orders(range(1), "x").select(["order_id", "day"]))
+    assert table.history()[0].instant > future

@@ -131,7 +131,7 @@ def test_crash_at_any_point_of_an_update_leaves_the_old_or_the_new_configuration
 
 def test_a_copy_of_a_table_that_another_release_upgraded_since_is_not_put_back(storage: MemoryStorage) -> None:
     store = ConfigStore(storage)
-    store.create(CONFIG)
+    assert store.copy() == store.read()
     storage.create(".hoodie/timeline/20260101000000000_20260101000000001.commit", b"x")
     storage.overwrite(PROPERTIES, b"torn")
     assert store.copy() is None

@@ -88,7 +88,8 @@ def test_unsupported_version_is_refused_with_the_release_that_writes_it_and_the_
 
 def test_table_without_a_version_is_told_as_one_of_an_old_hudi_or_a_torn_file() -> None:
     storage = table(MemoryStorage())
-    lines = [line for line in storage.read(PROPERTIES).decode().splitlines() if "checksum" not in line and "table.version" not in line]
+    gone = ("checksum", "table.version", "seal")
+    lines = [line for line in storage.read(PROPERTIES).decode().splitlines() if not any(word in line for word in gone)]
     storage.overwrite(PROPERTIES, "\n".join(lines).encode())
     with pytest.raises(PropertiesError, match=r"no hoodie\.table\.version.*before 0\.6\.0"):
         TableState.load(storage)

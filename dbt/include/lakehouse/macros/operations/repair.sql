@@ -1,3 +1,5 @@
-{% macro repair(model=none, relation=none, tag=none, all=false, dry_run=false) %}
-  {%- do lakehouse_operation('repair', {'model': model, 'relation': relation, 'tag': tag, 'all': all}, {'dry_run': dry_run}, kwargs) -%}
+{% macro repair(model=none, relation=none, tag=none, all=false, accept_future=false, dry_run=false) %}
+  {%- do lakehouse_operation('repair', {'model': model, 'relation': relation, 'tag': tag, 'all': all}, {
+    'accept_future': accept_future, 'dry_run': dry_run
+  }, kwargs) -%}
 {% endmacro %}
