@@ -22,7 +22,7 @@ from lakehouse_engine.format.delete_block import decode_delete_block
 from lakehouse_engine.format.log_format import BlockType
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import Action, Instant
-from lakehouse_engine.read.base_file import iter_base_file
+from lakehouse_engine.read.base_file import check_base_file
 from lakehouse_engine.read.completeness import log_promises, lost_files
 from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope, ScannedBlock, scan_logs
 from lakehouse_engine.read.scan import METADATA_BOOTSTRAP_INSTANT
@@ -83,8 +83,7 @@ def _check_base(state: TableState, file: BaseFile) -> Iterator[Finding | str]:
         yield "bootstrapped files, whose rows are outside of the table"
         return
     try:
-        for _ in iter_base_file(state.storage, file, None, meta_columns=state.config.populates_meta_fields):
-            pass
+        check_base_file(state.storage, file.path)
     except (UnsupportedTableError, UnsupportedTypeError) as error:
         yield f"{file.path}: {error.message}"
     except LakehouseError as error:

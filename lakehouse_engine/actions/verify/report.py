@@ -17,6 +17,7 @@ class FindingKind(StrEnum):
     CORRUPT_ARCHIVE = "corrupt_archive"
     CORRUPT_PROPERTIES = "corrupt_properties"
     CORRUPT_METAFILE = "corrupt_metafile"
+    LEFTOVER_FILE = "leftover_file"
     MISSING_FILE = "missing_file"
     WRONG_SIZE = "wrong_size"
     UNREADABLE_FILE = "unreadable_file"

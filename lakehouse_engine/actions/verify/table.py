@@ -8,7 +8,14 @@ from typing import TypeVar
 
 from lakehouse_engine.actions.verify.files import check_contents, check_missing, check_sizes
 from lakehouse_engine.actions.verify.keys import check_keys
-from lakehouse_engine.actions.verify.metadata import check_archive, check_kept, check_metafiles, check_properties, check_timeline
+from lakehouse_engine.actions.verify.metadata import (
+    check_archive,
+    check_kept,
+    check_leftovers,
+    check_metafiles,
+    check_properties,
+    check_timeline,
+)
 from lakehouse_engine.actions.verify.report import Finding, FindingKind, Progress, VerifyReport
 from lakehouse_engine.errors import LakehouseError, UnsupportedTableError, UnsupportedTypeError
 from lakehouse_engine.model.files import FileSlice
@@ -66,7 +73,7 @@ class _Verification:
         for instant, finding in check_timeline(self.state):
             damaged.update({instant} if instant.is_completed else {one for one in self.state.timeline if _is_at(one, instant)})
             self._add([finding])
-        for check in (check_archive, check_kept, check_properties, check_metafiles):
+        for check in (check_archive, check_kept, check_properties, check_metafiles, check_leftovers):
             self._attempt("metadata", lambda check=check: self._add(check(self.state)))  # type: ignore[misc]
         return damaged
 
