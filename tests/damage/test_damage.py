@@ -222,6 +222,8 @@ def test_repair_leads_out_of_damaged_metadata_or_says_what_does(
         left = [one for one in report.left if path.name in one.what]
         # Of a completed commit nothing reads the inflight file, so that its damage is a finding, and may stay.
         found = Outcomes.of(again, path, named=False)
-        if not left and (found.wrong or found.refused):
+        # A savepoint that is made anew has lost its name; its instant is read as before.
+        nameless = {"savepoint"} if part == "savepoint" else set()
+        if not left and (found.wrong or set(found.refused) - nameless):
             wrong.append(f"{case}: repaired {report.repaired}, and left {found.wrong} {found.refused} {findings(again)}")
     assert wrong == []
