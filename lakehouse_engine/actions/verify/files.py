@@ -22,10 +22,10 @@ from lakehouse_engine.format.delete_block import decode_delete_block
 from lakehouse_engine.format.log_format import BlockType
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import Action, Instant
-from lakehouse_engine.read.base_file import iter_base_file
+from lakehouse_engine.read.base_file import check_base_file
 from lakehouse_engine.read.completeness import log_promises, lost_files
 from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope, ScannedBlock, scan_logs
-from lakehouse_engine.read.scan import METADATA_BOOTSTRAP_INSTANT
+from lakehouse_engine.read.scan import METADATA_BOOTSTRAP_INSTANT, plan_snapshot
 from lakehouse_engine.view.table_state import TableState
 
 
@@ -78,13 +78,22 @@ def check_contents(state: TableState, damaged: Collection[Instant], progress: Pr
     progress("file slices", len(slices), len(slices))
 
 
+def check_moment(state: TableState, moment: str | None, *, quick: bool) -> Iterator[Finding | str]:
+    """Whether the table can be read now (None), or as of a savepoint: with the logs as a read takes them, which may know checksums of
+    commits that are archived. Raises as `plan_snapshot`.
+    """
+    plan = plan_snapshot(state, moment)
+    if plan.reader is not None and not quick:
+        for piece in plan.logged:
+            yield from _check_logs(state, piece, plan.reader.scope)
+
+
 def _check_base(state: TableState, file: BaseFile) -> Iterator[Finding | str]:
     if file.instant_time == METADATA_BOOTSTRAP_INSTANT:
         yield "bootstrapped files, whose rows are outside of the table"
         return
     try:
-        for _ in iter_base_file(state.storage, file, None, meta_columns=state.config.populates_meta_fields):
-            pass
+        check_base_file(state.storage, file.path)
     except (UnsupportedTableError, UnsupportedTypeError) as error:
         yield f"{file.path}: {error.message}"
     except LakehouseError as error:

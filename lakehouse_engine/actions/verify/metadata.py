@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from lakehouse_engine.actions.unpublished import all_dead_temporaries
 from lakehouse_engine.actions.verify.report import Finding, FindingKind
 from lakehouse_engine.errors import FormatError, LakehouseError, MetadataError, StoredFileNotFoundError
 from lakehouse_engine.format.archived import read_archive
@@ -156,6 +157,12 @@ def _error_of(check: Callable[..., object], *arguments: object) -> LakehouseErro
     except LakehouseError as error:
         return error
     return None
+
+
+def check_leftovers(state: TableState) -> Iterator[Finding]:
+    """Temporary files of writers that were killed: they take room, and nothing else."""
+    for file in all_dead_temporaries(state.storage):
+        yield Finding(FindingKind.LEFTOVER_FILE, file.path, f"{file.size} bytes that a killed process left; `repair` removes them")
 
 
 def _folders(state: TableState) -> dict[str, list[str]]:

@@ -18,6 +18,7 @@ class FindingKind(StrEnum):
     CORRUPT_CHECKPOINT = "corrupt_checkpoint"
     CORRUPT_PROPERTIES = "corrupt_properties"
     CORRUPT_METAFILE = "corrupt_metafile"
+    LEFTOVER_FILE = "leftover_file"
     MISSING_FILE = "missing_file"
     WRONG_SIZE = "wrong_size"
     UNREADABLE_FILE = "unreadable_file"

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from lakehouse_engine.actions.verify.files import check_contents, check_missing, check_sizes
+from lakehouse_engine.actions.verify.files import check_contents, check_missing, check_moment, check_sizes
 from lakehouse_engine.actions.verify.keys import check_keys
 from lakehouse_engine.actions.verify.metadata import (
     check_archive,
     check_checkpoints,
     check_kept,
+    check_leftovers,
     check_metafiles,
     check_properties,
     check_timeline,
@@ -20,7 +21,6 @@ from lakehouse_engine.actions.verify.report import Finding, FindingKind, Progres
 from lakehouse_engine.errors import LakehouseError, UnsupportedTableError, UnsupportedTypeError
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Instant
-from lakehouse_engine.read.scan import plan_snapshot
 from lakehouse_engine.view.table_state import TableState
 
 Result = TypeVar("Result")
@@ -62,7 +62,7 @@ class _Verification:
         else:
             slices = self._attempt("lost files", self._check_missing) or []
             for moment in (None, *sorted(self.state.timeline.savepointed)):
-                self._attempt("reads", lambda moment=moment: plan_snapshot(self.state, moment))  # type: ignore[misc]
+                self._attempt("reads", lambda moment=moment: self._add(check_moment(self.state, moment, quick=quick)))  # type: ignore[misc]
         if not quick:
             self._attempt("contents of files", lambda: self._add(check_contents(self.state, damaged, self.progress)))
             rows = self._check_keys(slices)
@@ -73,7 +73,7 @@ class _Verification:
         for instant, finding in check_timeline(self.state):
             damaged.update({instant} if instant.is_completed else {one for one in self.state.timeline if _is_at(one, instant)})
             self._add([finding])
-        for check in (check_archive, check_checkpoints, check_kept, check_properties, check_metafiles):
+        for check in (check_archive, check_checkpoints, check_kept, check_properties, check_metafiles, check_leftovers):
             self._attempt("metadata", lambda check=check: self._add(check(self.state)))  # type: ignore[misc]
         return damaged
 

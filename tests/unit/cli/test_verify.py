@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,7 +31,10 @@ def grow(warehouse: Warehouse) -> None:
 
 
 def overwrite(warehouse: Warehouse) -> None:
-    path = newest_file(warehouse)
+    overwrite_file(newest_file(warehouse))
+
+
+def overwrite_file(path: Path) -> None:
     path.write_bytes(b"x" * path.stat().st_size)
 
 
@@ -86,6 +90,50 @@ def test_a_key_in_two_partitions_is_a_duplicate_only_where_keys_are_unique_in_th
     assert not verify(warehouse.table.state).ok
     edit_properties(warehouse.table.path, {"index.type=GLOBAL_SIMPLE": "index.type=SIMPLE"})
     assert verify(TableState.load(LocalStorage(warehouse.table.path))).ok
+
+
+def test_what_is_not_damaged_is_looked_at_still(warehouse: Warehouse) -> None:
+    tear_commit(warehouse)
+    earlier = max(path for path in Path(warehouse.table.path).rglob("*.parquet") if warehouse.second not in path.name)
+    overwrite_file(earlier)
+    report = verify(TableState.load(LocalStorage(warehouse.table.path)))
+    assert {(finding.kind, Path(finding.path).name) for finding in report.findings} == {
+        (FindingKind.CORRUPT_INSTANT, f"{warehouse.second}.commit"),
+        (FindingKind.UNREADABLE_FILE, earlier.name),
+    }
+    assert "keys" in report.skipped[0]
+
+
+def test_a_quick_verification_reads_no_data_file(warehouse: Warehouse) -> None:
+    overwrite(warehouse)
+    assert verify(warehouse.table.state, quick=True).ok
+    assert warehouse.run("verify", "analytics.orders", "--quick").exit_code == 0
+    grow(warehouse)
+    assert {finding.kind for finding in verify(warehouse.table.state, quick=True).findings} == {FindingKind.WRONG_SIZE}
+    assert warehouse.run("verify", "analytics.orders", "--quick").exit_code == 1
+
+
+def test_a_temporary_file_of_a_killed_process_is_found_and_one_of_a_living_one_is_not(warehouse: Warehouse) -> None:
+    path = Path(warehouse.table.path) / ".hoodie" / ".~lakehouse-x.tmp"
+    path.write_bytes(b"half")
+    assert verify(warehouse.table.state).ok
+    os.utime(path, (0, 0))
+    (finding,) = verify(warehouse.table.state).findings
+    assert (finding.kind, finding.path) == (FindingKind.LEFTOVER_FILE, f".hoodie/{path.name}")
+
+
+def test_the_command_says_how_far_it_is(warehouse: Warehouse) -> None:
+    told: list[tuple[str, int, int]] = []
+    verify(warehouse.table.state, progress=lambda *step: told.append(step))
+    assert [done for _, done, _ in told] == list(range(told[-1][2] + 1))
+
+
+def test_a_table_without_usable_properties_ends_the_command_with_1(warehouse: Warehouse) -> None:
+    path = Path(warehouse.table.path) / ".hoodie" / "hoodie.properties"
+    path.write_bytes(path.read_bytes().replace(b"recordkey.fields=order_id", b"recordkey.fields=order_ie"))
+    result = warehouse.run("verify", "analytics.orders")
+    assert result.exit_code == 1
+    assert "hoodie.properties" in result.stderr
 
 
 @pytest.mark.parametrize("name", spark_fixtures() or [pytest.param("", marks=pytest.mark.skip("the fixtures of Hudi are not there"))])
