@@ -35,6 +35,11 @@ def of_feature(name: str, shown: str, *steps: Step, options: dict[str, str] | No
     return Kind(name=name, shown=shown, steps=steps or HISTORY, options={**PARTITIONED, **FAST, **(options or {})}, **more)
 
 
+LOGGED = (*HISTORY, Write(range(2, 8), 2))
+"""New keys let Hudi rewrite small base files; a batch of known ones only goes to logs."""
+NO_HFILE = not_read("log blocks of type HFILE_DATA .* compact the table with Hudi", "compact with Hudi; write Avro or Parquet blocks")
+
+
 def logs(form: str) -> dict[str, str]:
     return {**MOR, "hoodie.logfile.data.block.format": form}
 
@@ -95,9 +100,9 @@ KINDS = (
     ),
     of_feature("cdc", "change data capture", options=CDC, expected=CHANGES),
     of_feature("cdc-mor", "change data capture, merge-on-read", options={**CDC, **MOR}, expected=CHANGES),
-    of_feature("logs-avro", "Avro log blocks", options=logs("avro")),
-    of_feature("logs-parquet", "Parquet log blocks", options=logs("parquet")),
-    of_feature("logs-hfile", "HFile log blocks", options=logs("hfile")),
+    of_feature("logs-avro", "Avro log blocks", *LOGGED, options=logs("avro")),
+    of_feature("logs-parquet", "Parquet log blocks", *LOGGED, options=logs("parquet")),
+    of_feature("logs-hfile", "HFile log blocks", *LOGGED, options=logs("hfile"), expected=NO_HFILE),
     of_feature(
         "logs-deleted", "logs with deletions only", *HISTORY, Write([1, 4], 2, "delete"), Write([5], 2, "delete"), options=MOR
     ),

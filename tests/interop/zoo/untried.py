@@ -27,7 +27,7 @@ UNTRIED = {
             "service-cleaned-mor", "service-archived", "service-archived-mor", "service-savepoint", "service-savepoint-archived",
             "service-savepoint-beyond", "service-restored", "service-occ", "service-occ-mor", "service-all-mor", "schema-added",
             "schema-nested", "schema-types", "schema-sql-added", "zone-utc", "virtual-keys", "cdc-mor", "logs-avro",
-            "logs-parquet", "logs-deleted", "sql-table-of-frames",
+            "logs-parquet", "logs-hfile", "logs-deleted", "sql-table-of-frames",
         ]
     ),
     "1.2.0": frozenset(
@@ -57,7 +57,7 @@ UNTRIED = {
             "service-cleaned", "service-cleaned-mor", "service-archived", "service-archived-mor", "service-savepoint",
             "service-savepoint-archived", "service-savepoint-beyond", "service-restored", "service-occ", "service-occ-mor",
             "service-all-mor", "schema-added", "schema-nested", "schema-types", "schema-sql-added", "zone-utc", "virtual-keys",
-            "cdc-mor", "logs-avro", "logs-parquet", "logs-deleted", "sql-table-of-frames",
+            "cdc-mor", "logs-avro", "logs-parquet", "logs-hfile", "logs-deleted", "sql-table-of-frames",
         ]
     ),
 }
