@@ -46,8 +46,10 @@ def event(kind: pa.DataType, value: Any) -> Rows:
 
 VALIDATION = {"hoodie.write.complex.keygen.validation.enable": "false"}
 """Without it Hudi 1.2.0 does not write such tables."""
-FORMATTED = {"ignore": {"every": ("event",)}}
-"""Hudi shows the column as the path has it, formatted; 0.15 in incremental queries as it is stored."""
+FORMATTED: dict[str, Any] = {
+    "ignore": {"every": ("event",)},
+    "note": "Hudi shows the partition column as it reads it from the path (0.15 not in incremental queries), this engine as it is stored",
+}
 CUSTOM = {CLASS: "org.apache.hudi.keygen.CustomKeyGenerator"}
 MILLIS = 1_704_067_200_000
 EPOCH = {f"{TIMED}.timestamp.type": "EPOCHMILLISECONDS", f"{TIMED}.output.dateformat": "yyyyMM", f"{TIMED}.timezone": "UTC"}

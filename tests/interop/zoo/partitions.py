@@ -18,8 +18,10 @@ ODD = ["a b", "100%", "ünï", "🙂", "%2F", "a+b&c", "it's", "tail "]
 NO_COLUMN = not_read("partition columns are not in the data files .* copy the rows with Hudi", "copy with Hudi to a table that keeps them")
 PATHS = ["x/y", "x/z", "w"]
 BLANK = ["a", None, ""]
-PATH_TEXT = {"ignore": {"every": ["part"]}}
-"""Hudi shows the partition column as the path has it, not as it is stored."""
+PATH_TEXT: dict[str, Any] = {
+    "ignore": {"every": ["part"]},
+    "note": "Hudi shows the partition column as it reads it from the path, this engine as it is stored",
+}
 
 
 def of_partition(name: str, shown: str, rows: Rows, *options: dict[str, str], **more: Any) -> Kind:

@@ -13,6 +13,7 @@ PAYLOAD = "hoodie.datasource.write.payload.class"
 MODEL = "org.apache.hudi.common.model"
 THREE: tuple[Step, ...] = (Write(range(8), 0, "insert"), Write(range(4, 10), 1), Write(range(2, 8), 2))
 
+LATE_PARTS = {"1.2.0": {"from_first": "shows a late row itself, not what it was merged to; 0.15 and every snapshot do"}}
 OPERATIONS = Column(pa.string(), lambda number, seed: "D" if seed >= 2 and number in (4, 7) else "I" if seed == 0 else "U")
 DMS = marked("Op", pa.string(), OPERATIONS.value, LATE)
 DEBEZIUM = LATE.but(
@@ -38,6 +39,7 @@ def of_payload(
             ours=said,
             rows=rows,
             deletes=deletes,
+            skip=LATE_PARTS if name == "partial" else {},
         )
 
 
