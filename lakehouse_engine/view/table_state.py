@@ -111,7 +111,7 @@ class TableState:
         """The table as if nothing had been requested after the instant `time`: no later instant is opened."""
         timeline, commits = self.timeline.up_to(time), self._commits
         view = FileSystemView(StorageLister(self.storage), timeline, lambda: _replaced(timeline, commits))
-        return TableState(self.storage, self.config, self.layout, timeline, view, commits)
+        return TableState(self.storage, self.config, self.layout, timeline, view, commits, self._archived)
 
     def commit_metadata(self, instant: Instant) -> HoodieCommitMetadata:
         """Metadata of a completed write, decoded once.
