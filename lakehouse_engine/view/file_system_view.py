@@ -36,6 +36,7 @@ class FileSystemView:
         self._load_replaced = replaced
         self._groups: dict[str, list[FileGroup]] = {}
         self._by_id: dict[str, dict[str, FileGroup]] = {}
+        self._latest: dict[str, list[FileSlice]] = {}
 
     def partitions(self) -> list[str]:
         """Partition paths, sorted; "" for a table without partitions. A partition whose groups are all replaced is still listed."""
@@ -78,12 +79,19 @@ class FileSystemView:
         return self._replaced
 
     def _slices(self, instant: str | None, partition: str | None) -> list[FileSlice]:
-        found: list[FileSlice] = []
-        for path in self._partitions if partition is None else [partition]:
-            live = (group for group in self.file_groups(path) if not is_replaced(group.group, self._replaced, instant))
-            pieces = (slice_as_of(group, self._pending_compactions, instant) for group in live)
-            found.extend(piece for piece in pieces if piece is not None)
+        paths = self._partitions if partition is None else [partition]
+        return [piece for path in paths for piece in (self._latest_of(path) if instant is None else self._sliced(instant, path))]
+
+    def _latest_of(self, path: str) -> list[FileSlice]:
+        found = self._latest.get(path)
+        if found is None:
+            found = self._latest[path] = self._sliced(None, path)
         return found
+
+    def _sliced(self, instant: str | None, path: str) -> list[FileSlice]:
+        live = (group for group in self.file_groups(path) if not is_replaced(group.group, self._replaced, instant))
+        pieces = (slice_as_of(group, self._pending_compactions, instant) for group in live)
+        return [piece for piece in pieces if piece is not None]
 
     @cached_property
     def _partitions(self) -> tuple[str, ...]:

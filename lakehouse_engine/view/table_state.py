@@ -41,12 +41,25 @@ class _Commits:
 
     active: ActiveTimeline
     known: dict[Instant, HoodieCommitMetadata] = field(default_factory=dict)
+    records: dict[Instant, WriteRecord] = field(default_factory=dict)
 
     def of(self, instant: Instant) -> HoodieCommitMetadata:
         found = self.known.get(instant)
         if found is None:
             found = self.known[instant] = self.active.commit(instant)
         return found
+
+    def record(self, instant: Instant) -> WriteRecord:
+        """What the write left and took away."""
+        found = self.records.get(instant)
+        if found is None:
+            found = self.records[instant] = write_record(instant.requested_time, self.of(instant))
+        return found
+
+    def at(self, active: ActiveTimeline, timeline: Timeline) -> _Commits:
+        """The same, of instants that are on the timeline still."""
+        known = {one: self.known[one] for one in timeline if one in self.known}
+        return _Commits(active, known, {one: self.records[one] for one in known if one in self.records})
 
 
 @dataclass(slots=True)
@@ -101,11 +114,11 @@ class TableState:
 
         Raises `TableNotFoundError`, `PropertiesError`, and `UnsupportedTableVersionError` for a table version that cannot be opened.
         """
-        return cls._load(storage, {})
+        return cls._load(storage, None)
 
     def refresh(self) -> TableState:
         """The table as it is now, with what is known of commits that are still on the timeline."""
-        return self._load(self.storage, self._commits.known)
+        return self._load(self.storage, self._commits)
 
     def up_to(self, time: str) -> TableState:
         """The table as if nothing had been requested after the instant `time`: no later instant is opened."""
@@ -135,10 +148,10 @@ class TableState:
         """What the completed writes of the active timeline up to `as_of` (None: all) left, oldest first; raises as `commit_metadata`."""
         for instant in self.timeline.completed().writes():
             if as_of is None or instant.requested_time <= as_of:
-                yield write_record(instant.requested_time, self.commit_metadata(instant))
+                yield self._commits.record(instant)
 
     @classmethod
-    def _load(cls, storage: Storage, known: dict[Instant, HoodieCommitMetadata]) -> TableState:
+    def _load(cls, storage: Storage, known: _Commits | None) -> TableState:
         config = ConfigStore(storage).read()
         layout = _supported_layout(config, storage)
         active = ActiveTimeline(storage, layout)
@@ -146,7 +159,7 @@ class TableState:
         restore = pending_restore(active, timeline)
         if restore is not None:
             timeline = timeline.as_restored(restore.target)
-        commits = _Commits(active, {instant: known[instant] for instant in timeline if instant in known})
+        commits = known.at(active, timeline) if known is not None else _Commits(active)
         archived = _Archived(storage, config, layout, timeline)
         view = FileSystemView(
             StorageLister(storage, bool(config.partition_fields)),
