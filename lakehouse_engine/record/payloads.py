@@ -32,7 +32,8 @@ class Payload:
     """`name` is the class's last name, `java_class` all of it.
 
     `marks` says which rows delete; `takes_marker` whether `hoodie.payload.delete.field` and `.marker` may say so too. `columns` must be
-    in the table. `ordered_by` is the one ordering field that the class works with, where it reads that itself.
+    in the table. `ordered_by` is the one ordering field that the class works with, where it reads that itself. With `weighs_deletions`
+    ordering values of deletions in logs count against base rows.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Payload:
     ordered_by: str = ""
     binlog: bool = False
     takes_marker: bool = False
+    weighs_deletions: bool = False
 
     @property
     def java_class(self) -> str:
@@ -106,9 +108,14 @@ PAYLOADS: dict[str, Payload] = {
 """Those that a fixed rule describes, by the last name of Hudi's class."""
 
 _IN_1X = {
-    name: replace(PAYLOADS[name], merger=EventTime()) for name in ("EventTimeAvroPayload", "MySqlDebeziumAvroPayload")
+    "DefaultHoodieRecordPayload": replace(PAYLOADS["DefaultHoodieRecordPayload"], weighs_deletions=True),
+    "EventTimeAvroPayload": replace(PAYLOADS["EventTimeAvroPayload"], merger=EventTime(), weighs_deletions=True),
+    "MySqlDebeziumAvroPayload": replace(PAYLOADS["MySqlDebeziumAvroPayload"], merger=EventTime()),
 }
-"""Rules that Hudi 1.x changed, for tables that it made: late deletions do not apply, and equal places in the log replace."""
+"""Rules that Hudi 1.x changed, for tables that it made: late deletions do not apply, and equal places in the log replace.
+
+It takes the first two for its merge mode EVENT_TIME_ORDERING; under the others a deletion in a log still always applies.
+"""
 
 
 def payload_of(config: TableConfig, override: str = "") -> Payload:
