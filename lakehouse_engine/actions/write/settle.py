@@ -24,6 +24,7 @@ from lakehouse_engine.read.base_file import projected_schema
 from lakehouse_engine.read.log_records import DELETED, NO_ROW, deletions_win, fold_logs
 from lakehouse_engine.read.log_scanner import LoggedSlice, scan_logs
 from lakehouse_engine.read.slice_reader import SliceReader, plain
+from lakehouse_engine.record.mergers import RecordMerger
 from lakehouse_engine.record.ordering import incoming_wins
 from lakehouse_engine.record.ordering_fields import OrderingFields
 
@@ -66,7 +67,8 @@ class SettleTask:
     """Hold keys of a batch against one slice.
 
     `keys[i]` is the key of row `rows[i]` of the batch (None: of row i), and `ordering` has its values of the table's ordering fields
-    (none where they do not count). Base rows at `positions` (ascending) have the keys `found`. With `fold` the slice's logs are read.
+    (none where they do not count); `merger` decides between them and what is stored. Base rows at `positions` (ascending) have the keys
+    `found`. With `fold` the slice's logs are read.
     """
 
     reader: SliceReader
@@ -76,6 +78,7 @@ class SettleTask:
     ordering: tuple[pa.Array, ...]
     positions: Rows
     found: Rows
+    merger: RecordMerger
     fold: bool
 
 
@@ -205,7 +208,7 @@ class _Settling:
 
     def _decide(self, wins: Mask, deletes: Mask, chosen: Mask, stored: _Values) -> None:
         if chosen.any():
-            merger, old, new = self.task.reader.rules.merger, stored(chosen), self._incoming(chosen)
+            merger, old, new = self.task.merger, stored(chosen), self._incoming(chosen)
             won, gone = merger.wins(old, new), merger.deletes(old, new)
             wins[chosen] &= True if won is None else won
             deletes[chosen] &= True if gone is None else gone
@@ -217,7 +220,7 @@ class _Settling:
 
     def _yield_to_logs(self, wins: Mask, deletes: Mask, chosen: Mask, logged: Rows) -> None:
         if chosen.any():
-            equals = not self.task.reader.rules.merger.earliest_of_equals
+            equals = not self.task.merger.earliest_of_equals
             won = incoming_wins(self._log(logged, chosen), self._incoming(chosen), equals=equals)
             wins[chosen] &= won
             if self.task.reader.rules.merger.whole_rows:
