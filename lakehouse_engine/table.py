@@ -202,6 +202,6 @@ def _check_arguments(operation: WriteOperationType, given: Mapping[str, Any]) ->
             near = get_close_matches(name, {*_ARGUMENTS, "options"}, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"{operation.value.lower()}() got an unexpected keyword argument {name!r}{hint}")
-    for name in ("replace_schema", "given_keys"):
+    for name in ("replace_schema", "given_keys", "as_given"):
         if name in given:
             check(name, "bool", given[name])

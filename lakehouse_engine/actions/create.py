@@ -18,6 +18,7 @@ from lakehouse_engine.options import (
     DELETE_FIELD,
     DELETE_MARKER,
     INDEX_TYPE,
+    MERGE_MODE,
     NUM_BUCKETS,
     OPTIONS,
     PAYLOAD_CLASS,
@@ -126,7 +127,7 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
     if payload not in PAYLOADS:
         raise OptionError(f"the payload class {payload!r} is not known; the engine has {', '.join(PAYLOADS)}", table=spec.name)
     key_generator = choose_key_generator(spec.record_key, spec.partition_by)
-    apart = (PAYLOAD_CLASS.key, *PAYLOAD_CLASS.aliases, DELETE_FIELD.key, DELETE_MARKER.key)
+    apart = (PAYLOAD_CLASS.key, *PAYLOAD_CLASS.aliases, MERGE_MODE.key, *MERGE_MODE.aliases, DELETE_FIELD.key, DELETE_MARKER.key)
     given = {key: value for key, value in spec.properties.items() if key not in apart}
     properties = {
         "hoodie.table.name": spec.name,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lakehouse_engine.errors import OptionError
 from lakehouse_engine.options.base import Option, boolean, natural, one_of, positive, probability
 
 MAX_FILE_SIZE = Option("hoodie.parquet.max.file.size", positive, 120 * 1024 * 1024, "Target size of a base file, in bytes.")
@@ -73,6 +74,19 @@ PAYLOAD_CLASS = Option(
     " (DefaultHoodieRecordPayload) with an ordering field, else OverwriteWithLatestAvroPayload.",
     ("hoodie.compaction.payload.class",),
 )
+MERGE_MODE = Option(
+    "hoodie.write.record.merge.mode",
+    one_of("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING", "CUSTOM"),
+    "",
+    "Hudi 1.x's way to say DefaultHoodieRecordPayload (EVENT_TIME_ORDERING) or OverwriteWithLatestAvroPayload (COMMIT_TIME_ORDERING);"
+    " CUSTOM needs a payload class.",
+    ("hoodie.record.merge.mode",),
+)
+PAYLOADS_OF_MODES = {
+    "EVENT_TIME_ORDERING": ("DefaultHoodieRecordPayload", "EventTimeAvroPayload"),
+    "COMMIT_TIME_ORDERING": ("OverwriteWithLatestAvroPayload",),
+}
+"""What Hudi 1.x merges by each of its modes (`HoodieTableConfig.inferMergingConfigsForPreV9Table`), that which a mode means first."""
 DELETE_FIELD = Option(
     "hoodie.payload.delete.field",
     str,
@@ -170,7 +184,7 @@ class WriteOptions:
             duplicate_policy=DUPLICATE_POLICY.read(raw),
             allow_timestamp_ntz=ALLOW_TIMESTAMP_NTZ.read(raw),
             schema_evolution=SCHEMA_EVOLUTION.read(raw),
-            payload_class=PAYLOAD_CLASS.read(raw),
+            payload_class=_payload_class(raw),
             delete_marker={option.key: value for option in (DELETE_FIELD, DELETE_MARKER) if (value := option.read(raw))},
             lock_timeout_ms=LOCK_TIMEOUT_MS.read(raw),
             log_block_format=LOG_BLOCK_FORMAT.read(raw),
@@ -182,3 +196,14 @@ class WriteOptions:
             bucket_engine=BUCKET_ENGINE.read(raw),
             key_generator={key: str(value) for key, value in raw.items() if key.startswith(KEY_GENERATOR_KEYS)},
         )
+
+
+def _payload_class(raw: Mapping[str, Any]) -> str:
+    """The payload class that is named, or that the merge mode means. Raises `OptionError` where the two contradict each other."""
+    named, mode = PAYLOAD_CLASS.read(raw).strip(), MERGE_MODE.read(raw)
+    means = PAYLOADS_OF_MODES.get(mode, ())
+    if mode == "CUSTOM" and not named:
+        raise OptionError(f"{MERGE_MODE.key}=CUSTOM says nothing about how rows are merged: name a payload class in {PAYLOAD_CLASS.key}")
+    if means and named and named.rpartition(".")[2] not in means:
+        raise OptionError(f"{MERGE_MODE.key}={mode} contradicts {PAYLOAD_CLASS.key}={named}: keep one of the two")
+    return named or (means[0] if means else "")

@@ -2,7 +2,8 @@
 
 Between records of logs Hudi 0.15 goes by ordering values whatever the payload class (`HoodieMergedLogRecordScanner`, `preCombine`): the
 higher one stays, of equals the later. A deletion with an ordering value yields to a higher one that is there already; without one
-it always applies. Whatever comes after a deletion replaces it.
+it always applies. Whatever comes after a deletion replaces it. In tables that Hudi 1.x merges by event time a deletion with an ordering
+value is compared like a row, with what comes after it and with the base row (`BufferedRecordMergerFactory.EventTimeRecordMerger`).
 """
 
 from __future__ import annotations
@@ -36,12 +37,21 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class LogOutcome:
-    """`keys` are distinct; `rows[i]` is the row of `data` that key i ended as, or DELETED. `records` counts rows of the blocks."""
+    """`keys` are distinct; `rows[i]` is the row of `data` that key i ended as, or DELETED. `records` counts rows of the blocks.
+
+    `deleted_at` has, where there is one ordering field, its stored value in the deletion that key i ended as: null where that always
+    applies, and for rows.
+    """
 
     keys: pa.Array
     rows: Rows
     data: pa.Table
     records: int = 0
+    deleted_at: pa.Array | None = None
+
+    def deletions(self, codes: Rows) -> pa.Array:
+        """`deleted_at` of the given keys."""
+        return pa.nulls(len(codes), pa.int64()) if self.deleted_at is None else self.deleted_at.take(pa.array(codes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +83,22 @@ def fold_logs(
         decoded.append(part)
     encoded = _flat([_keys(part, rules) for part in decoded]).dictionary_encode(null_encoding="encode")
     codes = np.asarray(encoded.indices).astype(np.int64)
-    events = _Events(codes, _rows(decoded), _ordering(decoded, wanted, rules), _always(decoded, rules))
+    ordering = _ordering(decoded, wanted, rules)
+    ranked = ranks(rules.ordering.comparable(ordering), len(codes))
+    events = _Events(codes, _rows(decoded), ranked, _always(decoded, wanted, rules))
     records = sum(part.num_rows for part in decoded if isinstance(part, pa.Table))
-    rows = _fold(events, len(encoded.dictionary), pool, rules)
-    return LogOutcome(encoded.dictionary, rows, pool.table(), records)
+    rows, last = _fold(events, len(encoded.dictionary), pool, rules)
+    deleted_at = _deleted_at(ordering[0], events, rows, last) if len(ordering) == 1 else None
+    return LogOutcome(encoded.dictionary, rows, pool.table(), records, deleted_at)
+
+
+def deletions_win(rules: MergeRules, base: Sequence[pa.Array], deleted_at: pa.Array) -> npt.NDArray[np.bool_]:
+    """For each pair of a base row, by its ordering value, and the deletion that its key ended as whether the row goes.
+
+    For `rules` that weigh deletions; `deleted_at` as in `LogOutcome`.
+    """
+    won = rules.merger.deletes(base, [deleted_at])
+    return np.asarray(deleted_at.is_null()) | (True if won is None else won)
 
 
 def _decode(scanned: ScannedBlock, wanted: pa.Schema) -> pa.Table | DeleteRecords:
@@ -112,8 +134,8 @@ def _rows(decoded: Sequence[pa.Table | DeleteRecords]) -> Rows:
     return np.concatenate(parts)
 
 
-def _ordering(decoded: Sequence[pa.Table | DeleteRecords], wanted: pa.Schema, rules: MergeRules) -> Rows:
-    """Ranks over records and deletions together."""
+def _ordering(decoded: Sequence[pa.Table | DeleteRecords], wanted: pa.Schema, rules: MergeRules) -> list[pa.Array]:
+    """Stored ordering values of records and deletions together, one array a field."""
     columns = []
     stored = [[] if isinstance(part, DeleteRecords) else rules.ordering.stored(part) for part in decoded]
     for number, kind in enumerate(rules.ordering.types(wanted)):
@@ -122,18 +144,21 @@ def _ordering(decoded: Sequence[pa.Table | DeleteRecords], wanted: pa.Schema, ru
             for part, values in zip(decoded, stored, strict=True)
         ]
         columns.append(_flat(parts, kind))
-    rows = sum(len(part) if isinstance(part, DeleteRecords) else part.num_rows for part in decoded)
-    return ranks(rules.ordering.comparable(columns), rows)
+    return columns
 
 
-def _always(decoded: Sequence[pa.Table | DeleteRecords], rules: MergeRules) -> npt.NDArray[np.bool_]:
+def _always(decoded: Sequence[pa.Table | DeleteRecords], wanted: pa.Schema, rules: MergeRules) -> npt.NDArray[np.bool_]:
     """Which deletions apply whatever the ordering value of what is there. An entry holds one value: it is compared with one field only."""
+    kinds = rules.ordering.types(wanted)
     parts = [np.empty(0, np.bool_)]
     for part in decoded:
         if not isinstance(part, DeleteRecords):
             parts.append(np.zeros(part.num_rows, np.bool_))
-        elif len(rules.ordering) != 1:
+        elif len(kinds) != 1:
             parts.append(np.ones(len(part), np.bool_))
+        elif rules.weighs_deletions:
+            # A value of another type than the field's is compared with nothing.
+            parts.append(part.always() | np.asarray(part.ordering(kinds[0]).is_null()))
         else:
             parts.append(part.always())
     return np.concatenate(parts)
@@ -144,17 +169,24 @@ def _flat(parts: Sequence[pa.Array | pa.ChunkedArray], kind: pa.DataType | None 
     return pa.concat_arrays(chunks) if chunks else pa.array([], kind or pa.string())
 
 
-def _fold(events: _Events, keys: int, pool: RowPool, rules: MergeRules) -> Rows:
-    """The last state of every key. The first events of all keys are taken together, then the second, and so on.
+def _fold(events: _Events, keys: int, pool: RowPool, rules: MergeRules) -> tuple[Rows, Rows]:
+    """The last state of every key, and the event that made it. The first events of all keys are taken together, then the second, and so
+    on.
 
     Rows that are made of two come behind those in `pool`.
     """
     merger, state, held_ranks = rules.merger, np.full(keys, NO_ROW, np.int64), np.zeros(keys, np.int64)
+    last = np.zeros(keys, np.int64)
     for at in _turns(events.codes):
         codes, rows, offered = events.codes[at], events.rows[at], events.ranks[at]
         held = state[codes] >= 0
         deletes = rows == DELETED
+        if rules.weighs_deletions:
+            gone, for_good = state[codes] == DELETED, events.always[last[codes]]
+            held |= gone & ~for_good
         older = held & (held_ranks[codes] > offered) & ~events.always[at]
+        if rules.weighs_deletions:
+            older |= gone & for_good & deletes
         if merger.earliest_of_equals:
             older |= held & ~deletes & (held_ranks[codes] == offered)
         if rules.mixes_logs and bool((held & ~deletes).any()):
@@ -163,8 +195,15 @@ def _fold(events: _Events, keys: int, pool: RowPool, rules: MergeRules) -> Rows:
             offered = np.where(pairs & older, held_ranks[codes], offered)
             older &= ~pairs
         changed = codes[~older]
-        state[changed], held_ranks[changed] = rows[~older], offered[~older]
-    return state
+        state[changed], held_ranks[changed], last[changed] = rows[~older], offered[~older], at[~older]
+    return state, last
+
+
+def _deleted_at(ordering: pa.Array, events: _Events, rows: Rows, last: Rows) -> pa.Array:
+    """As `LogOutcome` has it."""
+    if not len(ordering):
+        return ordering
+    return ordering.take(pa.array(last, mask=(rows != DELETED) | events.always[last]))
 
 
 def _turns(codes: Rows) -> list[Rows]:

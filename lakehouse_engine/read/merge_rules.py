@@ -22,7 +22,8 @@ class MergeRules:
     """`key_generator` is None for tables whose rows carry their key (`_hoodie_record_key`); `marks` says which rows are deletions.
 
     With `as_stored` records of logs meet each other as they meet base rows, in the order of the log (Hudi 1.x, in the tables that it
-    made); without it the higher ordering value stays, and rows are taken whole but under a partial update (0.15).
+    made); without it the higher ordering value stays, and rows are taken whole but under a partial update (0.15). With
+    `weighs_deletions` a logged deletion with an ordering value yields to a base row of a higher one (1.x, merging by event time).
     """
 
     merger: RecordMerger
@@ -30,6 +31,7 @@ class MergeRules:
     key_generator: KeyGenerator | None = None
     marks: DeleteMarks = HUDI_MARK
     as_stored: bool = False
+    weighs_deletions: bool = False
 
     @classmethod
     def of(cls, config: TableConfig, schema: pa.Schema) -> MergeRules:
@@ -39,12 +41,14 @@ class MergeRules:
         """
         payload, as_stored = payload_of(config), made_by_1x(config)
         counts = payload.merger.compares_ordering or not as_stored
+        ordering = payload.ordering(config, schema) if counts else NO_ORDERING
         return cls(
             payload.merger,
-            payload.ordering(config, schema) if counts else NO_ORDERING,
+            ordering,
             None if config.populates_meta_fields else key_generator_of(config),
             payload.delete_marks(config.properties),
             as_stored,
+            payload.weighs_deletions and len(ordering) == 1,
         )
 
     @property

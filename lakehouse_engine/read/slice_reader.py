@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.read.base_file import concat, iter_base_file, projected_schema
-from lakehouse_engine.read.log_records import DELETED, LogOutcome, combine_rows, fold_logs
+from lakehouse_engine.read.log_records import DELETED, LogOutcome, combine_rows, deletions_win, fold_logs
 from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope, ScannedLogs, scan_logs
 from lakehouse_engine.read.merge_rules import MergeRules
 from lakehouse_engine.read.row_pool import SpillTo, take_rows
@@ -131,9 +131,16 @@ class SliceMerge:
         codes = np.asarray(found.drop_null()).astype(np.int64)
         self.fresh[codes] = False
         rows = self.outcome.rows[codes]
-        # A deletion of the logs takes a base row away whatever the ordering values.
-        gone, replaced = self._rows(stored, matched[rows != DELETED], rows[rows != DELETED])
-        return np.sort(np.concatenate([matched[rows == DELETED], gone])), replaced
+        deleted = rows == DELETED
+        gone, replaced = self._rows(stored, matched[~deleted], rows[~deleted])
+        return np.sort(np.concatenate([self._deleted(stored, matched[deleted], codes[deleted]), gone])), replaced
+
+    def _deleted(self, stored: pa.Table, positions: Rows, codes: Rows) -> Rows:
+        """Those of `positions` whose base rows go by the deletions that keys `codes` of the outcome ended as."""
+        if not self.rules.weighs_deletions or not len(positions):
+            return positions
+        base = self.rules.ordering.values(take_rows(stored.select(self.rules.ordering.roots), positions))
+        return positions[deletions_win(self.rules, base, self.outcome.deletions(codes))]
 
     def inserts(self) -> pa.Table:
         """Rows of keys that are in no base row."""

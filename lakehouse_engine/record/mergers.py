@@ -237,6 +237,15 @@ class UpdateColumns:
         return self.merger.reduce(batch, keys, ordering)
 
 
+def storing_as_given(merger: RecordMerger) -> RecordMerger:
+    """What stores a winning row as it is, nulls too, and one of equal ordering values; late rows lose, and delete, as by `merger`."""
+    if merger.whole_rows and merger.equals_win:
+        return merger
+    if not merger.compares_ordering:
+        return OverwriteWithLatest()
+    return EventTime(late_deletions=isinstance(merger, PartialUpdate))
+
+
 def choose(base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
     """Rows of `incoming` where `wins` says so (None: everywhere), else of `base`."""
     if wins is None:

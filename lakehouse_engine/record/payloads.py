@@ -12,8 +12,18 @@ import pyarrow as pa
 
 from lakehouse_engine.errors import OptionError, SchemaIncompatibleError, UnsupportedTableError
 from lakehouse_engine.model.table_config import TableConfig, TableType
+from lakehouse_engine.options import PAYLOADS_OF_MODES
 from lakehouse_engine.record.deletions import HUDI_MARK, DeleteMarks
-from lakehouse_engine.record.mergers import EventTime, FillNulls, OverwriteWithLatest, PartialUpdate, RecordMerger, Toasted, UpdateColumns
+from lakehouse_engine.record.mergers import (
+    EventTime,
+    FillNulls,
+    OverwriteWithLatest,
+    PartialUpdate,
+    RecordMerger,
+    Toasted,
+    UpdateColumns,
+    storing_as_given,
+)
 from lakehouse_engine.record.ordering_fields import OrderingFields
 
 DELETE_FIELD = "hoodie.payload.delete.field"
@@ -32,7 +42,8 @@ class Payload:
     """`name` is the class's last name, `java_class` all of it.
 
     `marks` says which rows delete; `takes_marker` whether `hoodie.payload.delete.field` and `.marker` may say so too. `columns` must be
-    in the table. `ordered_by` is the one ordering field that the class works with, where it reads that itself.
+    in the table. `ordered_by` is the one ordering field that the class works with, where it reads that itself. With `weighs_deletions`
+    ordering values of deletions in logs count against base rows.
     """
 
     name: str
@@ -43,6 +54,7 @@ class Payload:
     ordered_by: str = ""
     binlog: bool = False
     takes_marker: bool = False
+    weighs_deletions: bool = False
 
     @property
     def java_class(self) -> str:
@@ -106,9 +118,14 @@ PAYLOADS: dict[str, Payload] = {
 """Those that a fixed rule describes, by the last name of Hudi's class."""
 
 _IN_1X = {
-    name: replace(PAYLOADS[name], merger=EventTime()) for name in ("EventTimeAvroPayload", "MySqlDebeziumAvroPayload")
+    "DefaultHoodieRecordPayload": replace(PAYLOADS["DefaultHoodieRecordPayload"], weighs_deletions=True),
+    "EventTimeAvroPayload": replace(PAYLOADS["EventTimeAvroPayload"], merger=EventTime(), weighs_deletions=True),
+    "MySqlDebeziumAvroPayload": replace(PAYLOADS["MySqlDebeziumAvroPayload"], merger=EventTime()),
 }
-"""Rules that Hudi 1.x changed, for tables that it made: late deletions do not apply, and equal places in the log replace."""
+"""Rules that Hudi 1.x changed, for tables that it made: late deletions do not apply, and equal places in the log replace.
+
+It takes the first two for its merge mode EVENT_TIME_ORDERING; under the others a deletion in a log still always applies.
+"""
 
 
 def payload_of(config: TableConfig, override: str = "") -> Payload:
@@ -135,6 +152,8 @@ def payload_of(config: TableConfig, override: str = "") -> Payload:
             f"the table merges by {last_name(stored)} (hoodie.compaction.payload.class); leave {last_name(asked)} out of the write",
             table=config.name,
         )
+    if asked and not stored:
+        _check_mode(config, last_name(asked))
     name = last_name(stored or asked or _unstated(config))
     payload = _IN_1X.get(name, PAYLOADS[name]) if made_by_1x(config) else PAYLOADS[name]
     if payload.ordered_by and config.ordering_fields != (payload.ordered_by,):
@@ -146,9 +165,14 @@ def payload_of(config: TableConfig, override: str = "") -> Payload:
     return payload
 
 
-def merger_of(config: TableConfig, override: str = "", *, update_columns: Sequence[str] | None = None) -> RecordMerger:
-    """The merger of `payload_of`; `update_columns` narrows it to the columns that a matched row takes from the batch. Raises likewise."""
+def merger_of(
+    config: TableConfig, override: str = "", *, update_columns: Sequence[str] | None = None, as_given: bool = False
+) -> RecordMerger:
+    """The merger of `payload_of`, or with `as_given` one that stores winning rows as they are; `update_columns` narrows it to the columns
+    that a matched row takes from the batch. Raises likewise.
+    """
     merger = payload_of(config, override).merger
+    merger = storing_as_given(merger) if as_given else merger
     return merger if update_columns is None else UpdateColumns(merger, frozenset(name.lower() for name in update_columns))
 
 
@@ -178,6 +202,13 @@ def made_by_1x(config: TableConfig) -> bool:
 def _by_commit_time(config: TableConfig) -> bool:
     mode = config.properties.get("hoodie.record.merge.mode", "").upper()
     return mode == "COMMIT_TIME_ORDERING" or config.properties.get(_STRATEGY_KEYS[0]) == COMMIT_TIME_STRATEGY
+
+
+def _check_mode(config: TableConfig, asked: str) -> None:
+    """Raise `OptionError` for a class that is not what the table's merge mode means."""
+    mode = "COMMIT_TIME_ORDERING" if _by_commit_time(config) else config.properties.get("hoodie.record.merge.mode", "").upper()
+    if mode in PAYLOADS_OF_MODES and asked not in PAYLOADS_OF_MODES[mode]:
+        raise OptionError(f"the table merges by {mode} (hoodie.record.merge.mode); leave {asked} out of the write", table=config.name)
 
 
 def _check_strategy(config: TableConfig) -> None:

@@ -33,9 +33,6 @@ HUDIS_OWN: dict[tuple[str, str, str], set[str]] = {
 """By Hudi, payload and table type: keys that end otherwise when Hudi itself writes them (docs/interop.md)."""
 
 READ_OTHERWISE: dict[tuple[str, str, str], set[str]] = {
-    # Deletions of Hudi 1.x yield to newer base rows when they are merged.
-    ("1.2.0", "DefaultHoodieRecordPayload", "mor"): {"del_older"},
-    ("1.2.0", "EventTimeAvroPayload", "mor"): {"del_older"},
     # Hudi 1.2 shows Debezium's mark for a value that is stored.
     ("1.2.0", "PostgresDebeziumAvroPayload", "mor"): {"toasted"},
 }

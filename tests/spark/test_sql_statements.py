@@ -254,3 +254,19 @@ def test_names_that_are_not_there_and_constructs_that_are_refused(orders: Lakeho
         orders.sql("select * from hudi_table_changes('shop.nothing', 'latest_state', 'earliest')")
     with pytest.raises(MissingOptionError):
         Lakehouse(orders.warehouse).sql("select 1")
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_nulls_that_statements_compute_are_stored_under_a_payload_that_fills_them(lakehouse: Lakehouse, kind: str) -> None:
+    lakehouse.sql(
+        "create table shop.parts (id bigint, name string, n struct<t: bigint>) using hudi tblproperties ("
+        f"type = '{kind}', primaryKey = 'id', preCombineField = 'n.t',"
+        " 'hoodie.datasource.write.payload.class' = 'PartialUpdateAvroPayload')"
+    )
+    lakehouse.sql("insert into shop.parts values (1, 'ann', struct(5)), (2, 'bob', struct(5)), (3, 'cec', struct(5))")
+    lakehouse.sql("update shop.parts set name = null where id = 1")
+    lakehouse.sql(
+        "merge into shop.parts t using (select 2L id union all select 4L) s on t.id = s.id"
+        " when matched then update set name = null when not matched then insert (id, name, n) values (s.id, null, struct(1L))"
+    )
+    assert sorted(rows(lakehouse, "select id, name, n.t from shop.parts")) == [(1, None, 5), (2, None, 5), (3, "cec", 5), (4, None, 1)]

@@ -75,7 +75,7 @@ def methods(kind: type) -> dict[str, list[str]]:
         parameters = [one for one in inspect.signature(member).parameters.values() if one.name != "self"]
         names = [one.name for one in parameters if one.kind is not inspect.Parameter.VAR_KEYWORD]
         if len(names) < len(parameters):
-            names += ["options", "extra_metadata", "replace_schema", "given_keys"]
+            names += ["options", "extra_metadata", "replace_schema", "given_keys", "as_given"]
         found[name] = names
     return found
 

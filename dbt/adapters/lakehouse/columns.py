@@ -43,6 +43,17 @@ def resolve(wanted: Sequence[str], columns: Sequence[str], config: str, model: s
     return found
 
 
+def resolve_paths(wanted: Sequence[str], columns: Sequence[str], config: str, model: str) -> list[str]:
+    """As `resolve`; a name may lead into a struct (`n.t`). Its members are looked at by the engine."""
+    known, found = {column.lower() for column in columns}, []
+    for name in wanted:
+        plain = name.replace("`", "")
+        root, _, rest = ("", "", "") if plain.lower() in known else plain.partition(".")
+        [column] = resolve([root or plain], columns, config, model)
+        found.append(f"{column}.{rest}" if rest else column)
+    return found
+
+
 def plan_columns(model: str, policy: str, table: Mapping[str, str], batch: Mapping[str, str]) -> ColumnPlan:
     """Meet `batch` (column -> Spark type) with `table` under `on_schema_change`. Raises `CompilationError` where it says `fail`."""
     theirs = {name.lower(): name for name in batch}

@@ -40,7 +40,8 @@ def split_deleted(source: str, columns: Sequence[str], keys: Sequence[str], orde
     """
     deleted = f"coalesce({condition}, false)"
     window = f"over (partition by {', '.join(map(quoted, keys))})"
-    age = f"struct({', '.join(map(quoted, ordering)) or '1'})"
+    paths = (quoted(name) if name in columns else ".".join(map(quoted, name.split("."))) for name in ordering)
+    age = f"struct({', '.join(paths) or '1'})"
     last_deleted, last_kept = (f"max(case when {which} then {age} end) {window}" for which in (deleted, f"not {deleted}"))
     goes = f"coalesce({last_deleted} >= {last_kept}, {last_deleted} is not null)"
     picked = ", ".join(map(quoted, columns))

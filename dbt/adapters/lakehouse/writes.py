@@ -14,7 +14,7 @@ from typing import Any
 from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.lakehouse.bridge import EngineError, TableShape, Warehouse, is_outcome_unknown, retried
-from dbt.adapters.lakehouse.columns import plan_columns, quoted, resolve
+from dbt.adapters.lakehouse.columns import plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.constraints import Check, violation_query
 from dbt.adapters.lakehouse.model_config import ModelConfig
 from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS
@@ -86,7 +86,7 @@ class TableWriter:
         return TableShape(
             record_key=tuple(resolve(self.config.record_key, columns, "unique_key", name)),
             partition_by=tuple(resolve(self.config.partition_by, columns, "partition_by", name)),
-            ordering_fields=tuple(resolve(self.config.ordering_fields, columns, "ordering_fields", name)),
+            ordering_fields=tuple(resolve_paths(self.config.ordering_fields, columns, "ordering_fields", name)),
             hive_style=self.config.hive_style,
             table_type=self.config.table_type,
         )
@@ -258,7 +258,7 @@ class TableWriter:
             return batch, {}
         columns = _columns(batch)
         keys = resolve(self.config.record_key, columns, "unique_key", self.config.name)
-        ordering = resolve(self.config.ordering_fields, columns, "ordering_fields", self.config.name)
+        ordering = resolve_paths(self.config.ordering_fields, columns, "ordering_fields", self.config.name)
         kept, gone = map(self.warehouse.sql, split_deleted(source, columns, keys, ordering, self.config.delete_condition))
         return kept, {"delete_keys": gone}
 

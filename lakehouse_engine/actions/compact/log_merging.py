@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.actions.write.tasks import FileContext, announce
 from lakehouse_engine.format.data_block import render_avro_block, render_parquet_block
-from lakehouse_engine.format.delete_block import decode_delete_block, encode_delete_content
+from lakehouse_engine.format.delete_block import encode_delete_content
 from lakehouse_engine.format.file_names import MarkerType, write_token
 from lakehouse_engine.format.log_format import BlockType, HeaderKey
 from lakehouse_engine.format.log_writer import render_block
@@ -86,35 +86,17 @@ def _data_blocks(context: FileContext, header: dict[int, str], rows: pa.Table) -
 
 def _delete_blocks(task: LogCompactTask, header: dict[int, str], merge: SliceMerge) -> Iterator[bytes]:
     """Deletions that always apply, then those with ordering values: a block's entries without a value would say "null"."""
-    keys = merge.outcome.keys.filter(pa.array(merge.outcome.rows == DELETED))
-    if not len(keys):
+    deleted = np.flatnonzero(merge.outcome.rows == DELETED)
+    if not len(deleted):
         return
-    ordering = _last_ordering(task, merge, keys)
-    always = ordering.is_null() if ordering is not None else pa.array(np.ones(len(keys), np.bool_))
-    for mask, valued in ((always, False), (pa.array(~np.asarray(always)), True)):
+    keys, ordering = merge.outcome.keys.take(pa.array(deleted)), merge.outcome.deletions(deleted)
+    always = ordering.is_null()
+    for mask, valued in ((always, False), (pc.invert(always), True)):
         some = keys.filter(mask)
         if len(some):
             partitions = pa.repeat(task.piece.slice.partition_path, len(some))
-            values = ordering.filter(mask) if valued and ordering is not None else None
+            values = ordering.filter(mask) if valued else None
             yield render_block(BlockType.DELETE, header, encode_delete_content(some, partitions, values))
-
-
-def _last_ordering(task: LogCompactTask, merge: SliceMerge, keys: pa.Array) -> pa.Array | None:
-    """Of each deleted key the ordering value of its last deletion, null where that has none; None for tables that compare none.
-
-    A key that ended deleted did so by its last deletion: had an earlier row stood against that, the key would have ended as a row.
-    """
-    if len(task.reader.rules.ordering) != 1:
-        return None
-    [kind] = task.reader.rules.ordering.types(task.context.schema)
-    records = [decode_delete_block(found.block) for found in merge.scanned.blocks if found.block.type is BlockType.DELETE]
-    deleted = pa.concat_arrays([entry.keys for entry in records])
-    values = pa.concat_arrays([entry.ordering(kind) for entry in records])
-    backwards = pa.array(np.arange(len(deleted))[::-1])
-    encoded = deleted.take(backwards).dictionary_encode()
-    _, last = np.unique(np.asarray(encoded.indices), return_index=True)
-    found = pc.index_in(keys, value_set=encoded.dictionary)
-    return values.take(backwards).take(pa.array(last).take(found))
 
 
 def _stat(

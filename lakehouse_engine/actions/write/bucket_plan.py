@@ -58,7 +58,7 @@ def _must_look(plan: DeltaPlan, piece: FileSlice, special: bool) -> bool:
     only, a row must not be logged behind a newer one.
     """
     rules = plan.logs.reader.rules
-    if not (plan.context.merger.whole_rows and plan.context.merger.equals_win):
+    if plan.context.unsaid_by_logs or not (plan.context.merger.whole_rows and plan.context.merger.equals_win):
         return True
     if not rules.ordering:
         return False

@@ -23,7 +23,7 @@ from lakehouse_engine.read.scan import check_complete, check_readable
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.record.deletions import DeleteMarks
 from lakehouse_engine.record.keygen import KeyGenerator
-from lakehouse_engine.record.mergers import RecordMerger
+from lakehouse_engine.record.mergers import RecordMerger, storing_as_given
 from lakehouse_engine.record.ordering_fields import OrderingFields
 from lakehouse_engine.record.payloads import merger_of, payload_of
 from lakehouse_engine.record.schema import check_reserved, reconcile
@@ -39,7 +39,10 @@ _MERGES = _NEEDS_KEYS | {WriteOperationType.INSERT}
 
 @dataclass(frozen=True, slots=True)
 class WriteContext:
-    """The table as this write sees it. `schema` has the user columns after the write, `table_avro_schema` the same as Avro text."""
+    """The table as this write sees it. `schema` has the user columns after the write, `table_avro_schema` the same as Avro text.
+
+    With `unsaid_by_logs` readers would make other rows of logged ones than this write stores: slices are written anew instead.
+    """
 
     storage: Storage
     config: TableConfig
@@ -54,6 +57,7 @@ class WriteContext:
     allow_timestamp_ntz: bool
     given_keys: bool
     update_columns: tuple[str, ...] | None
+    unsaid_by_logs: bool = False
 
     @property
     def keyless(self) -> bool:
@@ -141,13 +145,14 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
         table_avro_schema=table_avro_schema(config.name, schema, allow_timestamp_ntz=ntz),
         generator=generator,
         index=load_index(state, request.options),
-        merger=merger_of(config, request.options.payload_class, update_columns=updated),
+        merger=merger_of(config, request.options.payload_class, update_columns=updated, as_given=request.as_given),
         ordering=payload.ordering(config, schema),
         marks=payload.delete_marks({**config.properties, **request.options.delete_marker}),
         options=request.options,
         allow_timestamp_ntz=ntz,
         given_keys=request.given_keys,
         update_columns=updated,
+        unsaid_by_logs=request.as_given and storing_as_given(payload.merger) is not payload.merger,
     )
 
 

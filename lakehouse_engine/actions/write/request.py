@@ -18,7 +18,8 @@ class WriteRequest:
     the same commit in which `data` is upserted. `update_columns` restricts what an update changes. `partitions` are partition paths
     to replace. `extra_metadata` goes into the commit. `replace_schema` lets an INSERT_OVERWRITE_TABLE bring its own schema.
     `replaced_rows` has `_hoodie_commit_seqno` of stored rows that go when `data` is added (without being compared with what is stored).
-    `given_keys`: rows come from the table itself and carry their record key in `_hoodie_record_key`.
+    `given_keys`: rows come from the table itself and carry their record key in `_hoodie_record_key`. `as_given`: rows were computed from
+    stored ones, and what they hold is stored, nulls too, whatever the payload class would fill in or keep.
     """
 
     operation: WriteOperationType
@@ -31,3 +32,4 @@ class WriteRequest:
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     replace_schema: bool = False
     given_keys: bool = False
+    as_given: bool = False

@@ -21,9 +21,10 @@ from lakehouse_engine.actions.write.tasks import Mask
 from lakehouse_engine.index.base import TaggedFile
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.read.base_file import projected_schema
-from lakehouse_engine.read.log_records import NO_ROW, fold_logs
+from lakehouse_engine.read.log_records import DELETED, NO_ROW, deletions_win, fold_logs
 from lakehouse_engine.read.log_scanner import LoggedSlice, scan_logs
 from lakehouse_engine.read.slice_reader import SliceReader, plain
+from lakehouse_engine.record.mergers import RecordMerger
 from lakehouse_engine.record.ordering import incoming_wins
 from lakehouse_engine.record.ordering_fields import OrderingFields
 
@@ -66,7 +67,8 @@ class SettleTask:
     """Hold keys of a batch against one slice.
 
     `keys[i]` is the key of row `rows[i]` of the batch (None: of row i), and `ordering` has its values of the table's ordering fields
-    (none where they do not count). Base rows at `positions` (ascending) have the keys `found`. With `fold` the slice's logs are read.
+    (none where they do not count); `merger` decides between them and what is stored. Base rows at `positions` (ascending) have the keys
+    `found`. With `fold` the slice's logs are read.
     """
 
     reader: SliceReader
@@ -76,6 +78,7 @@ class SettleTask:
     ordering: tuple[pa.Array, ...]
     positions: Rows
     found: Rows
+    merger: RecordMerger
     fold: bool
 
 
@@ -108,23 +111,29 @@ def below_zero(ordering: Sequence[pa.Array]) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class _Logs:
-    """What the logs say of each key of a task: row `rows[i]` of `data`, DELETED, or NO_ROW where they do not have it."""
+    """What the logs say of each key of a task: row `rows[i]` of `data`, DELETED, or NO_ROW where they do not have it.
+
+    `deleted_at` has for each key what `LogOutcome` has for those that it knows.
+    """
 
     rows: Rows
     data: pa.Table
     deletions: Mask
+    deleted_at: pa.Array
 
     @classmethod
     def read(cls, task: SettleTask) -> _Logs:
         if not task.fold:
-            return cls(np.full(len(task.keys), NO_ROW, np.int64), pa.table({}), np.empty(0, dtype=bool))
+            none = pa.nulls(len(task.keys))
+            return cls(np.full(len(task.keys), NO_ROW, np.int64), pa.table({}), np.empty(0, dtype=bool), none)
         reader = task.reader
         wanted = plain(projected_schema(reader.schema, reader.rules.columns(reader.schema, base=False)))
         outcome = fold_logs(scan_logs(reader.storage, task.piece, reader.scope).blocks, wanted, reader.rules, keys=task.keys)
         rows = np.full(len(task.keys), NO_ROW, np.int64)
         at = pc.index_in(task.keys, value_set=outcome.keys)
         rows[np.asarray(at.is_valid())] = outcome.rows[np.asarray(at.drop_null()).astype(np.int64)]
-        return cls(rows, outcome.data, reader.rules.deletions(outcome.data))
+        deleted_at = pa.nulls(len(task.keys)) if outcome.deleted_at is None else outcome.deleted_at.take(at)
+        return cls(rows, outcome.data, reader.rules.deletions(outcome.data), deleted_at)
 
     @property
     def alive(self) -> Mask:
@@ -153,7 +162,7 @@ class _Settling:
         in_base, in_logs = self.positions >= 0, logged >= 0
         marked = np.zeros(len(self.keys), dtype=bool)
         marked[in_logs] = self.logs.deletions[logged[in_logs]]
-        alive = (in_base & (logged == NO_ROW)) | (in_logs & ~marked) | self._kept(logged, marked)
+        alive = (in_base & (logged == NO_ROW)) | (in_logs & ~marked) | self._kept(logged, marked) | self._outlived(logged)
         # What is logged for a dead key meets the base row once more: a partial update would be mixed with it.
         wins = alive | rules.merger.whole_rows
         if rules.ordering and self.task.ordering:
@@ -167,6 +176,14 @@ class _Settling:
         if both.any():
             gone = self.task.reader.rules.merger.deletes(self._base(both), self._log(logged, both))
             kept[both] = False if gone is None else ~gone
+        return kept
+
+    def _outlived(self, logged: Rows) -> Mask:
+        """Base rows that a deletion of the logs does not take away because its ordering value is lower."""
+        both, rules = (logged == DELETED) & (self.positions >= 0), self.task.reader.rules
+        kept = np.zeros(len(self.keys), dtype=bool)
+        if rules.weighs_deletions and both.any():
+            kept[both] = ~deletions_win(rules, self._base(both), self._deleted_at(both))
         return kept
 
     def _compared(self, logged: Rows, marked: Mask, alive: Mask, wins: Mask) -> tuple[Mask, Mask, Mask, Mask]:
@@ -186,11 +203,12 @@ class _Settling:
             self._doubt(doubtful, below & newer, lambda chosen: self._log(logged, chosen))
         # Among logs ordering counts whatever the merger says, against a row that is there or one that is marked as a deletion.
         self._yield_to_logs(wins, deletes, in_logs & (newer | ~alive), logged)
+        self._yield_to_deletions(wins, (logged == DELETED) & ~alive)
         return alive, wins, deletes, doubtful
 
     def _decide(self, wins: Mask, deletes: Mask, chosen: Mask, stored: _Values) -> None:
         if chosen.any():
-            merger, old, new = self.task.reader.rules.merger, stored(chosen), self._incoming(chosen)
+            merger, old, new = self.task.merger, stored(chosen), self._incoming(chosen)
             won, gone = merger.wins(old, new), merger.deletes(old, new)
             wins[chosen] &= True if won is None else won
             deletes[chosen] &= True if gone is None else gone
@@ -202,11 +220,19 @@ class _Settling:
 
     def _yield_to_logs(self, wins: Mask, deletes: Mask, chosen: Mask, logged: Rows) -> None:
         if chosen.any():
-            equals = not self.task.reader.rules.merger.earliest_of_equals
+            equals = not self.task.merger.earliest_of_equals
             won = incoming_wins(self._log(logged, chosen), self._incoming(chosen), equals=equals)
             wins[chosen] &= won
             if self.task.reader.rules.merger.whole_rows:
                 deletes[chosen] &= won
+
+    def _yield_to_deletions(self, wins: Mask, chosen: Mask) -> None:
+        if self.task.reader.rules.weighs_deletions and chosen.any():
+            deleted_at = self._deleted_at(chosen)
+            wins[chosen] &= incoming_wins([deleted_at], self._incoming(chosen)) | np.asarray(deleted_at.is_null())
+
+    def _deleted_at(self, chosen: Mask) -> pa.Array:
+        return self.logs.deleted_at.take(pa.array(self.keys[chosen]))
 
     def _incoming(self, chosen: Mask) -> list[pa.Array]:
         return [column.take(pa.array(self.keys[chosen])) for column in self.task.ordering]

@@ -94,4 +94,5 @@ class _Finder:
             keys, ordering = keys.take(chosen), tuple(column.take(chosen) for column in ordering)
             found = np.searchsorted(rows, hits).astype(np.int64)
         logged = self.logs.logged(piece)
-        return SettleTask(self.logs.reader, logged, keys, rows, ordering, positions, found, fold=bool(piece.log_files))
+        merger, fold = self.context.merger, bool(piece.log_files)
+        return SettleTask(self.logs.reader, logged, keys, rows, ordering, positions, found, merger, fold)

@@ -78,7 +78,7 @@ class Upsert:
         if updates.any():
             change = self._plan.change(hits.piece)
             change.update(hits.only(updates), self._plan.batch.rows)
-            change.rewrite |= bool(hits.doubtful[updates].any())
+            change.rewrite |= self._plan.context.unsaid_by_logs or bool(hits.doubtful[updates].any())
         self._plan.drop(hits, goes | (touched & marked), self._plan.batch)
         self._moved[hits.rows[goes]] = True
         # What stays somewhere, or loses there, is not inserted elsewhere, even if a second record of its key is stored.

@@ -86,7 +86,7 @@ def update(run: Execution, statement: Update) -> WriteResult:
     columns = ", ".join(_value(field, assigned) for field in schema)
     where = "" if statement.condition is None else f" where {statement.condition}"
     rows = run.query(f"select {RECORD_KEY}, {columns} from {_target(run, statement)}{where}")
-    return table.upsert(rows, given_keys=True)
+    return table.upsert(rows, given_keys=True, as_given=True)
 
 
 def _column(name: str, statement: Update) -> str:

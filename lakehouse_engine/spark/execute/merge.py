@@ -35,9 +35,9 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
         deletes = [number for number, clause in enumerate(statement.clauses) if clause.action == "delete"]
         rows = joined.where(joined[_CLAUSE].isin(upserts)).select(*map(quote_name, table.schema.names))
         if not deletes:
-            return table.upsert(rows, options=_OPTIONS)
+            return table.upsert(rows, as_given=True, options=_OPTIONS)
         keys = joined.where(joined[_CLAUSE].isin(deletes)).select(RECORD_KEY, PARTITION_PATH).distinct()
-        return table.upsert(rows, delete_keys=keys, options=_OPTIONS)
+        return table.upsert(rows, delete_keys=keys, as_given=True, options=_OPTIONS)
     finally:
         joined.unpersist()
 

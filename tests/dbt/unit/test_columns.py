@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
-from dbt.adapters.lakehouse.columns import plan_columns, resolve
+from dbt.adapters.lakehouse.columns import plan_columns, resolve, resolve_paths
+from dbt.adapters.lakehouse.queries import split_deleted
 
 TABLE = {"id": "int", "name": "string", "n": "bigint"}
 
@@ -61,3 +62,19 @@ def test_a_configs_column_is_found_without_regard_to_case_and_refused_with_the_n
     assert resolve(["ID"], ["id", "name"], "unique_key", "m") == ["id"]
     with pytest.raises(DbtDatabaseError, match=r"unique_key names the column 'nam'.*did you mean 'name'"):
         resolve(["nam"], ["id", "name"], "unique_key", "m")
+
+
+def test_an_ordering_field_may_lead_into_a_struct() -> None:
+    columns = ["id", "N", "a.b"]
+    assert resolve_paths(["n.t"], columns, "ordering_fields", "m") == ["N.t"]
+    assert resolve_paths(["`n`.`t`"], columns, "ordering_fields", "m") == ["N.t"]
+    assert resolve_paths(["ID", "a.b"], columns, "ordering_fields", "m") == ["id", "a.b"]
+    for wrong in ("m.t", "m"):
+        with pytest.raises(DbtDatabaseError, match=r"ordering_fields names the column 'm', which the model does not have"):
+            resolve_paths([wrong], columns, "ordering_fields", "m")
+
+
+def test_deletions_are_ordered_by_a_member_of_a_struct() -> None:
+    for query in split_deleted("s", ["id", "n", "a.b"], ["id"], ["n.t"], "gone"):
+        assert "struct(`n`.`t`)" in query
+    assert "struct(`a.b`)" in split_deleted("s", ["id", "a.b"], ["id"], ["a.b"], "gone")[0]

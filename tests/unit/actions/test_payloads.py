@@ -83,6 +83,26 @@ def test_foreign_payload_refuses_writes_and_merged_reads_only(tmp_path: Path, ta
         assert rows_of(table) == scenario.expected(2)
 
 
+@pytest.mark.parametrize("kind", ["cow", "mor", "mor buckets"])
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.payload)
+def test_rows_computed_from_stored_ones_are_stored_as_they_are(tmp_path: Path, scenario: Scenario, kind: str) -> None:
+    """As by UPDATE ... SET a = NULL: no payload class fills the null, or keeps the row of equal ordering values."""
+    properties = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"} if kind == "mor buckets" else {}
+    table = make(tmp_path / "t", scenario, kind[:3], **properties, **{"hoodie.parquet.small.file.limit": "0"})
+    for batch in scenario.batches():
+        table.upsert(scenario.table(batch))
+    computed = [{**row, "a": None} for row in rows_of(table)]
+    table.upsert(scenario.table(computed), as_given=True)
+    assert rows_of(table) == computed
+    late = [{**scenario.row(row["id"], 1, "late", "late")} for row in computed]
+    if scenario.payload not in ("OverwriteWithLatestAvroPayload", "OverwriteNonDefaultsWithLatestAvroPayload", "AWSDmsAvroPayload"):
+        table.upsert(scenario.table(late), as_given=True)
+        assert rows_of(table) == computed
+    if kind != "cow":
+        table.compact()
+        assert rows_of(table) == computed
+
+
 def test_places_in_a_binary_log_compare_as_numbers(tmp_path: Path) -> None:
     scenario = next(one for one in SCENARIOS if one.order == "_event_seq")
     table = make(tmp_path / "t", scenario, "mor")
@@ -178,3 +198,55 @@ def test_ordering_field_that_is_no_member_of_a_struct_is_refused_at_creation(tmp
     for name in ("n.x", "v.t", "n"):
         with pytest.raises(SchemaIncompatibleError, match=f"'{name}'"):
             create_table(LocalStorage(str(tmp_path / "t")), TableSpec("t", NESTED, record_key=["id"], ordering_fields=[name]))
+
+
+MODE = "hoodie.write.record.merge.mode"
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+@pytest.mark.parametrize(
+    ("mode", "payload"), [("EVENT_TIME_ORDERING", "DefaultHoodieRecordPayload"), ("commit_time_ordering", "OverwriteWithLatestAvroPayload")]
+)
+def test_merge_mode_of_hudi_1x_makes_the_table_of_the_payload_that_it_means(
+    tmp_path: Path, table_type: str, mode: str, payload: str
+) -> None:
+    scenario = next(one for one in SCENARIOS if one.payload == payload)
+    spec = TableSpec("t", scenario.schema, record_key=["id"], ordering_fields=["ts"], table_type=table_type, properties={MODE: mode})
+    properties = create_table(LocalStorage(str(tmp_path)), spec).properties
+    assert properties["hoodie.compaction.payload.class"].endswith("." + payload)
+    assert not [key for key in properties if "merge.mode" in key]
+    table = HoodieTable.open(str(tmp_path))
+    for batch in scenario.batches()[:2]:
+        table.upsert(scenario.table(batch), options={"hoodie.record.merge.mode": mode})
+    assert rows_of(table) == scenario.expected(2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({MODE: "CUSTOM"}, f"name a payload class in {PAYLOAD}"),
+        ({MODE: "EVENT_TIME_ORDERING", PAYLOAD: "OverwriteWithLatestAvroPayload"}, "contradicts"),
+        ({MODE: "COMMIT_TIME_ORDERING"}, "the table merges by DefaultHoodieRecordPayload"),
+        ({MODE: "LATEST"}, "expected one of EVENT_TIME_ORDERING"),
+    ],
+)
+def test_merge_mode_that_says_something_else_is_refused(tmp_path: Path, options: dict[str, str], message: str) -> None:
+    scenario = SCENARIOS[1]
+    table = make(tmp_path / "t", scenario)
+    with pytest.raises(OptionError, match=message):
+        table.upsert(scenario.table(scenario.batches()[0]), options=options)
+    assert table.to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked"), [("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"), ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")]
+)
+def test_merge_mode_of_a_write_contradicts_the_mode_of_the_table(tmp_path: Path, stored: str, asked: str) -> None:
+    scenario = SCENARIOS[1]
+    make(tmp_path / "t", scenario)
+    ConfigStore(LocalStorage(str(tmp_path / "t"))).update({"hoodie.compaction.payload.class": None, "hoodie.record.merge.mode": stored})
+    table, rows = HoodieTable.open(str(tmp_path / "t")), scenario.table(scenario.batches()[0])
+    with pytest.raises(OptionError, match=stored):
+        table.upsert(rows, options={MODE: asked})
+    table.upsert(rows, options={MODE: stored})
+    assert table.to_arrow().num_rows == rows.num_rows

@@ -80,6 +80,24 @@ def reference(payload: str, base: list[Row], blocks: list[list[Any]], compared: 
     return rows + [row for row in state.values() if row is not None and not row.gone]
 
 
+def reference_1x(base: list[Row], blocks: list[list[Any]]) -> list[Row]:
+    """Hudi 1.x's `EventTimeRecordMerger`: a deletion with an ordering value is compared as a row is, one without always applies."""
+    state: dict[str, Row | Delete] = {}
+    for event in (event for block in blocks for event in block):
+        held = state.get(event.key)
+        if held is None or event.ts is None:
+            stays = False
+        else:
+            stays = isinstance(event, Delete) if held.ts is None else held.ts > event.ts
+        if not stays:
+            state[event.key] = event
+    rows = []
+    for row in base:
+        offered = state.pop(row.key, row)
+        rows.append(offered if offered.ts is None or offered.ts >= row.ts else row)
+    return [row for row in [*rows, *state.values()] if isinstance(row, Row) and not row.gone]
+
+
 def combined(payload: str, older: Row, newer: Row, *, among_logs: bool, compared: bool) -> Row:
     disordered = compared and older.ts > newer.ts
     if payload != "PartialUpdateAvroPayload":
@@ -116,8 +134,9 @@ def slice_of(storage: MemoryStorage, base: list[Row], blocks: list[list[Any]]) -
     return LoggedSlice(FileSlice(FileGroupId(PARTITION, "a-0"), BASE_TIME, file, tuple(logs)), tuple(promises))
 
 
-def reader_of(storage: MemoryStorage, payload: str, ordering: str, blocks: int) -> SliceReader:
+def reader_of(storage: MemoryStorage, payload: str, ordering: str, blocks: int, **more: str) -> SliceReader:
     properties = {
+        **more,
         "hoodie.table.name": "t",
         "hoodie.table.type": "MERGE_ON_READ",
         "hoodie.table.version": "6",
@@ -142,8 +161,25 @@ def test_a_slice_has_the_rows_of_the_reference(payload: str, ordering: str, base
     storage = MemoryStorage()
     piece = slice_of(storage, base, blocks)
     reader = reader_of(storage, payload, ordering, len(blocks))
+    check_slice(reader, piece, base, reference(payload, base, blocks, compared=bool(ordering)))
+
+
+@pytest.mark.parametrize("payload", ["DefaultHoodieRecordPayload", "EventTimeAvroPayload"])
+@settings(deadline=None, max_examples=150)
+@given(base=BASE, blocks=st.lists(BLOCK, max_size=5))
+def test_a_slice_that_hudi_1x_merges_by_event_time_has_the_rows_of_its_reference(
+    payload: str, base: list[Row], blocks: list[list[Any]]
+) -> None:
+    storage = MemoryStorage()
+    piece = slice_of(storage, base, blocks)
+    reader = reader_of(storage, payload, "ts", len(blocks), **{"hoodie.record.merge.mode": "EVENT_TIME_ORDERING"})
+    check_slice(reader, piece, base, reference_1x(base, blocks))
+
+
+def check_slice(reader: SliceReader, piece: LoggedSlice, base: list[Row], expected: list[Row]) -> None:
+    """All ways to read a slice, that of positions in its base file among them, agree."""
     whole = reader.read(piece, SCHEMA.names)
-    assert rows_of(whole) == sorted(reference(payload, base, blocks, compared=bool(ordering)), key=str)
+    assert rows_of(whole) == sorted(expected, key=str)
     assert reader.read(piece, ["a"]).column("a").equals(whole.column("a"))
     changes = reader.changes(piece, SCHEMA.names)
     kept = np.setdiff1d(np.arange(len(base)), changes.removed)
