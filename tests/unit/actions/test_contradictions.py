@@ -61,7 +61,7 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], dict[str, str | None], str]] = {
     "class and type differ": ({}, {TYPE: "COMPLEX"}, r"are two key generators"),
     "one key column too many": ({}, {KEYS: "id,code"}, r"makes keys of one column.*id,code"),
     "one partition column too many": ({}, {PARTITIONS: "region,city"}, r"makes partitions of one column.*region,city"),
-    "a column twice": ({"by": ()}, {GENERATOR: f"{OF_HUDI}ComplexKeyGenerator", KEYS: "id,id"}, r"names a column twice"),
+    "a column twice": ({"by": ()}, {GENERATOR: f"{OF_HUDI}ComplexKeyGenerator", KEYS: "id,id"}, r"over id,id\) make 'id:0,id:0'"),
     "key column is not there": ({"by": ()}, {KEYS: "uuid"}, r"'uuid', which is no column.*id, code"),
     "partition column is not there": ({}, {PARTITIONS: "area"}, r"'area', which is no column"),
     "another key column": ({"by": ()}, {KEYS: "code"}, r"the record key '0'.*make 'c0'"),
