@@ -181,13 +181,13 @@ def clean_takes_the_newest_slices(patch: Patch) -> None:
 
 
 def savepoint_lists_base_files_only(patch: Patch) -> None:
-    original = savepoint._pins
+    original = savepoint.pins
 
-    def pins(state: Any, target: str) -> Any:
-        parts = original(state, target).items()
+    def pins(state: Any, target: str, slices: Any) -> Any:
+        parts = original(state, target, slices).items()
         return {name: replace(part, savepoint_data_file=_base_files(part.savepoint_data_file)) for name, part in parts}
 
-    patch.setattr(savepoint, "_pins", pins)
+    patch.setattr(savepoint, "pins", pins)
 
 
 def _base_files(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ def _base_files(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def savepoint_is_published_before_its_files_are_known(patch: Patch) -> None:
-    patch.setattr(savepoint, "_pins", lambda state, target: {})
+    patch.setattr(savepoint, "pins", lambda state, target, slices: {})
 
 
 def archive_removes_completed_files_first(patch: Patch) -> None:
@@ -215,6 +215,9 @@ def archive_removes_before_it_writes(patch: Patch) -> None:
 
     def execute(state: Any, instants: Any, batch: int) -> str:
         archive_execute._remove(state, instants, archive_execute._state_files(state))
+        # What they wrote cannot be read any more.
+        patch.setattr(archive_execute, "keep_savepointed", lambda state: None)
+        patch.setattr(archive_execute, "write_checkpoint", lambda state, boundary, number: "")
         return original(state, (), batch)
 
     patch.setattr("lakehouse_engine.actions.archive.service.execute_archive", execute)
