@@ -25,10 +25,8 @@ IS_FULL = os.environ.get("LAKEHOUSE_DAMAGE") == "full"
 FLIPS = 50 if IS_FULL else 1
 MANY, FILES = ("commit", "timeline"), 4
 """Of these parts, which have the most files, so many are damaged."""
-_UNNAMED = "a savepoint that is damaged has no name to be asked for by, and the error does not tell of its file"
 _OLDER = "what a retained instant needs of archived commits, and the table itself no longer, is missed by its reads, not by verify"
 KNOWN: Mapping[tuple[str, str, str], str] = {
-    **{(variant, "savepoint", way): _UNNAMED for variant in VARIANTS for way in ("flip", "halve", "shorten", "empty")},
     ("mor-archived", "base", "delete"): _OLDER,
     ("mor-archived", "log", "delete"): _OLDER,
 }
