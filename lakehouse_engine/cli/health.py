@@ -42,6 +42,7 @@ def _print_report(report: VerifyReport) -> None:
         click.echo(f"not checked: {skipped}")
     if report.findings:
         print_rows(("finding", "path", "message"), [(str(one.kind), one.path, one.message) for one in report.findings])
+        click.echo(f"way out: {report.way_out}")
 
 
 @click.command()
