@@ -16,13 +16,15 @@ def way_out(state: TableState, damaged: Collection[str]) -> str:
     backup = "put them back from a backup (the same name and bytes)"
     pinned = protected_files(state)
     holders = sorted({pinned[path] for path in damaged if path in pinned})
+    given_up = [f"`savepoint delete {time}` gives the savepoint up that needs them" for time in holders]
     if _is_whole(state, None, damaged):
-        given_up = [f"`savepoint delete {time}` gives the savepoint up" for time in holders]
         rest = f"; or {', '.join(given_up)}" if given_up else "; they are of no use once a clean has passed those moments"
         return f"the table as it is now needs none of them, only reads of earlier moments do: {backup}{rest}"
     target = next(_targets(state, damaged), None)
-    back = f"`restore {target}` goes back to the newest moment that is whole" if target else "no earlier moment is whole to go back to"
-    return f"{backup}; {back}; what was written since, or has no backup, has to be written anew (insert_overwrite of the partitions)"
+    back = f"or `restore {target}`, which takes back what was written since" if target else "no earlier moment is whole to go back to"
+    partitions = ", ".join(sorted({path.rpartition("/")[0] or "the table" for path in damaged}))
+    anew = f"or write the rows of {partitions} anew with insert_overwrite"
+    return "; ".join([backup, back, anew + "".join(f", then {one}" for one in given_up)])
 
 
 def _targets(state: TableState, damaged: Collection[str]) -> Iterator[str]:

@@ -88,5 +88,6 @@ def _damage(active: ActiveTimeline, instant: Instant) -> str | None:
         elif key not in _MAY_BE_EMPTY or active.read(instant):
             active.plan(_RECORDS[key], instant)
     except FormatError as error:
-        return error.message
+        # What the message says of ways out is for those who have not asked for a repair yet.
+        return error.message.partition("; `repair`")[0].partition(". Put it back")[0]
     return None

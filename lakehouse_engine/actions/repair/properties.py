@@ -40,7 +40,9 @@ def broken_properties(storage: Storage) -> Disorder | None:
     except (PropertiesError, TableNotFoundError) as error:
         if store.copy() is None:
             raise
-        message = f"{error.message}; the damaged one goes to {FOLDER}. {_differences(storage)}"
+        wrong = error.message.partition("; `repair`")[0]
+        done = f"it is put back as this engine wrote it last, and what is there goes to {FOLDER}"
+        message = f"{wrong}; {done}. {_differences(storage)}"
         return Disorder(DisorderKind.DAMAGED_FILE, PROPERTIES, message)
     return None
 

@@ -109,7 +109,7 @@ class _Verification:
         except LakehouseError as error:
             path = error.context.get("path", "")
             if path in {known for _, known in self.findings}:
-                self.skipped[f"{what}: {error.message}"] = None
+                self.skipped[f"{what}, as far as they need {path}"] = None
             else:
                 self._add([Finding(FindingKind.UNREADABLE_FILE, path, error.message)])
         return None
