@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lakehouse_engine.model.table_config import TableConfig, TableType
     from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
     from lakehouse_engine.table import HoodieTable
+    from lakehouse_engine.table_services import repair_table
     from lakehouse_engine.timeline.timeline import Timeline
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Timeline",
     "WriteOperationType",
     "WriteResult",
+    "repair_table",
 ]
 
 _HOMES = {
@@ -40,6 +42,7 @@ _HOMES = {
     "Timeline": "timeline.timeline",
     "WriteOperationType": "model.write_stats",
     "WriteResult": "model.write_stats",
+    "repair_table": "table_services",
 }
 
 

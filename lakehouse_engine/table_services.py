@@ -25,7 +25,7 @@ from lakehouse_engine.options import (
     WriteOptions,
     check_known,
 )
-from lakehouse_engine.options.arguments import checked
+from lakehouse_engine.options.arguments import check, checked
 from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_POLICY, KEEP_MAX_COMMITS, KEEP_MIN_COMMITS
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.timeline import Timeline
@@ -139,7 +139,9 @@ class TableServices:
     # services
 
     def repair(self, *, dry_run: bool = False, accept_future: bool = False) -> RepairReport:
-        """Take dead writes back and finish what was cut off, as the next write would.
+        """Take dead writes back, finish what was cut off, and see to damaged and lost metadata; a dry run says what would be done.
+
+        Of a table that cannot be opened, since its properties are damaged, see `lakehouse_engine.repair_table`.
 
         `accept_future`: let the table go on from its newest instant, which a wrong clock put into the future.
         """
@@ -236,6 +238,24 @@ class TableServices:
 
     def _runner(self, options: Mapping[str, Any]) -> TaskRunner:
         return local_runner({**self._options, **options})
+
+
+def repair_table(
+    path: str, *, dry_run: bool = False, accept_future: bool = False, options: Mapping[str, Any] | None = None
+) -> RepairReport:
+    """As `HoodieTable.repair` for the table in directory `path`, also one that cannot be opened, its `hoodie.properties` damaged or gone.
+
+    `options`: of use is `hoodie.write.lock.wait_time_ms`. Raises `TableNotFoundError` and `PropertiesError` where there are no
+    properties, and no copy of them to put back; `LockTimeoutError` naming who is at work on the table.
+    """
+    given = check("options", "Mapping[str, Any] | None", options) or {}
+    check_known(given)
+    return repair(
+        LocalStorage(check("path", "str", path)),
+        lock_timeout_ms=LOCK_TIMEOUT_MS.read(given),
+        dry_run=check("dry_run", "bool", dry_run),
+        accept_future=check("accept_future", "bool", accept_future),
+    )
 
 
 def _check_text(what: str, text: str | None) -> None:

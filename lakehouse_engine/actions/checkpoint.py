@@ -67,6 +67,14 @@ def _pinned(state: TableState, time: str, archived: ArchivedFiles) -> LiveFiles:
     return LiveFiles(found)
 
 
+def lacks_checkpoint(state: TableState) -> bool:
+    """Whether reads must do without a whole checkpoint, at the price of reading the archive, or of not knowing what must be there."""
+    archived = state.archived_files()
+    if state.timeline.start is None:
+        return False
+    return not archived.is_known or bool(archived.boundary and (archived.checkpoint != archived.boundary or archived.problems))
+
+
 def renew_checkpoint(state: TableState) -> str | None:
     """Make a checkpoint where reads must do without a whole one, as of tables that others archived; its instant, None for no need.
 
@@ -75,7 +83,7 @@ def renew_checkpoint(state: TableState) -> str | None:
     archived = state.archived_files()
     archive = ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
     start = state.timeline.start
-    if start is None or (archived.checkpoint == archived.boundary and not archived.problems):
+    if start is None or not lacks_checkpoint(state):
         return None
     until = archived.boundary
     if not archived.is_known:

@@ -34,7 +34,7 @@ from lakehouse_engine.read.scan import complete_slices
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.listing import StorageLister
-from lakehouse_engine.view.protected import savepoint_metadata
+from lakehouse_engine.view.protected import damaged_savepoints, savepoint_metadata
 from lakehouse_engine.view.table_state import TableState
 
 
@@ -111,8 +111,8 @@ def find_savepoint(state: TableState, name_or_instant: str) -> Savepoint:
         chosen = [time for time, metadata in known.items() if name_or_instant in (time, metadata.name)]
     if not chosen:
         named = ", ".join(f"{metadata.name} ({time})" if metadata.name else time for time, metadata in known.items()) or "none"
-        damaged = [time for time, metadata in known.items() if isinstance(metadata, DamagedSavepoint)]
-        hint = f"; of those, the name of {', '.join(damaged)} is not known, as its file is damaged" if damaged else ""
+        damaged = [f"{time} ({path} is damaged)" for time, path in damaged_savepoints(state).items()]
+        hint = f"; names that are not known: {', '.join(damaged)}" if damaged else ""
         raise SavepointError(f"there is no savepoint {name_or_instant!r}; savepoints of this table: {named}{hint}", table=state.config.name)
     return _described(state, {chosen[0]: known[chosen[0]]})[0]
 

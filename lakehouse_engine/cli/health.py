@@ -37,11 +37,16 @@ def verify(settings: Settings, table: str, quick: bool) -> None:
 
 def _print_report(report: VerifyReport) -> None:
     looked = f"{report.instants} instants, {report.retained_files} files, {human_bytes(report.bytes)}, {report.rows} rows"
-    click.echo(f"{report.table}: {'ok' if report.ok else f'{len(report.findings)} findings'} ({looked})")
+    click.echo(f"{report.table}: {'ok' if report.ok else _count(len(report.findings))} ({looked})")
     for skipped in report.skipped:
         click.echo(f"not checked: {skipped}")
     if report.findings:
         print_rows(("finding", "path", "message"), [(str(one.kind), one.path, one.message) for one in report.findings])
+        click.echo(f"way out: {report.way_out}")
+
+
+def _count(findings: int) -> str:
+    return f"{findings} finding{'' if findings == 1 else 's'}"
 
 
 @click.command()
@@ -65,6 +70,7 @@ def _print_repair(report: RepairReport) -> None:
     done = "would be repaired" if report.dry_run else "repaired"
     rows = [(done, *_row) for _row in ((str(one.kind), one.what, one.message) for one in report.repaired)]
     rows += [("left", str(one.kind), one.what, one.message) for one in report.left]
-    click.echo(f"{report.table}: {len(report.repaired)} {done}, {len(report.left)} left" if rows else f"{report.table}: in order")
+    what = f"{len(report.repaired)} {done}, {len(report.left)} left" if rows else "in order, by names and sizes; `verify` reads the data"
+    click.echo(f"{report.table}: {what}")
     if rows:
         print_rows(("", "disorder", "what", "message"), rows)

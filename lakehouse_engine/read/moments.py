@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from datetime import date, datetime
 
-from lakehouse_engine.errors import OptionError
+from lakehouse_engine.errors import OptionError, SavepointError
 from lakehouse_engine.model.instant import as_of_instant_time
 from lakehouse_engine.model.savepoint import LATEST
 from lakehouse_engine.model.write_stats import WriteOperationType
-from lakehouse_engine.view.protected import savepoint_metadata
+from lakehouse_engine.view.protected import damaged_savepoints, savepoint_metadata
 from lakehouse_engine.view.table_state import TableState
 
 _BACK = re.compile(r"-[0-9]{1,9}")
@@ -20,7 +20,7 @@ def moment_of(state: TableState, moment: str | date | datetime) -> str:
     """An instant time, from what `as_of_instant_time` takes, the name of a savepoint ("latest": the newest one), or `-N`.
 
     `-1` is the commit before the newest. Compactions and clusterings do not count: the rows are the same before and after them. Raises
-    `OptionError` for what is none of these.
+    `OptionError` for what is none of these, and `SavepointError` where it may be the name of a savepoint whose file is damaged.
     """
     if not isinstance(moment, str):
         return as_of_instant_time(moment)
@@ -35,6 +35,7 @@ def moment_of(state: TableState, moment: str | date | datetime) -> str:
     try:
         return as_of_instant_time(text)
     except OptionError as error:
+        _refuse_unknown_names(state, text)
         known = ", ".join(repr(metadata.name) for metadata in savepoint_metadata(state).values() if metadata.name) or "none"
         message = f"{error.message}, -N for the Nth commit before the newest, or the name of a savepoint (there are: {known})"
         raise OptionError(message, table=state.config.name) from error
@@ -46,6 +47,18 @@ def _savepoint(state: TableState, name: str) -> str | None:
     if name == LATEST:
         return max(state.timeline.savepointed)
     return next((time for time, metadata in savepoint_metadata(state).items() if metadata.name == name), None)
+
+
+def _refuse_unknown_names(state: TableState, text: str) -> None:
+    """Where a savepoint is damaged nobody can say that the text is no name: it may be that one's."""
+    for time, path in damaged_savepoints(state).items():
+        raise SavepointError(
+            f"no savepoint that can be read has the name {text!r}, and the file {path!r} of one is damaged: if that is meant, give its"
+            f" instant, {time}; `repair` leads out",
+            instant=time,
+            path=path,
+            table=state.config.name,
+        )
 
 
 def _back(state: TableState, steps: int) -> str:

@@ -15,6 +15,9 @@ from lakehouse_engine.storage.base import Storage
 
 _SUFFIX = ".live.parquet"
 
+LIVE = ".hoodie/.aux/live"
+"""Where the checkpoint lies of the table."""
+
 SAVEPOINTED = ".hoodie/.aux/live-savepointed"
 """Where the checkpoints lie of savepoints whose commits are archived: a savepoint itself names files, and says nothing more of them."""
 
@@ -24,7 +27,7 @@ class LiveCheckpoints:
     """Mutations are made under the table's lock, each of them may have been done before by a process that died."""
 
     storage: Storage
-    folder: str = ".hoodie/.aux/live"
+    folder: str = LIVE
 
     def times(self) -> list[str]:
         """The instants up to which there are checkpoints, newest first."""

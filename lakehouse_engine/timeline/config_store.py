@@ -109,7 +109,7 @@ class ConfigStore:
         A crash at any point leaves the old or the new configuration readable. Raises as `read`, and `PropertiesError` when the new
         file does not read back.
         """
-        self._recover()
+        self.recover()
         changed = _with_checksum(self.read().with_properties(changes))
         self.storage.create(BACKUP, self.storage.read(PROPERTIES))
         # Hudi deletes and creates; replacing it in one step spares readers the gap.
@@ -147,7 +147,7 @@ class ConfigStore:
             hint = "; `repair` puts it back as this engine wrote it last" if self.copy() is not None else ""
             raise PropertiesError(error.message + hint, **{**error.context, "path": path, "table": self.storage.root}) from error
 
-    def _recover(self) -> None:
+    def recover(self) -> None:
         """Finish or undo a change that a crash cut off: afterwards the main file is whole and there is no backup."""
         backup = self._bytes(BACKUP)
         if backup is None:

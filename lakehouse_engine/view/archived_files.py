@@ -113,7 +113,7 @@ def _with_archive(table: _Table, files: Sequence[StoredFile], known: ArchivedFil
     cleaned: set[str] = set()
     try:
         for entry in table.archive.entries_of(files):
-            cleaned.update(_cleaned(entry))
+            cleaned.update(cleaned_by(entry))
             record = _record(entry)
             if record is not None and record.instant_time > known.boundary and table.counts(record.instant_time):
                 writes.append(record)
@@ -134,7 +134,8 @@ def _record(entry: ArchivedEntry) -> WriteRecord | None:
     return None if metadata is None else write_record(entry.instant.requested_time, metadata, archived=True)
 
 
-def _cleaned(entry: ArchivedEntry) -> Iterator[str]:
+def cleaned_by(entry: ArchivedEntry) -> Iterator[str]:
+    """Paths of files that an archived clean deleted; none for other actions."""
     clean = entry.record.get("hoodieCleanMetadata") or {}
     for partition, cleaned in (clean.get("partitionMetadata") or {}).items():
         yield from (join_path(partition, path.rpartition("/")[2]) for path in cleaned["successDeleteFiles"])

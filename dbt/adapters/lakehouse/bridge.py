@@ -149,6 +149,17 @@ class TableShape:
     table_type: str = "cow"
 
 
+@dataclass(frozen=True)
+class Unopened:
+    """A table that nothing was read of."""
+
+    lakehouse: Any
+    name: str
+
+    def repair(self, **given: bool) -> Any:
+        return self.lakehouse.repair_table(self.name, **given)
+
+
 class Warehouse:
     """A warehouse directory, seen from one thread. Raises the engine's errors; `spark` is None where only metadata is asked for.
 
@@ -226,6 +237,10 @@ class Warehouse:
 
     def table(self, schema: str, identifier: str) -> Any:
         return self._lakehouse.table(str(RelationName(schema, identifier)))
+
+    def unopened(self, schema: str, identifier: str) -> Unopened:
+        """The table as something to be repaired: what cannot be read of it may be why."""
+        return Unopened(self._lakehouse, str(RelationName(schema, identifier)))
 
     def stored_rows(self, schema: str, identifier: str) -> Any:
         """The table's newest rows with their meta columns, as a DataFrame."""

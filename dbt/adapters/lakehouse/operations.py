@@ -68,7 +68,9 @@ def operate(
 def _each(warehouse: Warehouse, report: Report, tables: Sequence[Selected], arguments: Mapping[str, Any], *, must: bool = False) -> None:
     for table in tables:
         try:
-            stored = warehouse.table(table.schema, table.identifier)
+            # What is to be repaired may be that the table cannot be opened.
+            find = warehouse.unopened if report.operation == "repair" else warehouse.table
+            stored = find(table.schema, table.identifier)
             rows = run_on_table(stored, report.operation, arguments, table.options)
         except Exception as error:  # noqa: PERF203 - the other tables still get their answer
             found = dbt_error(error)

@@ -14,12 +14,15 @@ class DisorderKind(StrEnum):
     LEFTOVER_MARKERS = "leftover_markers"
     TEMPORARY_FILE = "temporary_file"
     DAMAGED_FILE = "damaged_file"
+    LOST_METAFILE = "lost_metafile"
+    NO_CHECKPOINT = "no_checkpoint"
     AT_WORK = "at_work"
     UNFINISHED_CLEAN = "unfinished_clean"
     UNFINISHED_SAVEPOINT = "unfinished_savepoint"
     PENDING_SERVICE = "pending_service"
     ORPHAN = "orphan"
     FUTURE_INSTANT = "future_instant"
+    LOST_DATA = "lost_data"
     BEYOND_REPAIR = "beyond_repair"
 
 
@@ -30,6 +33,8 @@ REPAIRED = (
     DisorderKind.LEFTOVER_MARKERS,
     DisorderKind.TEMPORARY_FILE,
     DisorderKind.DAMAGED_FILE,
+    DisorderKind.LOST_METAFILE,
+    DisorderKind.NO_CHECKPOINT,
 )
 """What a repair sees to. The rest is harmless, or of somebody who is at work, or waits for what the message names."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakehouse_engine.actions.repair.disorder import Disorder, DisorderKind
+from lakehouse_engine.actions.repair.lost_plans import promised_logs
 from lakehouse_engine.actions.unpublished import all_dead_temporaries
 from lakehouse_engine.format.file_names import TEMP_FOLDER, is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.files import LogFile
@@ -33,13 +34,13 @@ def temporary_files(state: TableState) -> Iterator[Disorder]:
 def orphans(state: TableState) -> Iterator[Disorder]:
     """Data files of instants that are nowhere on the timeline, and not older than it."""
     known = {instant.requested_time for instant in state.timeline}
-    lister = StorageLister(state.storage)
+    lister, promised = StorageLister(state.storage), promised_logs(state)
     for partition in lister.partitions():
         for entry in lister.files(partition):
             if not (is_base_file_name(entry.name) or is_log_file_name(entry.name)):
                 continue
             file = parse_base_file(partition, entry.name) if is_base_file_name(entry.name) else parse_log_file(partition, entry.name)
             time = file.base_instant if isinstance(file, LogFile) else file.instant_time
-            if time not in known and not state.timeline.is_committed(time):
+            if entry.path not in promised and time not in known and not state.timeline.is_committed(time):
                 message = f"{entry.size} bytes of the instant {time}, which the timeline does not have; no reader sees them"
                 yield Disorder(DisorderKind.ORPHAN, entry.path, message)

@@ -9,14 +9,17 @@ Whatever is replaced or removed is set aside before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
+from lakehouse_engine.actions.checkpoint import renew_checkpoint
 from lakehouse_engine.actions.repair.aside import FOLDER, set_aside
 from lakehouse_engine.actions.repair.damage import DamagedState, damaged_states
-from lakehouse_engine.actions.repair.disorder import Disorder, DisorderKind
+from lakehouse_engine.actions.repair.lost_plans import lost_compaction_plans
+from lakehouse_engine.actions.repair.mending import Mending, mending
+from lakehouse_engine.actions.repair.metafiles import damaged_metafiles
+from lakehouse_engine.actions.repair.properties import unfinished_properties
 from lakehouse_engine.actions.repair.rebuild import rebuilt
-from lakehouse_engine.errors import FormatError, MetadataError
+from lakehouse_engine.errors import FormatError, MetadataError, StoredFileNotFoundError
 from lakehouse_engine.format.archived import render_archive, salvage_archive
 from lakehouse_engine.format.archived_record import archived_commit
 from lakehouse_engine.format.plans_codec import encode_plan
@@ -24,19 +27,12 @@ from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.options.services import ARCHIVAL_BATCH
 from lakehouse_engine.read.completeness import proven_since
-from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.timeline.checkpoints import LIVE, SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.view.table_state import TableState
-
-
-@dataclass(frozen=True, slots=True)
-class Mending:
-    """`act` does what the message says; None where nothing can be done here."""
-
-    disorder: Disorder
-    act: Callable[[], None] | None = None
 
 
 def mendings(state: TableState) -> Iterator[Mending]:
@@ -47,10 +43,10 @@ def mendings(state: TableState) -> Iterator[Mending]:
     for file, error in archive.damaged():
         yield _archive_file(state, file, error)
     yield from _kept_commits(state, archive)
-
-
-def _mending(path: str, message: str, act: Callable[[], None] | None) -> Mending:
-    return Mending(Disorder(DisorderKind.DAMAGED_FILE if act is not None else DisorderKind.BEYOND_REPAIR, path, message), act)
+    yield from lost_compaction_plans(state)
+    yield from _checkpoints(state)
+    yield from damaged_metafiles(state)
+    yield from unfinished_properties(state.storage)
 
 
 def _state_file(state: TableState, damage: DamagedState) -> Mending:
@@ -59,20 +55,21 @@ def _state_file(state: TableState, damage: DamagedState) -> Mending:
     if record is not None:
 
         def replace() -> None:
-            set_aside(storage, damage.path)
+            if storage.head(damage.path) is not None:
+                set_aside(storage, damage.path)
             storage.overwrite(damage.path, encode_plan(record))
 
-        return _mending(damage.path, f"{damage.message}: it is made anew, and the damaged one set aside in {FOLDER}", replace)
+        return mending(damage.path, f"{damage.message}: it is made anew, and the damaged one set aside in {FOLDER}", replace)
     reason = _stays(state, damage)
     if reason is not None:
-        return _mending(damage.path, f"{damage.message}: {reason}", None)
+        return mending(damage.path, f"{damage.message}: {reason}", None)
     if _is_history(damage):
         message = f"{damage.message}: nothing rests on it, and it is set aside in {FOLDER}"
-        return _mending(damage.path, message, lambda: _drop(state, [instant]))
+        return mending(damage.path, message, lambda: _drop(state, [instant]))
     states = _all_states(instant)
     what = "was planned only" if damage.reached is not State.COMPLETED else "is done, and nothing rests on its record"
     message = f"{damage.message}: the {instant.action} {what}; its files are set aside in {FOLDER}"
-    return _mending(damage.path, message, lambda: _drop(state, states))
+    return mending(damage.path, message, lambda: _drop(state, states))
 
 
 def _stays(state: TableState, damage: DamagedState) -> str | None:
@@ -114,6 +111,9 @@ def _drop(state: TableState, instants: list[Instant]) -> None:
 
 def _archive_file(state: TableState, file: StoredFile, error: FormatError) -> Mending:
     def replace() -> None:
+        if not state.archived_files().is_known:
+            # What the damaged part says is gone for good: from here on the files that are there are those that must be.
+            renew_checkpoint(state)
         entries = salvage_archive(state.storage.read(file.path))
         set_aside(state.storage, file.path)
         if entries:
@@ -123,7 +123,7 @@ def _archive_file(state: TableState, file: StoredFile, error: FormatError) -> Me
 
     kept = len(salvage_archive(state.storage.read(file.path)))
     message = f"{error.message}: {kept} entries are whole and stay; the damaged file is set aside in {FOLDER}"
-    return _mending(file.path, message, replace)
+    return mending(file.path, message, replace)
 
 
 def _by_instant(entries: list[ArchivedEntry]) -> list[list[ArchivedEntry]]:
@@ -131,6 +131,34 @@ def _by_instant(entries: list[ArchivedEntry]) -> list[list[ArchivedEntry]]:
     for entry in entries:
         grouped.setdefault((entry.instant.requested_time, entry.instant.action.completes_as), []).append(entry)
     return list(grouped.values())
+
+
+def _checkpoints(state: TableState) -> Iterator[Mending]:
+    """Checkpoints of live files that are damaged: of the table, which is written anew afterwards, and of savepoints."""
+    for folder, what in (
+        (LIVE, "it is set aside, and the checkpoint written anew"),
+        (SAVEPOINTED, "it is set aside; the savepoint is read without it, and the sizes of its files are not compared"),
+    ):
+        checkpoints = LiveCheckpoints(state.storage, folder)
+        for time in checkpoints.times():
+            path, wrong = checkpoints.path(time), _wrong_with(checkpoints, time)
+            if wrong is not None:
+                yield mending(path, f"{wrong}: {what}", lambda path=path: _remove(state.storage, path))  # type: ignore[misc]
+
+
+def _wrong_with(checkpoints: LiveCheckpoints, time: str) -> str | None:
+    try:
+        checkpoints.read(time)
+    except StoredFileNotFoundError:
+        return None  # a newer one has taken its place meanwhile
+    except FormatError as error:
+        return error.message
+    return None
+
+
+def _remove(storage: Storage, path: str) -> None:
+    set_aside(storage, path)
+    storage.delete(path)
 
 
 def _kept_commits(state: TableState, archive: ArchivedTimeline) -> Iterator[Mending]:
@@ -153,7 +181,7 @@ def _kept_commit(state: TableState, archive: ArchivedTimeline, time: str, path: 
     metadata = None if entry is None else archived_commit(entry)
     if entry is None or metadata is None:
         way = f"put the file back from a backup, or `savepoint delete {time}`"
-        return _mending(path, f"{message}, and the archive does not have it either: {way}", None)
+        return mending(path, f"{message}, and the archive does not have it either: {way}", None)
     instant = entry.instant
 
     def replace() -> None:
@@ -162,7 +190,7 @@ def _kept_commit(state: TableState, archive: ArchivedTimeline, time: str, path: 
             set_aside(state.storage, target)
         state.storage.overwrite(target, state.layout.encode_commit(metadata))
 
-    return _mending(path, f"{message}: it is made anew from the archive", replace)
+    return mending(path, f"{message}: it is made anew from the archive", replace)
 
 
 def _entries(archive: ArchivedTimeline) -> Iterator[ArchivedEntry]:

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from lakehouse_engine.actions.repair.aside import FOLDER, set_aside
 from lakehouse_engine.actions.repair.disorder import Disorder, DisorderKind
+from lakehouse_engine.actions.repair.mending import Mending, mending
 from lakehouse_engine.errors import PropertiesError, TableNotFoundError
 from lakehouse_engine.format.properties import parse_properties
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import COPY, PROPERTIES, ConfigStore
 
 _NAMED = 5
+
+
+def unfinished_properties(storage: Storage) -> Iterator[Mending]:
+    """A change of the properties that was cut off: the backup beside them is read in their place."""
+    store = ConfigStore(storage)
+    if store.damage() is not None:
+        message = "is damaged or gone; the backup beside it, which is read instead, takes its place"
+        yield mending(PROPERTIES, message, lambda: _recover(storage))
+
+
+def _recover(storage: Storage) -> None:
+    if storage.head(PROPERTIES) is not None:
+        set_aside(storage, PROPERTIES)
+    ConfigStore(storage).recover()
 
 
 def broken_properties(storage: Storage) -> Disorder | None:
@@ -23,7 +40,9 @@ def broken_properties(storage: Storage) -> Disorder | None:
     except (PropertiesError, TableNotFoundError) as error:
         if store.copy() is None:
             raise
-        message = f"{error.message}; the damaged one goes to {FOLDER}. {_differences(storage)}"
+        wrong = error.message.partition("; `repair`")[0]
+        done = f"it is put back as this engine wrote it last, and what is there goes to {FOLDER}"
+        message = f"{wrong}; {done}. {_differences(storage)}"
         return Disorder(DisorderKind.DAMAGED_FILE, PROPERTIES, message)
     return None
 

@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from lakehouse_engine.actions.locked import locked_table
+from lakehouse_engine.actions.metafiles import put_back_metafiles
+from lakehouse_engine.actions.repair import metafiles
+from lakehouse_engine.actions.repair.checkpoints import make_checkpoint, missing_checkpoint
 from lakehouse_engine.actions.repair.disorder import REPAIRED, Disorder, DisorderKind, RepairReport
 from lakehouse_engine.actions.repair.future import future
 from lakehouse_engine.actions.repair.leftovers import leftover_markers, orphans, temporary_files
 from lakehouse_engine.actions.repair.mend import mendings
 from lakehouse_engine.actions.repair.pending import pending
 from lakehouse_engine.actions.repair.properties import broken_properties, put_properties_back
+from lakehouse_engine.actions.repair.unhealed import unhealed
 from lakehouse_engine.actions.table_clock import accept_future as accept
 from lakehouse_engine.actions.unpublished import all_dead_temporaries, remove_temporaries
 from lakehouse_engine.storage.base import Storage
@@ -20,10 +24,6 @@ from lakehouse_engine.timeline.lock import TableLock, lock_holder
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
-
-_ROUNDS = 10_000
-"""More than there are metadata files that can be damaged at once."""
-
 
 def repair(storage: Storage, *, lock_timeout_ms: int, dry_run: bool = False, accept_future: bool = False) -> RepairReport:
     """Take dead writes back, finish rollbacks and restores that were cut off, remove what killed processes left, and see to damaged
@@ -48,10 +48,13 @@ def repair(storage: Storage, *, lock_timeout_ms: int, dry_run: bool = False, acc
         mended = _mend(storage)
         with locked_table(storage, lock_timeout_ms=lock_timeout_ms, corrupt_writes=True) as state:
             remove_temporaries(storage, all_dead_temporaries(storage))
+            put_back_metafiles(state)
+            make_checkpoint(state)
             after = list(disorders(state.refresh(), None))
     remaining = {(one.kind, one.what) for one in after}
-    repaired = (one for one in before if one.kind in kinds and (one.kind, one.what) not in remaining)
-    return RepairReport(table=storage.root, repaired=tuple(dict.fromkeys([*repaired, *mended])), left=tuple(after))
+    seen_to = [one for one in before if one.kind in kinds] + mended
+    repaired = dict.fromkeys(one for one in seen_to if (one.kind, one.what) not in remaining)
+    return RepairReport(table=storage.root, repaired=tuple(repaired), left=tuple(after))
 
 
 def _with_properties(
@@ -68,31 +71,34 @@ def _with_properties(
 
 
 def _mend(storage: Storage) -> list[Disorder]:
-    done: list[Disorder] = []
-    for _ in range(_ROUNDS):
-        acted = [mending for mending in mendings(TableState.load(storage)) if mending.act is not None]
-        for mending in acted[:1]:
-            logger.warning("repairing %s of %s: %s", mending.disorder.what, storage.root, mending.disorder.message)
-            if mending.act is not None:
-                mending.act()
-            done.append(mending.disorder)
-        if not acted:
-            break
-    return done
+    """One after the other, each file once, with a look at the whole table between: what is mended may decide about what is not."""
+    done: dict[str, Disorder] = {}
+    while True:
+        found = (one for one in mendings(TableState.load(storage)) if one.act is not None and one.disorder.what not in done)
+        mending = next(found, None)
+        if mending is None or mending.act is None:
+            return list(done.values())
+        logger.warning("repairing %s of %s: %s", mending.disorder.what, storage.root, mending.disorder.message)
+        mending.act()
+        done[mending.disorder.what] = mending.disorder
 
 
 def disorders(state: TableState, holder: str | None) -> Iterator[Disorder]:
     """What is pending, damaged or left over; `holder`: who holds the table lock and may be at work on it.
 
-    Every directory of the table is listed, for files that no instant accounts for.
+    Every directory of the table is listed, for files that no instant accounts for, and for those that must be there; no data file is read.
     """
     damaged = [mending.disorder for mending in mendings(state)]
-    yield from damaged
     named = {one.what.rpartition("/")[2].partition(".")[0] for one in damaged}
-    for instant in state.timeline.pending():
-        if instant.requested_time not in named:
-            yield pending(state, instant, holder)
-    yield from leftover_markers(state, holder)
-    yield from temporary_files(state)
-    yield from orphans(state)
-    yield from future(state)
+    found = [
+        *damaged,
+        *(pending(state, instant, holder) for instant in state.timeline.pending() if instant.requested_time not in named),
+        *leftover_markers(state, holder),
+        *temporary_files(state),
+        *metafiles.lost(state),
+        *missing_checkpoint(state),
+        *orphans(state),
+        *future(state),
+    ]
+    yield from found
+    yield from unhealed(state, {one.what for one in found})

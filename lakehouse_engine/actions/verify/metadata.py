@@ -15,6 +15,7 @@ from lakehouse_engine.format.archived import read_archive
 from lakehouse_engine.format.archived_record import archived_commit
 from lakehouse_engine.format.avro_arrow import avro_to_arrow
 from lakehouse_engine.format.file_names import PARTITION_METAFILE, is_base_file_name, is_log_file_name
+from lakehouse_engine.format.layout import Layout
 from lakehouse_engine.format.partition_metafile import parse_partition_metafile
 from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -62,14 +63,14 @@ def check_timeline(state: TableState) -> Iterator[tuple[Instant, Finding]]:
         if finding is not None:
             yield instant, finding
     for instant in state.timeline:
-        requested = _needed_request(instant)
+        requested = needed_request(instant)
         if requested is not None:
             path = f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}"
             if state.storage.head(path) is None:
                 yield requested, Finding(FindingKind.MISSING_FILE, path, f"the plan of {instant} is not there")
 
 
-def _needed_request(instant: Instant) -> Instant | None:
+def needed_request(instant: Instant) -> Instant | None:
     """The requested file without which an instant cannot be finished, or for a restore told of."""
     if instant.action is Action.SAVEPOINT or instant.state is State.REQUESTED:
         return None
@@ -183,7 +184,7 @@ def _state_files(state: TableState, folder: str) -> list[tuple[Instant, StoredFi
 
 def _check_state(state: TableState, instant: Instant, file: StoredFile) -> Finding | None:
     try:
-        _decode(state, instant, state.storage.read(file.path))
+        decode_state(state.layout, instant, state.storage.read(file.path))
     except StoredFileNotFoundError:
         return None  # archived, or rolled back meanwhile
     except FormatError as error:
@@ -191,10 +192,11 @@ def _check_state(state: TableState, instant: Instant, file: StoredFile) -> Findi
     return None
 
 
-def _decode(state: TableState, instant: Instant, data: bytes) -> None:
+def decode_state(layout: Layout, instant: Instant, data: bytes) -> None:
+    """Raise `FormatError` where the content of a state file says something and does not decode."""
     action = instant.action
     if instant.is_completed and action.is_write:
-        text = state.layout.decode_commit(data).schema_json
+        text = layout.decode_commit(data).schema_json
         wrong = _schema_error(text) if text else None
         if wrong is not None:
             raise MetadataError(f"the schema in the commit cannot be used: {wrong.message}")
@@ -203,7 +205,7 @@ def _decode(state: TableState, instant: Instant, data: bytes) -> None:
             decode_plan(_OUTCOMES[action], data)
     elif instant.state is State.INFLIGHT and action in (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT):
         if data:
-            state.layout.decode_commit(data)
+            layout.decode_commit(data)
     elif instant.state is State.REQUESTED and action in _PLANS and (data or action in _NEVER_EMPTY):
         decode_plan(_PLANS[action], data)
     elif instant.state is State.INFLIGHT and action is Action.CLEAN and data:

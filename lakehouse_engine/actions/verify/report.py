@@ -25,6 +25,10 @@ class FindingKind(StrEnum):
     DUPLICATE_KEY = "duplicate_key"
 
 
+DATA = (FindingKind.MISSING_FILE, FindingKind.WRONG_SIZE, FindingKind.UNREADABLE_FILE)
+"""Findings about data files, which nothing but a backup, or going back, makes whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that is wrong. `path` is a file relative to the table, a partition path for duplicate keys."""
@@ -44,7 +48,8 @@ class VerifyReport:
     """What was looked at, and what is wrong with it. `instant` is the newest completed write, None where there is none.
 
     `files`, `bytes` and `rows` are those of the table as it is; `retained_files` counts also those that earlier commits and savepoints
-    need. `rows` is 0 where no data was read. `skipped` says what could not be checked, and why.
+    need. `rows` is 0 where no data was read. `skipped` says what could not be checked, and why;
+    `way_out` what leads out of the findings, None where there are none.
     """
 
     table: str
@@ -56,6 +61,7 @@ class VerifyReport:
     retained_files: int
     findings: tuple[Finding, ...]
     skipped: tuple[str, ...] = ()
+    way_out: str | None = None
 
     @property
     def ok(self) -> bool:

@@ -17,7 +17,9 @@ from lakehouse_engine.actions.verify.metadata import (
     check_properties,
     check_timeline,
 )
-from lakehouse_engine.actions.verify.report import Finding, FindingKind, Progress, VerifyReport
+from lakehouse_engine.actions.verify.moments import check_moments
+from lakehouse_engine.actions.verify.report import DATA, Finding, FindingKind, Progress, VerifyReport
+from lakehouse_engine.actions.ways_out import way_out
 from lakehouse_engine.errors import LakehouseError, UnsupportedTableError, UnsupportedTypeError
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Instant
@@ -63,6 +65,7 @@ class _Verification:
             slices = self._attempt("lost files", self._check_missing) or []
             for moment in (None, *sorted(self.state.timeline.savepointed)):
                 self._attempt("reads", lambda moment=moment: self._add(check_moment(self.state, moment, quick=quick)))  # type: ignore[misc]
+            self._attempt("earlier moments", self._check_moments)
         if not quick:
             self._attempt("contents of files", lambda: self._add(check_contents(self.state, damaged, self.progress)))
             rows = self._check_keys(slices)
@@ -83,6 +86,10 @@ class _Verification:
         self._add(finding for finding in check_missing(self.state, slices) if finding.path not in known)
         return slices
 
+    def _check_moments(self) -> None:
+        known = {path for _, path in self.findings}
+        self._add(finding for finding in check_moments(self.state) if finding.path not in known)
+
     def _check_keys(self, slices: list[FileSlice]) -> int:
         found = self._attempt("keys", lambda: check_keys(self.state, slices))
         if found is None:
@@ -102,7 +109,7 @@ class _Verification:
         except LakehouseError as error:
             path = error.context.get("path", "")
             if path in {known for _, known in self.findings}:
-                self.skipped[f"{what}: {error.message}"] = None
+                self.skipped[f"{what}, as far as they need {path}"] = None
             else:
                 self._add([Finding(FindingKind.UNREADABLE_FILE, path, error.message)])
         return None
@@ -113,6 +120,16 @@ class _Verification:
                 self.skipped[one] = None
             else:
                 self.findings.setdefault((one.kind, one.path), one)
+
+    def _way_out(self) -> str | None:
+        found = self.findings.values()
+        lost = {one.path for one in found if one.kind in DATA and not one.path.startswith(".hoodie/")}
+        ways = [f"data files: {way_out(self.state, lost)}"] if lost else []
+        if any(one.kind is FindingKind.DUPLICATE_KEY for one in found):
+            ways.append("keys that are stored twice: delete them and write them again")
+        if any(one.kind not in (*DATA, FindingKind.DUPLICATE_KEY) or one.path.startswith(".hoodie/") for one in found):
+            ways.append("metadata: `repair` sees to it or says who does (`repair --dry-run` first)")
+        return "; ".join(ways) or None
 
     def _report(self, slices: list[FileSlice], rows: int, retained: int) -> VerifyReport:
         last = self.state.timeline.completed().writes().last()
@@ -126,6 +143,7 @@ class _Verification:
             retained_files=retained,
             findings=tuple(self.findings.values()),
             skipped=tuple(self.skipped),
+            way_out=self._way_out(),
         )
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.lakehouse.bridge import Warehouse
 from dbt.adapters.lakehouse.guards import Guard, Guards, failed_tests
 from dbt.adapters.lakehouse.operations import Report, check_arguments, operate, text_table
 from dbt.adapters.lakehouse.selection import Selected
+from lakehouse_engine.actions.create import TableSpec, create_table
 from lakehouse_engine.errors import RestoreError
 from lakehouse_engine.model.services import CompactionResult, RestoreResult, Savepoint
+from lakehouse_engine.storage.local import LocalStorage
 
 ORDERS, CLIENTS = Selected("orders", "s", "orders"), Selected("clients", "s", "clients")
 
@@ -172,3 +177,17 @@ def test_a_protected_table_that_the_run_built_anew_is_let_go_and_told_where_a_te
     assert lines == []
     assert "s.orders: the run built it anew" in failures[0]
     assert "test_fail failed" in failures[0]
+
+
+def test_repair_puts_back_the_properties_of_a_table_that_cannot_be_opened(tmp_path: Path) -> None:
+    warehouse = Warehouse(str(tmp_path))
+    path = tmp_path / "s" / "orders"
+    create_table(LocalStorage(str(path)), TableSpec("orders", pa.schema([("id", pa.string())]), ["id"], []))
+    properties = path / ".hoodie" / "hoodie.properties"
+    whole = properties.read_bytes()
+    properties.write_bytes(b"torn")
+    told = operate(warehouse, "repair", [ORDERS], {"dry_run": "true"})
+    assert (told.failures, [row["result"] for row in told.rows]) == ([], ["would be repaired"])
+    assert properties.read_bytes() == b"torn"
+    operate(warehouse, "repair", [ORDERS], {}).check()
+    assert properties.read_bytes() == whole

@@ -8,7 +8,8 @@ import pytest
 
 from lakehouse_engine.actions.repair import RepairReport, repair
 from lakehouse_engine.actions.savepoint import list_savepoints
-from lakehouse_engine.errors import CorruptInstantError, FormatError, LakehouseError, RestoreError, SavepointError
+from lakehouse_engine.actions.verify import verify
+from lakehouse_engine.errors import CorruptInstantError, FormatError, LakehouseError, MissingFileError, RestoreError, SavepointError
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.view.history import history as table_history
 from lakehouse_engine.view.protected import protected_files
@@ -122,7 +123,7 @@ def test_a_damaged_savepoint_protects_all_that_it_can_have_kept_until_it_is_give
     assert all(table.storage.head(file) is not None for file in kept)
     (shown,) = list_savepoints(table.state)
     assert (shown.instant, shown.name, path in shown.comment) == (time, None, True)
-    with pytest.raises(SavepointError, match="is not known, as its file is damaged"):
+    with pytest.raises(SavepointError, match=r"names that are not known: .* is damaged"):
         table.delete_savepoint("good")
     with pytest.raises(RestoreError, match="repair"):
         table.restore("latest")
@@ -266,3 +267,66 @@ def test_of_a_damaged_commit_the_table_is_restored_to_the_write_before_it(kind: 
     table.restore(to=times[1])
     assert_same_rows(table.read(), expected)
     table.upsert(batch([("c", 1, "x", "c")]))
+
+
+def _flipped_at_end(table: LocalTable, path: str) -> None:
+    table.storage.overwrite(path, _flipped(table.storage.read(path)))
+
+
+@pytest.mark.parametrize("damaged", [True, False])
+def test_the_checkpoint_of_live_files_is_written_anew_where_it_is_damaged_or_lost(archived: LocalTable, damaged: bool) -> None:
+    table = LocalTable(copy_of(archived.storage), lock_timeout_ms=TIMEOUT)
+    (path,) = (entry.path for entry in table.storage.list(".hoodie/.aux/live"))
+    known = table.state.archived_files().live.groups
+    if damaged:
+        _flipped_at_end(table, path)
+    else:
+        table.storage.delete(path)
+    report = _repaired(table)
+    assert {str(one.kind) for one in report.repaired} == ({"damaged_file", "no_checkpoint"} if damaged else {"no_checkpoint"})
+    again = table.state.archived_files()
+    assert (again.problems, again.checkpoint, set(again.live.groups)) == ((), again.boundary, set(known))
+    assert not repair(table.storage, lock_timeout_ms=TIMEOUT).repaired
+
+
+def test_metafiles_that_are_lost_or_damaged_are_put_back_and_made_anew(archived: LocalTable) -> None:
+    table = LocalTable(copy_of(archived.storage), lock_timeout_ms=TIMEOUT)
+    lost, damaged = (f"{path}/.hoodie_partition_metadata" for path in table.state.view.partitions())
+    table.storage.delete(lost)
+    _flipped_at_end(table, damaged)
+    told = {(str(one.kind), one.what) for one in _repaired(table).repaired}
+    assert told == {("lost_metafile", lost), ("damaged_file", damaged)}
+    assert verify(table.state).ok
+
+
+def test_the_inflight_file_of_a_completed_commit_is_set_aside_when_it_is_damaged(archived: LocalTable) -> None:
+    table = LocalTable(copy_of(archived.storage), lock_timeout_ms=TIMEOUT)
+    path = next(entry.path for entry in table.storage.list(".hoodie") if entry.name.endswith(".inflight") and entry.size)
+    _flipped_at_end(table, path)
+    assert not verify(table.state).ok
+    assert [one.what for one in _repaired(table).repaired] == [path]
+    assert verify(table.state).ok
+
+
+def test_a_compaction_whose_plan_is_gone_is_planned_anew_from_the_logs_on_top_of_it(served: LocalTable) -> None:
+    if served.state.config.table_type != "MERGE_ON_READ":
+        pytest.skip("copy-on-write tables have no compactions")
+    table = LocalTable(copy_of(served.storage), lock_timeout_ms=TIMEOUT)
+    path = max(entry.path for entry in table.storage.list(".hoodie") if entry.name.endswith(".compaction.requested"))
+    table.storage.delete(path)
+    with pytest.raises(MissingFileError):
+        table.read()
+    assert [one.what for one in _repaired(table).repaired] == [path]
+    assert_same_rows(table.read(), served.read())
+    table.run_compaction()
+    assert_same_rows(table.read(), served.read())
+
+
+def test_of_a_lost_base_file_repair_names_the_moment_that_a_restore_leads_to(archived: LocalTable) -> None:
+    table = LocalTable(copy_of(archived.storage), lock_timeout_ms=TIMEOUT)
+    path = next(piece.base_file.path for piece in table.state.view.latest_slices() if piece.base_file is not None)
+    table.storage.delete(path)
+    (left,) = (one for one in _repaired(table).left if one.kind == "lost_data")
+    assert left.what == path
+    assert f"--savepoint {archived.instants()[0]}" in left.message or "--to" in left.message
+    assert verify(table.state).way_out is not None

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine import HoodieTable, Lakehouse, repair_table
 from lakehouse_engine.actions.repair import DisorderKind
 from lakehouse_engine.actions.verify import FindingKind, verify
 from lakehouse_engine.cli import progress
 from lakehouse_engine.cli.main import COMMANDS, cli
 from lakehouse_engine.engine import LocalRunner
-from lakehouse_engine.errors import PropertiesError, TableNotFoundError, TimelineError
+from lakehouse_engine.errors import OptionError, PropertiesError, TableNotFoundError, TimelineError
 from lakehouse_engine.storage.faults import FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.lock import TableLock
@@ -364,3 +364,17 @@ def test_instants_of_the_future_are_told_and_accepted_on_request(table: HoodieTa
     assert answer(table, "repair", "analytics.orders")["left"] == []
     table.delete(orders(range(1), "x").select(["order_id", "day"]))
     assert table.history()[0].instant > future
+
+
+def test_a_table_that_cannot_be_opened_is_repaired_by_its_path(table: HoodieTable) -> None:
+    properties = Path(table.path) / ".hoodie" / "hoodie.properties"
+    whole = content(table)
+    properties.write_bytes(b"torn")
+    with pytest.raises(PropertiesError, match="repair"):
+        HoodieTable.open(table.path)
+    assert [one.what for one in repair_table(table.path, dry_run=True).repaired] == [".hoodie/hoodie.properties"]
+    assert properties.read_bytes() == b"torn"
+    assert [one.what for one in repair_table(table.path).repaired] == [".hoodie/hoodie.properties"]
+    assert content(HoodieTable.open(table.path)) == whole
+    with pytest.raises(OptionError, match="dry_run"):
+        repair_table(table.path, dry_run="no")  # type: ignore[arg-type]
