@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.interop.zoo.kind import BOTH, FAST, HISTORY, MOR, PARTITIONED, Kind, Step, Write, not_read, not_written, sql
+from tests.interop.zoo.kind import BOTH, FAST, HISTORY, MOR, PARTITIONED, Kind, Step, Write, history, not_read, not_written, sql
 from tests.interop.zoo.rows import PLAIN, Column
 from tests.interop.zoo.statements import CHANGED, KEYED, created, inserted
 from tests.support.readers import META_COLUMNS
@@ -32,11 +32,10 @@ OTHER_TYPES = PLAIN.but(
 
 
 def of_feature(name: str, shown: str, *steps: Step, options: dict[str, str] | None = None, **more: Any) -> Kind:
-    return Kind(name=name, shown=shown, steps=steps or HISTORY, options={**PARTITIONED, **FAST, **(options or {})}, **more)
+    every = {**PARTITIONED, **FAST, **(options or {})}
+    return Kind(name=name, shown=shown, steps=steps or history(every), options=every, **more)
 
 
-LOGGED = (*HISTORY, Write(range(2, 8), 2))
-"""New keys let Hudi rewrite small base files; a batch of known ones only goes to logs."""
 NO_HFILE = not_read("log blocks of type HFILE_DATA .* compact the table with Hudi", "compact with Hudi; write Avro or Parquet blocks")
 
 
@@ -100,9 +99,9 @@ KINDS = (
     ),
     of_feature("cdc", "change data capture", options=CDC, expected=CHANGES),
     of_feature("cdc-mor", "change data capture, merge-on-read", options={**CDC, **MOR}, expected=CHANGES),
-    of_feature("logs-avro", "Avro log blocks", *LOGGED, options=logs("avro")),
-    of_feature("logs-parquet", "Parquet log blocks", *LOGGED, options=logs("parquet")),
-    of_feature("logs-hfile", "HFile log blocks", *LOGGED, options=logs("hfile"), expected=NO_HFILE),
+    of_feature("logs-avro", "Avro log blocks", options=logs("avro")),
+    of_feature("logs-parquet", "Parquet log blocks", options=logs("parquet")),
+    of_feature("logs-hfile", "HFile log blocks", options=logs("hfile"), expected=NO_HFILE),
     of_feature(
         "logs-deleted", "logs with deletions only", *HISTORY, Write([1, 4], 2, "delete"), Write([5], 2, "delete"), options=MOR
     ),

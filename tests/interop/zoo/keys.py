@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.interop.zoo.kind import FAST, HISTORY, KEYS, MOR, PARTITIONED, Kind
+from tests.interop.zoo.kind import FAST, HISTORY, KEYS, MOR, PARTITIONED, Kind, history
 from tests.interop.zoo.rows import INSTANT, PLAIN, Rows, keyed, marked, moment_key
 
 CLASS = "hoodie.datasource.write.keygenerator.class"
@@ -20,9 +20,8 @@ TIMED = "hoodie.keygen.timebased"
 
 
 def of_type(name: str, rows: Rows, shown: str = "", **options: str) -> Kind:
-    return Kind(
-        name=f"key-{name}", shown=f"key: {shown or name}", steps=HISTORY, options={**PARTITIONED, **FAST, **options}, rows=rows
-    )
+    every = {**PARTITIONED, **FAST, **options}
+    return Kind(name=f"key-{name}", shown=f"key: {shown or name}", steps=history(every), options=every, rows=rows)
 
 
 def generated(

@@ -71,6 +71,13 @@ MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 FAST = {"hoodie.metadata.enable": "false"}
 """Where the metadata table does not matter; with it each write takes twice as long."""
 HISTORY: tuple[Step, ...] = (Write(range(8), 0, "insert"), Write(range(4, 10), 1))
+LOGGED: tuple[Step, ...] = (*HISTORY, Write(range(2, 8), 2))
+"""New keys let Hudi rewrite small base files; a batch of known ones only goes to logs."""
+
+
+def history(options: Mapping[str, str]) -> tuple[Step, ...]:
+    """The usual writes of a table with these options: one more where they are to leave logs."""
+    return LOGGED if MOR.items() <= options.items() else HISTORY
 
 
 def not_written(pattern: str, remedy: str) -> Outcome:
@@ -97,7 +104,8 @@ class Kind:
     `why_not` says why only some `makers` make it, `note` what else a user has to know. `skip` names queries, by
     maker, that Hudi itself answers wrongly or not at all, with the reason; `ignore` columns, by query or for "every" one, that Hudi
     itself shows otherwise than stored. `alone`: makers of whose tables the other Hudi can read nothing. `inserts_only`: there are no
-    keys to find a row by.
+    keys to find a row by. `hidden`: by maker, columns in which Hudi itself, from logs of its own, ends with other values (see "Payload
+    classes" in docs/interop.md).
     """
 
     name: str
@@ -115,6 +123,7 @@ class Kind:
     ignore: Mapping[str, Sequence[str]] = field(default_factory=dict)
     alone: Sequence[str] = ()
     inserts_only: bool = False
+    hidden: Mapping[str, Sequence[str]] = field(default_factory=dict)
     deletes: bool = True
     key: Sequence[str] = ("id",)
     expected: Outcome = CONTINUED

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.interop.zoo.kind import FAST, HISTORY, MOR, PARTITIONED, Kind, not_read
+from tests.interop.zoo.kind import FAST, MOR, PARTITIONED, Kind, history, not_read
 from tests.interop.zoo.rows import INSTANT, Rows, instant_of, partitioned
 
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
@@ -28,7 +28,7 @@ def of_partition(name: str, shown: str, rows: Rows, *options: dict[str, str], **
     every = {**PARTITIONED, **FAST}
     for chosen in options:
         every |= chosen
-    return Kind(name=f"partition-{name}", shown=f"partition: {shown}", steps=HISTORY, options=every, rows=rows, **more)
+    return Kind(name=f"partition-{name}", shown=f"partition: {shown}", steps=history(every), options=every, rows=rows, **more)
 
 
 def text(values: list[str | None]) -> Rows:

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from tests.interop.zoo.kind import FAST, HISTORY, KEYS, MOR, PARTITIONED, Kind, Write, sql
+from tests.interop.zoo.kind import FAST, HISTORY, KEYS, MOR, PARTITIONED, Kind, Write, history, sql
 from tests.interop.zoo.rows import PLAIN
 
 COLUMNS = "id string, ts bigint, name string, n int, amount decimal(10,2), day date, at timestamp, part string"
@@ -62,7 +62,8 @@ def of_sql(name: str, shown: str, *statements: str, **more: Any) -> Kind:
 
 
 def of_frame(name: str, shown: str, *steps: Write, options: dict[str, str] | None = None, **more: Any) -> Kind:
-    return Kind(name=f"frame-{name}", shown=f"DataFrame: {shown}", steps=steps or HISTORY, options=options or PARTITIONED, **more)
+    every = options or PARTITIONED
+    return Kind(name=f"frame-{name}", shown=f"DataFrame: {shown}", steps=steps or history(every), options=every, **more)
 
 
 KEYLESS_SQL = {"inserts_only": True, "deletes": False}
