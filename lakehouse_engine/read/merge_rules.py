@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.record.deletions import HUDI_MARK, DeleteMarks
-from lakehouse_engine.record.keygen import KeyGenerator, key_generator_of
+from lakehouse_engine.record.keygen import KeyGenerator, key_generator_of, root_columns
 from lakehouse_engine.record.mergers import RecordMerger
 from lakehouse_engine.record.ordering_fields import NO_ORDERING, OrderingFields
 from lakehouse_engine.record.payloads import made_by_1x, payload_of
@@ -58,7 +58,7 @@ class MergeRules:
 
     def columns(self, schema: pa.Schema, *, base: bool) -> list[str]:
         """Columns that a merge reads, of a base file or of logs; `schema` has the table's user columns."""
-        names = [RECORD_KEY] if self.key_generator is None else list(self.key_generator.record_key_fields)
+        names = [RECORD_KEY] if self.key_generator is None else root_columns(self.key_generator.record_key_fields, schema.names)
         if not base or self.merger.compares_ordering:
             names += self.ordering.roots
         if not base:

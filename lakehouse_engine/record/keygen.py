@@ -6,7 +6,7 @@ the path. `key_generator_of` reads both from the table's properties.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -189,6 +189,21 @@ def column_of(table: pa.Table, name: str, error: type[RecordKeyError] | type[Par
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError) as reason:
             raise error(f"the column {parts[0]!r} of type {column.type} has no field {name!r}", column=name) from reason
     raise error(f"the rows have no column {name!r}; they have {table.column_names}", column=name)
+
+
+def root_columns(fields: Iterable[str], columns: Sequence[str]) -> list[str]:
+    """The columns, each once and spelled as in `columns`, that hold the fields; a nested field (`who.id`) is inside its struct."""
+    spelled = {column.lower(): column for column in columns}
+    roots = (field if field.lower() in spelled else field.split(".")[0] for field in fields)
+    return list(dict.fromkeys(spelled.get(root.lower(), root) for root in roots))
+
+
+def type_of(schema: pa.Schema, field: str) -> pa.DataType | None:
+    """The type of a column or nested field, as `column_of` finds it; None where there is none."""
+    try:
+        return column_of(schema.empty_table(), field, RecordKeyError).type
+    except RecordKeyError:
+        return None
 
 
 def _partitioning(kinds: Sequence[tuple[str, str]], config: TableConfig, given: Mapping[str, str]) -> tuple[PartitionField, ...]:

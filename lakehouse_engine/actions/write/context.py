@@ -22,7 +22,7 @@ from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.read.scan import check_complete, check_readable
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.record.deletions import DeleteMarks
-from lakehouse_engine.record.keygen import KeyGenerator
+from lakehouse_engine.record.keygen import KeyGenerator, root_columns
 from lakehouse_engine.record.mergers import RecordMerger, storing_as_given
 from lakehouse_engine.record.ordering_fields import OrderingFields
 from lakehouse_engine.record.payloads import merger_of, payload_of
@@ -72,7 +72,7 @@ class WriteContext:
     def stored_keys(self) -> StoredKeys:
         if self.config.populates_meta_fields:
             return MetaColumnKeys()
-        roots = dict.fromkeys(name.split(".")[0] for name in self.config.record_key_fields)
+        roots = root_columns(self.config.record_key_fields, self.schema.names)
         return GeneratedKeys(self.generator, pa.schema([self.schema.field(name) for name in roots]))
 
     def files(self, instant_time: str) -> FileContext:
@@ -104,9 +104,8 @@ class WriteContext:
 
         Raises `MissingOptionError` naming a key or partition column that is not there.
         """
-        names = list(self.config.record_key_fields)
-        if not self.is_global:
-            names += [name for name in self.config.partition_fields if name not in names]
+        fields = self.config.record_key_fields if self.is_global else (*self.config.record_key_fields, *self.config.partition_fields)
+        names = root_columns(fields, self.schema.names)
         offered = {field.name.lower() for field in incoming}
         given = self.given_keys or "_hoodie_record_key" in offered
         missing = [name for name in names if name.lower() not in offered]

@@ -22,7 +22,7 @@ from lakehouse_engine.options import INDEX_TYPE, LOGICAL_TIMESTAMP, STORED_PREFI
 from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.read.sampling import StoredSample, sample_rows
 from lakehouse_engine.record.key_rules import check_key_rules, contradiction, family_of, refused_write
-from lakehouse_engine.record.keygen import FieldKeyGenerator, KeyGenerator, PartitionField, key_generator_of
+from lakehouse_engine.record.keygen import FieldKeyGenerator, KeyGenerator, PartitionField, key_generator_of, root_columns, type_of
 from lakehouse_engine.view.table_state import TableState
 
 _GENERATED = re.compile(r"[0-9]{14,17}_[0-9]+_[0-9]+")
@@ -42,16 +42,12 @@ def key_generator_for(state: TableState, schema: pa.Schema, options: Mapping[str
     config = state.config
     check_key_rules(config, schema.names)
     generator = key_generator_of(config, options)
-    fields = dict.fromkeys(name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields))
-    names = [name for field in fields if (name := _spelled(schema, field)) is not None]
+    roots = root_columns((*config.record_key_fields, *config.partition_fields), schema.names)
+    names = [name for name in roots if name in schema.names]
     ours = INDEX_TYPE.key in config.prefixed(STORED_PREFIX)
     samples = sample_rows(state, schema, names, partitions=_OUR_PARTITIONS if ours else _PARTITIONS)
     keyed = _settled_keys(state, generator, schema, options, samples)
     return _settled_paths(config, keyed, schema, samples, moved=moved)
-
-
-def _spelled(schema: pa.Schema, field: str) -> str | None:
-    return next((name for name in schema.names if name.lower() == field.lower()), None)
 
 
 # keys
@@ -88,7 +84,7 @@ def _key_forms(
     config: TableConfig, generator: FieldKeyGenerator, schema: pa.Schema, options: Mapping[str, str]
 ) -> list[FieldKeyGenerator]:
     """Every form that Hudi gives such keys, first the one for a table without rows."""
-    kinds = [schema.field(name).type for field in generator.record_key_fields if (name := _spelled(schema, field)) is not None]
+    kinds = [kind for field in generator.record_key_fields if (kind := type_of(schema, field)) is not None]
     both = len(generator.record_key_fields) == 1 and family_of(config.key_generator) == "ComplexKeyGenerator"
     bare = config.properties.get(_BARE_KEYS, "true").strip().lower() != "false"
     text = {**config.properties, **options}.get(LOGICAL_TIMESTAMP, "").strip().lower() == "true"
@@ -143,8 +139,10 @@ def _check_made(config: TableConfig, sample: StoredSample, made: Mapping[FieldKe
 
 def _has_other_form(state: TableState, form: FieldKeyGenerator, sample: StoredSample) -> bool:
     """Whether the least or greatest key of the file is a timestamp in the form that its first rows do not have."""
-    timestamps = [field for field in sample.rows.schema if field.name in form.record_key_fields and pat.is_timestamp(field.type)]
-    if sample.base is None or not timestamps or len(form.record_key_fields) != 1 or form.prefix_single:
+    if sample.base is None or len(form.record_key_fields) != 1 or form.prefix_single:
+        return False
+    kind = type_of(sample.rows.schema, form.record_key_fields[0])
+    if kind is None or not pat.is_timestamp(kind):
         return False
     footer = read_footer(state.storage, sample.base.path)
     return any(bool(_NUMBER.fullmatch(key)) is form.timestamps_as_text for key in (footer.min_key, footer.max_key) if key)
@@ -168,7 +166,8 @@ def _settled_paths(
 
 def _path_forms(generator: FieldKeyGenerator, schema: pa.Schema) -> list[FieldKeyGenerator]:
     def is_timestamp(field: PartitionField) -> bool:
-        return field.moments is None and field.name in schema.names and pat.is_timestamp(schema.field(field.name).type)
+        kind = type_of(schema, field.name) if field.moments is None else None
+        return kind is not None and pat.is_timestamp(kind)
 
     fields = tuple(replace(field, timestamps_as_text=True) if is_timestamp(field) else field for field in generator.partitioning)
     return [generator] if fields == generator.partitioning else [generator, replace(generator, partitioning=fields)]

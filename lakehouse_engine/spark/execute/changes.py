@@ -12,6 +12,7 @@ from pyspark.sql.functions import col, lit
 from lakehouse_engine.errors import SqlError, UnsupportedSqlError
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
+from lakehouse_engine.record.keygen import root_columns
 from lakehouse_engine.spark.schema import to_spark_type
 from lakehouse_engine.sql.lexer import quote_name
 from lakehouse_engine.sql.statements import Delete, DropPartitions, Insert, Truncate, Update
@@ -80,7 +81,7 @@ def update(run: Execution, statement: Update) -> WriteResult:
     unknown = [name for name in assigned if name not in {field.lower() for field in schema.names}]
     if unknown:
         raise SqlError(f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}", column=unknown[0])
-    keys = [name for name in config.record_key_fields if name.lower() in assigned]
+    keys = [name for name in root_columns(config.record_key_fields, schema.names) if name.lower() in assigned]
     if keys:
         raise UnsupportedSqlError(f"UPDATE cannot change the key column {keys[0]!r}; delete the row and insert it anew", column=keys[0])
     columns = ", ".join(_value(field, assigned) for field in schema)

@@ -24,6 +24,7 @@ from lakehouse_engine.errors import (
 from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
+from lakehouse_engine.record.keygen import root_columns
 from lakehouse_engine.spark.execute.context import Execution, TableHandle
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.sql.lexer import quote_name
@@ -246,8 +247,8 @@ def drop_columns(run: Execution, statement: DropColumns) -> Any:
 def rename_column(run: Execution, statement: RenameColumn) -> Any:
     table = run.table(statement.name)
     config = table.config
-    roots = {name.split(".")[0] for name in config.ordering_fields}
-    if statement.column in (*config.record_key_fields, *config.partition_fields, *config.ordering_fields, *roots):
+    fixed = (*config.record_key_fields, *config.partition_fields, *config.ordering_fields)
+    if statement.column in (*fixed, *root_columns(fixed, table.schema.names)):
         message = f"{statement.column!r} is a key, partition or ordering column and keeps its name"
         raise UnsupportedSqlError(message, column=statement.column)
     if statement.column not in table.schema.names:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from lakehouse_engine.errors import SqlError, UnsupportedSqlError
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
+from lakehouse_engine.record.keygen import root_columns
 from lakehouse_engine.spark.execute.context import Execution, TableHandle
 from lakehouse_engine.spark.schema import to_spark_type
 from lakehouse_engine.sql.lexer import quote_name
@@ -52,7 +53,8 @@ def _check(statement: Merge, table: TableHandle) -> None:
         raise UnsupportedSqlError("MERGE needs a table with a record key; this one has generated keys", table=config.name)
     if statement.schema_evolution:
         raise UnsupportedSqlError("MERGE WITH SCHEMA EVOLUTION is not supported; add the columns with ALTER TABLE first", table=config.name)
-    known, keys = {name.lower() for name in table.schema.names}, {name.lower() for name in config.record_key_fields}
+    keys = {name.lower() for name in root_columns(config.record_key_fields, table.schema.names)}
+    known = {name.lower() for name in table.schema.names}
     for clause in statement.clauses:
         for name, _ in clause.assignments or ():
             column = name.rsplit(".", 1)[-1].strip("`").lower()

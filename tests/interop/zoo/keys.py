@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.interop.zoo.kind import FAST, HISTORY, KEYS, MOR, PARTITIONED, Kind, history
+from tests.interop.zoo.kind import CONTINUED, FAST, HISTORY, KEYS, MOR, PARTITIONED, Kind, Outcome, history, not_written
 from tests.interop.zoo.rows import INSTANT, PLAIN, Rows, keyed, marked, moment_key
 
 CLASS = "hoodie.datasource.write.keygenerator.class"
@@ -31,12 +31,13 @@ def generated(
     return Kind(name=f"keygen-{name}", shown=f"key generator: {shown}", steps=HISTORY, options=every, rows=rows, ours=ours or {}, **more)
 
 
-def timed(name: str, kind: str, rows: Rows, **settings: str) -> Kind:
+def timed(name: str, kind: str, rows: Rows, of: str = "", *, expected: Outcome = CONTINUED, **settings: str) -> Kind:
     """A timestamp-based key generator, which 0.15 does not store: our writes are told the same."""
     formats = {f"{TIMED}.timestamp.type": kind, f"{TIMED}.output.dateformat": "yyyy/MM/dd", f"{TIMED}.timezone": "UTC"}
     formats |= {f"{TIMED}.{key.replace('_', '.')}": value for key, value in settings.items()}
     options = {CLASS: "org.apache.hudi.keygen.TimestampBasedKeyGenerator", FIELD: "event", **formats}
-    return generated(f"timestamp-{name}", f"timestamp-based, {kind}", options, rows, formats, **FORMATTED)
+    shown = f"timestamp-based, {kind}{f' {of}' if of else ''}"
+    return generated(f"timestamp-{name}", shown, options, rows, formats, expected=expected, **FORMATTED)
 
 
 def event(kind: pa.DataType, value: Any) -> Rows:
@@ -49,6 +50,13 @@ FORMATTED: dict[str, Any] = {
     "ignore": {"every": ("event",)},
     "note": "Hudi shows the partition column as it reads it from the path (0.15 not in incremental queries), this engine as it is stored",
 }
+NOT_MILLIS = not_written(
+    "its partitions are made of a number of milliseconds; cast it to long, or set hoodie.keygen.timebased.timestamp.type",
+    "copy to a table with EPOCHMICROSECONDS: these dates are in the wrong millennium",
+)
+UNTOLD = not_written(
+    f"does not store which of the fields .* pass {FIELD}", "name the fields with their kinds in the write, as in the line above"
+)
 CUSTOM = {CLASS: "org.apache.hudi.keygen.CustomKeyGenerator"}
 MILLIS = 1_704_067_200_000
 EPOCH = {f"{TIMED}.timestamp.type": "EPOCHMILLISECONDS", f"{TIMED}.output.dateformat": "yyyyMM", f"{TIMED}.timezone": "UTC"}
@@ -85,7 +93,9 @@ KINDS = (
         options={**KEYS, **FAST, CLASS: "org.apache.hudi.keygen.NonpartitionedKeyGenerator"},
     ),
     generated("custom-simple", "custom, `part:SIMPLE`", {**CUSTOM, FIELD: "part:SIMPLE"}, ours={FIELD: "part:SIMPLE"}),
-    generated("custom-untold", "custom, of whose fields we are told nothing", {**CUSTOM, FIELD: "part:SIMPLE"}),
+    generated(
+        "custom-untold", "custom, of whose fields we are told nothing", {**CUSTOM, FIELD: "part:SIMPLE"}, expected=UNTOLD
+    ),
     generated(
         "custom-timestamp",
         "custom, `part:SIMPLE,event:TIMESTAMP`",
@@ -109,5 +119,12 @@ KINDS = (
     timed(
         "scalar", "SCALAR", event(pa.int64(), lambda number: 19_700 + number), timestamp_scalar_time_unit="DAYS"
     ),
-    timed("timestamp", "EPOCHMILLISECONDS", event(INSTANT, lambda number: moment_key(number, 0))),
+    timed("timestamp", "EPOCHMICROSECONDS", event(INSTANT, lambda number: moment_key(number, 0)), "of a timestamp column"),
+    timed(
+        "as-millis",
+        "EPOCHMILLISECONDS",
+        event(INSTANT, lambda number: moment_key(number, 0)),
+        "of a timestamp column, whose microseconds Hudi takes for milliseconds",
+        expected=NOT_MILLIS,
+    ),
 )
