@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.interop.zoo.kind import FAST, MOR, PARTITIONED, Kind, history, not_written
+from tests.interop.zoo.kind import FAST, HISTORY, MOR, PARTITIONED, Kind, history, not_written
 
 
 def of_index(name: str, shown: str, options: Mapping[str, str], ours: Mapping[str, Any] | None = None, **more: Any) -> Kind:
     every = {**PARTITIONED, **options}
-    return Kind(name=f"index-{name}", shown=f"index: {shown}", steps=history(every), options=every, ours=ours or {}, **more)
+    # Buckets are never small files: every update goes to logs.
+    steps = HISTORY if BUCKETS.items() <= options.items() else history(every)
+    return Kind(name=f"index-{name}", shown=f"index: {shown}", steps=steps, options=every, ours=ours or {}, **more)
 
 
 def chosen(kind: str) -> dict[str, str]:

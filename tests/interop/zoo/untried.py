@@ -3,6 +3,7 @@
 UNTRIED = {
     "0.15.0": frozenset(
         [
+            "index-everything-mor", "schema-added-mor", "schema-nested-mor", "zone-local-mor",
             "sql-mor", "sql-nonpartitioned", "sql-no-precombine", "sql-no-key", "sql-no-key-mor", "sql-two-keys", "sql-ctas",
             "sql-ctas-mor", "sql-insert-strict", "sql-insert-bulk", "sql-insert-upsert", "sql-overwrite-partition",
             "sql-overwrite-table", "sql-drop-partition", "sql-truncate", "sql-empty", "sql-two-partitions", "frame-mor",
@@ -27,6 +28,7 @@ UNTRIED = {
     ),
     "1.2.0": frozenset(
         [
+            "index-everything-mor", "schema-added-mor", "schema-nested-mor", "zone-local-mor",
             "sql-mor", "sql-nonpartitioned", "sql-no-precombine", "sql-no-precombine-mor", "sql-no-key", "sql-no-key-mor",
             "sql-two-keys", "sql-ctas", "sql-ctas-mor", "sql-insert-strict", "sql-insert-bulk", "sql-insert-upsert",
             "sql-overwrite-partition", "sql-overwrite-table", "sql-drop-partition", "sql-truncate", "sql-empty",
@@ -39,7 +41,7 @@ UNTRIED = {
             "index-bloom-metadata", "key-long", "key-float", "key-timestamp-logical-rows", "keygen-simple", "keygen-nested-key",
             "keygen-nonpartitioned", "keygen-custom-simple", "keygen-custom-untold", "keygen-timestamp-millis",
             "keygen-timestamp-micros", "keygen-timestamp-unix", "keygen-timestamp-text", "keygen-timestamp-mixed",
-            "keygen-timestamp-scalar", "keygen-timestamp-timestamp", "partition-hive", "partition-odd-hive",
+            "keygen-timestamp-scalar", "keygen-timestamp-timestamp", "keygen-timestamp-as-millis", "partition-hive", "partition-odd-hive",
             "partition-odd-encoded", "partition-odd-hive-encoded", "partition-slash", "partition-slash-hive",
             "partition-blank-hive", "partition-date", "partition-date-plain", "partition-int", "partition-long",
             "partition-boolean", "partition-decimal", "partition-timestamp", "partition-dropped", "service-clustering-mor",
