@@ -15,6 +15,9 @@ import pyarrow.parquet as pq
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.actions.verify import verify
+from lakehouse_engine.format.metadata_json import decode_commit_metadata, render_commit_metadata
+from lakehouse_engine.format.parquet_seal import PAGES_KEY
+from lakehouse_engine.format.seal import SEAL_KEY
 from lakehouse_engine.model.instant import format_instant_time, parse_instant_time
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("day", pa.string())])
@@ -73,13 +76,19 @@ def long_timeline(root: Path, name: str, commits: int) -> HoodieTable:
     return HoodieTable.open(table.path)
 
 
+def _unsealed(content: bytes) -> str:
+    return render_commit_metadata(decode_commit_metadata(content)).decode() if content else ""
+
+
 class _Template:
     """One commit, to be had again under other times."""
 
     def __init__(self, folder: Path, before: str, newest: str, base: Path, data: pa.Table, footer: dict[bytes, bytes]) -> None:
         self._folder, self._before, self._newest, self._base = folder, before, newest, base
-        self._data, self._footer = data, {key.decode(): value.decode() for key, value in footer.items()}
-        self._instants = [(path.name, path.read_text()) for path in sorted((folder / ".hoodie").glob(f"{newest}.*"))]
+        # Seals are of the template alone.
+        texts = {key.decode(): value.decode() for key, value in footer.items()}
+        self._data, self._footer = data, {key: value for key, value in texts.items() if key not in (SEAL_KEY, PAGES_KEY)}
+        self._instants = [(path.name, _unsealed(path.read_bytes())) for path in sorted((folder / ".hoodie").glob(f"{newest}.*"))]
         self._recorded = re.compile(rf"(?<=: ){base.stat().st_size}\b")
 
     def stamp(self, previous: str, instant: str) -> None:
