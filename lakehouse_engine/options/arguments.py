@@ -93,7 +93,11 @@ def plain_mapping(name: str, value: Any) -> Mapping[str, Any]:
 
 def moment(name: str, value: Any) -> Any:
     """Text, a date or a datetime."""
-    return value if isinstance(value, date) else text(name, value)
+    if isinstance(value, date):
+        return value
+    if not isinstance(value, str):
+        raise _wrong(name, value, "text, a date or a datetime")
+    return text(name, value)
 
 
 def partitions(name: str, value: Any) -> list[Any]:

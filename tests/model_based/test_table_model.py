@@ -15,7 +15,7 @@ import pytest
 
 from tests.model_based.histories import History, Make, Refused, Step, replay, shrunk
 
-SEQUENCES = int(os.environ.get("LAKEHOUSE_MODEL_SEQUENCES", "500"))
+SEQUENCES = int(os.environ.get("LAKEHOUSE_MODEL_SEQUENCES", "100"))
 FIRST = int(os.environ.get("LAKEHOUSE_MODEL_SEED", "0"))
 STEPS = 15
 _BLOCK = 25

@@ -302,7 +302,7 @@ def test_a_point_in_time_of_another_type_is_refused(table: HoodieTable, as_of: A
 
 
 def test_a_history_of_less_than_nothing_is_refused(table: HoodieTable) -> None:
-    with pytest.raises(OptionError, match="limit=-1"):
+    with pytest.raises(OptionError, match="limit is a whole number, 0 or more, not int -1"):
         table.history(-1)
 
 

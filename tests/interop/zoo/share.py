@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.interop.zoo.kinds import EVERY, of_makers
 
-SHARE = 8
+SHARE = 6
 """Kinds of a share: most are made by two Hudis, and a visit takes 10 to 15 seconds on two idle cores, which gives three minutes."""
 
 
