@@ -4,39 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from lakehouse_engine.actions.verify.metadata import decode_state, needed_request
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.model.instant import Action, Instant, State
-from lakehouse_engine.model.plans import (
-    HoodieCleanerPlan,
-    HoodieCleanMetadata,
-    HoodieCompactionPlan,
-    HoodieRequestedReplaceMetadata,
-    HoodieRestoreMetadata,
-    HoodieRestorePlan,
-    HoodieRollbackMetadata,
-    HoodieRollbackPlan,
-)
-from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
+from lakehouse_engine.model.state_records import STATE_RECORDS
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.timeline import Timeline
 
-_RECORDS: dict[tuple[Action, State], type[Any]] = {
-    (Action.SAVEPOINT, State.COMPLETED): HoodieSavepointMetadata,
-    (Action.CLEAN, State.REQUESTED): HoodieCleanerPlan,
-    (Action.CLEAN, State.INFLIGHT): HoodieCleanerPlan,
-    (Action.CLEAN, State.COMPLETED): HoodieCleanMetadata,
-    (Action.ROLLBACK, State.REQUESTED): HoodieRollbackPlan,
-    (Action.ROLLBACK, State.COMPLETED): HoodieRollbackMetadata,
-    (Action.RESTORE, State.REQUESTED): HoodieRestorePlan,
-    (Action.RESTORE, State.INFLIGHT): HoodieRestorePlan,
-    (Action.RESTORE, State.COMPLETED): HoodieRestoreMetadata,
-    (Action.COMPACTION, State.REQUESTED): HoodieCompactionPlan,
-    (Action.LOG_COMPACTION, State.REQUESTED): HoodieCompactionPlan,
-    (Action.REPLACE_COMMIT, State.REQUESTED): HoodieRequestedReplaceMetadata,
-}
 _WRITES = (Action.COMMIT, Action.DELTA_COMMIT)
 _MAY_BE_EMPTY = ((Action.CLEAN, State.INFLIGHT), (Action.RESTORE, State.INFLIGHT), (Action.REPLACE_COMMIT, State.REQUESTED))
 """Hudi leaves these without content."""
@@ -83,10 +58,10 @@ def _path(active: ActiveTimeline, instant: Instant) -> str:
 def _damage(active: ActiveTimeline, instant: Instant) -> str | None:
     key = instant.action, instant.state
     try:
-        if key not in _RECORDS:
+        if key not in STATE_RECORDS:
             decode_state(active.layout, instant, active.read(instant))
         elif key not in _MAY_BE_EMPTY or active.read(instant):
-            active.plan(_RECORDS[key], instant)
+            active.plan(STATE_RECORDS[key], instant)
     except FormatError as error:
         # What the message says of ways out is for those who have not asked for a repair yet.
         return error.message.partition("; `repair`")[0].partition(". Put it back")[0]

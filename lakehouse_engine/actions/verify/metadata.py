@@ -6,7 +6,6 @@ Which state file holds what is in hudi-format 2.2. Of requested and inflight fil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from lakehouse_engine.actions.unpublished import all_dead_temporaries
 from lakehouse_engine.actions.verify.report import Finding, FindingKind
@@ -19,17 +18,7 @@ from lakehouse_engine.format.layout import Layout
 from lakehouse_engine.format.partition_metafile import parse_partition_metafile
 from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
-from lakehouse_engine.model.plans import (
-    HoodieCleanerPlan,
-    HoodieCleanMetadata,
-    HoodieCompactionPlan,
-    HoodieRequestedReplaceMetadata,
-    HoodieRestoreMetadata,
-    HoodieRestorePlan,
-    HoodieRollbackMetadata,
-    HoodieRollbackPlan,
-)
-from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
+from lakehouse_engine.model.state_records import STATE_RECORDS
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.archived import ArchivedTimeline
@@ -38,20 +27,6 @@ from lakehouse_engine.timeline.config_store import PROPERTIES, ConfigStore
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.view.table_state import TableState
 
-_OUTCOMES: dict[Action, Any] = {
-    Action.CLEAN: HoodieCleanMetadata,
-    Action.ROLLBACK: HoodieRollbackMetadata,
-    Action.SAVEPOINT: HoodieSavepointMetadata,
-    Action.RESTORE: HoodieRestoreMetadata,
-}
-_PLANS: dict[Action, Any] = {
-    Action.CLEAN: HoodieCleanerPlan,
-    Action.ROLLBACK: HoodieRollbackPlan,
-    Action.RESTORE: HoodieRestorePlan,
-    Action.COMPACTION: HoodieCompactionPlan,
-    Action.LOG_COMPACTION: HoodieCompactionPlan,
-    Action.REPLACE_COMMIT: HoodieRequestedReplaceMetadata,
-}
 _NEVER_EMPTY = (Action.COMPACTION, Action.LOG_COMPACTION)
 """Actions whose plan is written with the request, and read by everybody until they complete."""
 
@@ -200,16 +175,13 @@ def decode_state(layout: Layout, instant: Instant, data: bytes) -> None:
         wrong = _schema_error(text) if text else None
         if wrong is not None:
             raise MetadataError(f"the schema in the commit cannot be used: {wrong.message}")
-    elif instant.is_completed:
-        if action in _OUTCOMES:
-            decode_plan(_OUTCOMES[action], data)
     elif instant.state is State.INFLIGHT and action in (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT):
         if data:
             layout.decode_commit(data)
-    elif instant.state is State.REQUESTED and action in _PLANS and (data or action in _NEVER_EMPTY):
-        decode_plan(_PLANS[action], data)
-    elif instant.state is State.INFLIGHT and action is Action.CLEAN and data:
-        decode_plan(HoodieCleanerPlan, data)
+    else:
+        kind = STATE_RECORDS.get((action, instant.state))
+        if kind is not None and (data or instant.is_completed or action in _NEVER_EMPTY):
+            decode_plan(kind, data)
 
 
 def _schema_error(text: str) -> FormatError | None:
