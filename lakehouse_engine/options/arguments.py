@@ -103,7 +103,8 @@ def moment(name: str, value: Any) -> Any:
 def partitions(name: str, value: Any) -> list[Any]:
     """A list of partition paths, and of mappings from partition column to value."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
-        raise _wrong(name, value, "a list of paths, or of mappings of partition column to value")
+        expected = "paths, or mappings of partition column to value, which come in a list"
+        raise OptionError(f"{name} are {expected}, not {type(value).__name__} {_short(value)}")
     return [mapping(name, one) if isinstance(one, Mapping) else text(name, one) for one in value]
 
 
