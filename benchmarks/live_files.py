@@ -20,15 +20,15 @@ from statistics import median
 
 import pyarrow as pa
 
-from lakehouse_engine.actions.archive.execute import execute_archive
-from lakehouse_engine.actions.create import TableSpec, create_table
 from lakehouse_engine.format.layout_v1 import LayoutV1
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
+from lakehouse_engine.services.archive.execute import execute_archive
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.create import TableSpec, create_table
 
 ARCHIVED, ACTIVE, UPDATED, PARTITIONS, BATCH = 1000, 30, 10, 10, 100
 CONTENT = b"PAR1PAR1"

@@ -9,15 +9,13 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from lakehouse_engine.actions.alter import rename
-from lakehouse_engine.actions.create import TableSpec, create_table
-from lakehouse_engine.actions.repair import RepairReport, repair
 from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.catalog.records import StoredView
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.options.arguments import checked
+from lakehouse_engine.repair import RepairReport, repair
 from lakehouse_engine.spark.execute.context import Execution
 from lakehouse_engine.spark.execute.dispatch import execute
 from lakehouse_engine.spark.pins import Pins
@@ -25,6 +23,8 @@ from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.alter import rename
+from lakehouse_engine.write.create import TableSpec, create_table
 
 
 @checked

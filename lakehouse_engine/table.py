@@ -11,10 +11,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse_engine.actions.services import after_commit
-from lakehouse_engine.actions.write.operation import execute_write
-from lakehouse_engine.actions.write.partitions import partition_paths_of
-from lakehouse_engine.actions.write.request import WriteRequest
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
@@ -24,6 +20,7 @@ from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.crossing import told_of_crossing
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.read.schema import table_schema
+from lakehouse_engine.services.inline import after_commit
 from lakehouse_engine.spark.input import as_input
 from lakehouse_engine.spark.scan import scan
 from lakehouse_engine.spark.session import runner_for
@@ -31,6 +28,9 @@ from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table_services import TableServices
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.operation import execute_write
+from lakehouse_engine.write.partitions import partition_paths_of
+from lakehouse_engine.write.request import WriteRequest
 
 Moment = str | date | datetime
 

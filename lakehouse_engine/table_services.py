@@ -5,13 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lakehouse_engine.actions.archive import archive
-from lakehouse_engine.actions.clean import clean
-from lakehouse_engine.actions.compact import run, schedule, schedule_and_run
-from lakehouse_engine.actions.repair import RepairReport, repair
-from lakehouse_engine.actions.restore.request import restore
-from lakehouse_engine.actions.rollback.request import rollback
-from lakehouse_engine.actions.savepoint import create_savepoint, delete_savepoint, list_savepoints
 from lakehouse_engine.engine import TaskRunner, local_runner
 from lakehouse_engine.errors import OptionError, SavepointError
 from lakehouse_engine.model.services import ArchiveResult, CleanResult, CompactionResult, RestoreResult, RollbackResult, Savepoint
@@ -27,8 +20,15 @@ from lakehouse_engine.options import (
 )
 from lakehouse_engine.options.arguments import check, checked
 from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_POLICY, KEEP_MAX_COMMITS, KEEP_MIN_COMMITS
+from lakehouse_engine.repair import RepairReport, repair
+from lakehouse_engine.services.archive import archive
+from lakehouse_engine.services.clean import clean
+from lakehouse_engine.services.compact import run, schedule, schedule_and_run
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.timeline import Timeline
+from lakehouse_engine.undo.restore import restore
+from lakehouse_engine.undo.rollback import rollback
+from lakehouse_engine.undo.savepoint import create_savepoint, delete_savepoint, list_savepoints
 from lakehouse_engine.view.history import HistoryEntry, history
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState

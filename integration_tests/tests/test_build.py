@@ -11,7 +11,7 @@ from integration_tests.conftest import RERUN, History
 from integration_tests.tests.support import tpch
 from integration_tests.tests.support.dbt import INCREMENTAL
 from integration_tests.tests.support.expected import TABLES, Expected
-from lakehouse_engine.actions.verify import verify
+from lakehouse_engine.verify import verify
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 
 

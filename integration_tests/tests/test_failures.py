@@ -16,7 +16,7 @@ import pytest
 from integration_tests.conftest import History
 from integration_tests.tests.support.dbt import Project, last_instant
 from integration_tests.tests.support.expected import Expected
-from lakehouse_engine.actions.verify import verify
+from lakehouse_engine.verify import verify
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 
 MODELS = ("orders", "lineitems", "order_status")

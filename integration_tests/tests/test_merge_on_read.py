@@ -12,7 +12,7 @@ from integration_tests.conftest import History
 from integration_tests.tests.support import tpch
 from integration_tests.tests.support.dbt import INCREMENTAL
 from integration_tests.tests.support.expected import Expected
-from lakehouse_engine.actions.verify import verify
+from lakehouse_engine.verify import verify
 from tests.interop.client import HudiJudge, copy_table, why_unavailable
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 

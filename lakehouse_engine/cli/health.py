@@ -6,17 +6,17 @@ from dataclasses import asdict
 
 import click
 
-from lakehouse_engine.actions.repair import RepairReport
-from lakehouse_engine.actions.repair import repair as repair_table
-from lakehouse_engine.actions.verify import VerifyReport
-from lakehouse_engine.actions.verify import verify as verify_table
 from lakehouse_engine.cli.errors import FAILED
 from lakehouse_engine.cli.output import human_bytes, print_json, print_rows
 from lakehouse_engine.cli.progress import counting, working
 from lakehouse_engine.cli.shared import accept_future_option, dry_run_option, with_settings
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
+from lakehouse_engine.repair import RepairReport
+from lakehouse_engine.repair import repair as repair_table
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.verify import VerifyReport
+from lakehouse_engine.verify import verify as verify_table
 
 
 @click.command()

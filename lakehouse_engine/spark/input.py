@@ -12,10 +12,6 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from lakehouse_engine.actions.write.bulk import BulkWriter
-from lakehouse_engine.actions.write.input import ArrowInput, Input, RowKeying, keyed_schema
-from lakehouse_engine.actions.write.source import RowSource, StagedFile, StagedSource
-from lakehouse_engine.actions.write.tasks import FileContext, WriteStatus
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import LakehouseError, OptionError, SchemaIncompatibleError
 from lakehouse_engine.spark.runner import dumps, outcome_of, result_of
@@ -23,6 +19,10 @@ from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.spark.session import use_this_interpreter
 from lakehouse_engine.sql.lexer import quote_name
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.write.bulk import BulkWriter
+from lakehouse_engine.write.input import ArrowInput, Input, RowKeying, keyed_schema
+from lakehouse_engine.write.source import RowSource, StagedFile, StagedSource
+from lakehouse_engine.write.tasks import FileContext, WriteStatus
 
 Made = TypeVar("Made")
 

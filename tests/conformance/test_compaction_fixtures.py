@@ -11,9 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakehouse_engine.actions.compact import run, schedule, schedule_and_run
-from lakehouse_engine.actions.compact.plan import read_plan
-from lakehouse_engine.actions.verify import verify
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import LakehouseError, UnsupportedTableError
 from lakehouse_engine.format.data_block import decode_data_block
@@ -26,7 +23,10 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.options import CompactionOptions, WriteOptions
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.scan import plan_incremental, plan_snapshot
+from lakehouse_engine.services.compact import run, schedule, schedule_and_run
+from lakehouse_engine.services.compact.plan import read_plan
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.verify import verify
 from lakehouse_engine.view.table_state import TableState
 from tests.support.fixtures import expected_readings, fixtures_root, spark_fixtures, unpack_spark_fixture
 from tests.support.readers import assert_same_rows, first_difference, read_with_hudi_rs, user_columns

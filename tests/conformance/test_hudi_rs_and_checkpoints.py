@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse_engine.actions.verify import verify
+from lakehouse_engine.verify import verify
 from tests.model_based.restore_scenarios import Cell
 from tests.support.aux_files import keep_everything_aside
 from tests.support.readers import assert_same_rows, read_with_hudi_rs

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse_engine.actions.create import TableSpec, create_table
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.payload_batches import SCENARIOS, Scenario
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 

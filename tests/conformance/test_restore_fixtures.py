@@ -7,14 +7,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.actions.log_owners import log_owners
-from lakehouse_engine.actions.restore.request import restore
-from lakehouse_engine.actions.savepoint import create_savepoint
+from lakehouse_engine.commit.log_owners import log_owners
 from lakehouse_engine.errors import InstantCleanedError, UnsupportedTableError
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.scan import plan_snapshot
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.undo.restore import restore
+from lakehouse_engine.undo.savepoint import create_savepoint
 from lakehouse_engine.view.table_state import TableState
 from tests.support.fixtures import spark_fixtures, unpack_spark_fixture
 from tests.support.readers import assert_same_rows, read_with_hudi_rs

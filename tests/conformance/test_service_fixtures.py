@@ -10,8 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakehouse_engine.actions.archive import archive
-from lakehouse_engine.actions.clean import clean
 from lakehouse_engine.errors import UnsupportedTableError
 from lakehouse_engine.format.archived import read_archive, render_archive
 from lakehouse_engine.format.archived_record import archived_commit, archived_entry
@@ -21,6 +19,8 @@ from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.scan import plan_snapshot
+from lakehouse_engine.services.archive import archive
+from lakehouse_engine.services.clean import clean
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline

@@ -9,8 +9,8 @@ import time
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from lakehouse_engine.actions.create import TableSpec, create_table
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.write.create import TableSpec, create_table
 from tests.crash.writer import SCHEMA, main
 
 ROOT = Path(__file__).parents[2]

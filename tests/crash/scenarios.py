@@ -9,11 +9,11 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from lakehouse_engine.actions.create import TableSpec, create_table
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.write.create import TableSpec, create_table
 from tests.crash.checker import Rows
 from tests.support.local_table import LocalTable
 

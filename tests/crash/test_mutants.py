@@ -8,22 +8,21 @@ from typing import Any
 
 import pytest
 
-import lakehouse_engine.actions.archive.execute as archive_execute
-import lakehouse_engine.actions.archive.plan as archive_plan
-import lakehouse_engine.actions.clean.execute as clean_execute
-import lakehouse_engine.actions.clean.plan as clean_plan
-import lakehouse_engine.actions.compact.execution as compact_execution
-import lakehouse_engine.actions.deletion as deletion
-import lakehouse_engine.actions.locked as locked
-import lakehouse_engine.actions.metadata_table as metadata_table
-import lakehouse_engine.actions.restore.execute as restore_execute
-import lakehouse_engine.actions.rollback.execute as rollback_execute
-import lakehouse_engine.actions.rollback.recover as rollback_recover
-import lakehouse_engine.actions.savepoint as savepoint
-import lakehouse_engine.actions.transaction as transaction
-import lakehouse_engine.actions.write.plan_cow as plan_cow
-import lakehouse_engine.actions.write.tasks as tasks
-from lakehouse_engine.actions.write.operation import _Write
+import lakehouse_engine.commit.deletion as deletion
+import lakehouse_engine.commit.locked as locked
+import lakehouse_engine.commit.metadata_table as metadata_table
+import lakehouse_engine.commit.restore.execute as restore_execute
+import lakehouse_engine.commit.rollback.execute as rollback_execute
+import lakehouse_engine.commit.rollback.recover as rollback_recover
+import lakehouse_engine.commit.transaction as transaction
+import lakehouse_engine.services.archive.execute as archive_execute
+import lakehouse_engine.services.archive.plan as archive_plan
+import lakehouse_engine.services.clean.execute as clean_execute
+import lakehouse_engine.services.clean.plan as clean_plan
+import lakehouse_engine.services.compact.execution as compact_execution
+import lakehouse_engine.undo.savepoint as savepoint
+import lakehouse_engine.write.plan_cow as plan_cow
+import lakehouse_engine.write.tasks as tasks
 from lakehouse_engine.errors import CommitOutcomeUnknownError, StorageError
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.instant import Instant, State
@@ -31,6 +30,7 @@ from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.clock import InstantClock
+from lakehouse_engine.write.operation import _Write
 from tests.crash.checker import check_rows, look
 from tests.crash.harness import Harness, check_readings
 from tests.crash.scenarios import CASES, COLUMNS, Case, copy_of, open_table
@@ -220,7 +220,7 @@ def archive_removes_before_it_writes(patch: Patch) -> None:
         patch.setattr(archive_execute, "write_checkpoint", lambda state, boundary, number: "")
         return original(state, (), batch)
 
-    patch.setattr("lakehouse_engine.actions.archive.service.execute_archive", execute)
+    patch.setattr("lakehouse_engine.services.archive.service.execute_archive", execute)
 
 
 def replace_commit_is_archived_early(patch: Patch) -> None:
@@ -262,7 +262,7 @@ def rollback_deletes_files_of_a_published_commit(patch: Patch) -> None:
             state.storage.delete(path)
         return original(state, rollback, plan)
 
-    patch.setattr("lakehouse_engine.actions.rollback.request.execute_rollback", execute)
+    patch.setattr("lakehouse_engine.undo.rollback.execute_rollback", execute)
 
 
 def dead_compactions_leave_their_files(patch: Patch) -> None:

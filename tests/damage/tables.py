@@ -10,12 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakehouse_engine.actions.create import TableSpec, create_table
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.format.file_names import PARTITION_METAFILE
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.write.create import TableSpec, create_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("note", pa.string())])
 OPTIONS = {

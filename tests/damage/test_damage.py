@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse_engine.actions.repair import Disorder, DisorderKind, RepairReport, repair
-from lakehouse_engine.actions.verify import verify
 from lakehouse_engine.errors import LakehouseError
+from lakehouse_engine.repair import Disorder, DisorderKind, RepairReport, repair
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.verify import verify
 from tests.damage.tables import VARIANTS, Built, answer, build, copied, kind_of, opened, rows
 from tests.support.untouched import files_below
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse_engine.actions.transaction import Transaction
+from lakehouse_engine.commit.transaction import Transaction
 from tests.interop.client import HudiJudge
 from tests.interop.continuation import HudiWriter
 from tests.model_based.restore_scenarios import Cell

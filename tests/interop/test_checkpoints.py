@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse_engine.actions.repair import repair
-from lakehouse_engine.actions.verify import verify
 from lakehouse_engine.errors import MissingFileError
+from lakehouse_engine.repair import repair
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
+from lakehouse_engine.verify import verify
 from tests.interop.client import HudiJudge
 from tests.interop.continuation import HudiWriter
 from tests.interop.shared import writer_of

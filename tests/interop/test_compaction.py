@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.actions.verify import verify
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.verify import verify
 from tests.interop.client import HudiJudge
 from tests.interop.shared import NULLS_IN_LISTS
 from tests.support.readers import assert_same_rows, read_with_hudi_rs

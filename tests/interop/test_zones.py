@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.actions import table_clock
+from lakehouse_engine.commit import table_clock
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.timeline import clock

@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakehouse_engine.actions.create import TableSpec, create_table
 from lakehouse_engine.errors import CommitConflictError, InstantCleanedError, LakehouseError, RestoreError, RollbackError, SavepointError
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
 from tests.support.table_model import COMMIT_TIME, DELETED, Row, TableModel
 

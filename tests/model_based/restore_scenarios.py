@@ -17,13 +17,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.actions.create import TableSpec, create_table
-from lakehouse_engine.actions.log_owners import log_owners
-from lakehouse_engine.actions.transaction import begin
-from lakehouse_engine.actions.write.append import AppendTask, GroupAppend, append_logs
-from lakehouse_engine.actions.write.input import Keying
-from lakehouse_engine.actions.write.source import MemorySource
-from lakehouse_engine.actions.write.tasks import FileContext
+from lakehouse_engine.commit.log_owners import log_owners
+from lakehouse_engine.commit.transaction import begin
 from lakehouse_engine.errors import InstantCleanedError
 from lakehouse_engine.format.arrow_avro import table_avro_schema
 from lakehouse_engine.format.avro_schema import with_meta_columns
@@ -47,6 +42,11 @@ from lakehouse_engine.storage.faults import FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.clock import InstantClock
+from lakehouse_engine.write.append import AppendTask, GroupAppend, append_logs
+from lakehouse_engine.write.create import TableSpec, create_table
+from lakehouse_engine.write.input import Keying
+from lakehouse_engine.write.source import MemorySource
+from lakehouse_engine.write.tasks import FileContext
 from tests.support.local_table import LocalTable
 
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakehouse_engine.actions.repair import repair
+from lakehouse_engine.repair import repair
 from tests.model_based.restore_scenarios import Cell
 
 AUX = (".hoodie/.aux/live", ".hoodie/.aux/live-savepointed", ".hoodie/.aux/savepointed", ".hoodie/.aux/damaged")

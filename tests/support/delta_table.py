@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.actions.create import TableSpec, create_table
-from lakehouse_engine.actions.transaction import begin
-from lakehouse_engine.actions.write.input import Keying
-from lakehouse_engine.actions.write.source import MemorySource
-from lakehouse_engine.actions.write.tasks import CreateTask, FileContext, WriteStatus, create_file
+from lakehouse_engine.commit.transaction import begin
 from lakehouse_engine.format.arrow_avro import table_avro_schema
 from lakehouse_engine.format.avro_schema import with_meta_columns
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
@@ -28,6 +24,10 @@ from lakehouse_engine.record.keygen import key_generator_of
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.create import TableSpec, create_table
+from lakehouse_engine.write.input import Keying
+from lakehouse_engine.write.source import MemorySource
+from lakehouse_engine.write.tasks import CreateTask, FileContext, WriteStatus, create_file
 from tests.support.properties import edit_properties
 
 

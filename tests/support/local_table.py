@@ -7,12 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakehouse_engine.actions import archive, clean, compact, savepoint
-from lakehouse_engine.actions.restore.request import restore
-from lakehouse_engine.actions.rollback.request import rollback
-from lakehouse_engine.actions.write.input import ArrowInput
-from lakehouse_engine.actions.write.operation import execute_write
-from lakehouse_engine.actions.write.request import WriteRequest
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.model.services import ArchiveResult, CleanResult, CompactionResult, RestoreResult, RollbackResult, Savepoint
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
@@ -20,8 +14,15 @@ from lakehouse_engine.options import STORED_PREFIX, WriteOptions
 from lakehouse_engine.options.services import ArchiveOptions, CleanOptions, CompactionOptions
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query
+from lakehouse_engine.services import archive, clean, compact
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.undo import savepoint
+from lakehouse_engine.undo.restore import restore
+from lakehouse_engine.undo.rollback import rollback
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.input import ArrowInput
+from lakehouse_engine.write.operation import execute_write
+from lakehouse_engine.write.request import WriteRequest
 
 Op = WriteOperationType
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakehouse_engine.actions.create import TableSpec, create_table
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.readers import META_COLUMNS, assert_same_rows, read_with_hudi_rs
 from tests.support.table_model import COMMIT_TIME, Row, TableModel
 

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.actions.create import TableSpec, create_table
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.write.create import TableSpec, create_table
 
 OPTIONS = {"lakehouse.task.threads": 1}
 

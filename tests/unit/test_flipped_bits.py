@@ -13,11 +13,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.actions.create import TableSpec, create_table
 from lakehouse_engine.errors import CorruptFileError, CorruptLogError
 from lakehouse_engine.read.base_file import check_base_file
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
 from tests.support.table_builder import RICH, rich_row
 

@@ -18,7 +18,6 @@ from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeEr
 
 from dbt.adapters.lakehouse.response import LakehouseResponse, write_message
 from lakehouse_engine import errors, options
-from lakehouse_engine.actions.verify import verify
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.cli.describe import describe_table
@@ -26,6 +25,7 @@ from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.verify import verify
 
 Result = TypeVar("Result")
 EngineError = errors.LakehouseError

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse_engine.actions.create import TableSpec
 from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.model.table_config import TableConfig
@@ -20,6 +19,7 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.table_services import TableServices
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.create import TableSpec
 
 
 class TableHandle(Protocol):

@@ -9,8 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakehouse_engine.actions.alter import evolve_schema, rename, set_constraints, set_properties
-from lakehouse_engine.actions.create import TableSpec
 from lakehouse_engine.catalog.catalog import RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import (
@@ -47,6 +45,8 @@ from lakehouse_engine.sql.statements import (
     UseSchema,
 )
 from lakehouse_engine.sql.types import arrow_schema, arrow_type, constraints_of, max_length
+from lakehouse_engine.write.alter import evolve_schema, rename, set_constraints, set_properties
+from lakehouse_engine.write.create import TableSpec
 
 _COMBINE = {"hoodie.combine.before.insert": "true"}
 

@@ -15,10 +15,10 @@ from dbt.adapters.lakehouse.bridge import Warehouse
 from dbt.adapters.lakehouse.guards import Guard, Guards, failed_tests
 from dbt.adapters.lakehouse.operations import Report, check_arguments, operate, text_table
 from dbt.adapters.lakehouse.selection import Selected
-from lakehouse_engine.actions.create import TableSpec, create_table
 from lakehouse_engine.errors import RestoreError
 from lakehouse_engine.model.services import CompactionResult, RestoreResult, Savepoint
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.write.create import TableSpec, create_table
 
 ORDERS, CLIENTS = Selected("orders", "s", "orders"), Selected("clients", "s", "clients")
 

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from lakehouse_engine.actions.verify import verify
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.verify import verify
 from tests.interop.client import HudiError, HudiJudge, Query, copy_table
 from tests.interop.zoo.kind import Kind, Property, Sql, Step
 from tests.support.readers import META_COLUMNS, PARTITION_PATH, RECORD_KEY, assert_same_rows

@@ -14,15 +14,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lakehouse_engine import HoodieTable, Lakehouse, repair_table
-from lakehouse_engine.actions.repair import DisorderKind
-from lakehouse_engine.actions.verify import FindingKind, verify
 from lakehouse_engine.cli import progress
 from lakehouse_engine.cli.main import COMMANDS, cli
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import OptionError, PropertiesError, TableNotFoundError, TimelineError
+from lakehouse_engine.repair import DisorderKind
 from lakehouse_engine.storage.faults import FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.lock import TableLock
+from lakehouse_engine.verify import FindingKind, verify
 from lakehouse_engine.view.protected import protected_files
 from tests.unit.cli.conftest import SCHEMA, orders
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.actions.verify import FindingKind, verify
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.verify import FindingKind, verify
 from lakehouse_engine.view.table_state import TableState
 from tests.support.fixtures import spark_fixtures, unpack_spark_fixture
 from tests.support.properties import edit_properties

@@ -8,16 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.actions.checkpoint import renew_checkpoint
-from lakehouse_engine.actions.create import TableSpec, create_table
-from lakehouse_engine.actions.retained import retained_files
-from lakehouse_engine.actions.verify.metadata import check_checkpoints
-from lakehouse_engine.actions.verify.report import FindingKind
+from lakehouse_engine.commit.checkpoint import renew_checkpoint
 from lakehouse_engine.errors import CorruptFileError, CorruptLogError, LakehouseError, MissingFileError
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
+from lakehouse_engine.verify.metadata import check_checkpoints
+from lakehouse_engine.verify.report import FindingKind
+from lakehouse_engine.verify.retained import retained_files
+from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
 from tests.support.readers import assert_same_rows
 
@@ -138,8 +138,8 @@ def test_a_damaged_log_of_an_archived_commit_is_not_answered_with_older_values(
 
 def archive(table: LocalTable) -> None:
     """Past the delta commits that the next compaction is reckoned from, as a table with a rare compaction has them."""
-    from lakehouse_engine.actions.archive.execute import execute_archive
-    from lakehouse_engine.actions.locked import locked_table
+    from lakehouse_engine.commit.locked import locked_table
+    from lakehouse_engine.services.archive.execute import execute_archive
 
     with locked_table(table.storage, lock_timeout_ms=1000) as state:
         writes = [*state.timeline.completed().writes()]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.actions.create import TableSpec, create_table
 from lakehouse_engine.errors import CorruptLogError, InstantCleanedError, MissingFileError
 from lakehouse_engine.format.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata, HoodieSavepointPartitionMetadata
 from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
 from tests.support.readers import assert_same_rows
 

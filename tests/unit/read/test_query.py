@@ -9,8 +9,6 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.actions.create import TableSpec, create_table
-from lakehouse_engine.actions.savepoint import list_savepoints
 from lakehouse_engine.cli.describe import describe_table
 from lakehouse_engine.errors import InstantNotFoundError, MissingFileError, TimelineRestoredError
 from lakehouse_engine.read.arrow_scan import read_arrow
@@ -18,9 +16,11 @@ from lakehouse_engine.read.crossing import told_of_crossing
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.undo.savepoint import list_savepoints
 from lakehouse_engine.view.history import history
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64())])

@@ -1,6 +1,0 @@
-"""Archiving: instants that nothing needs on the active timeline move to the archived one, in Hudi's format."""
-
-from lakehouse_engine.actions.archive.passed import archive_passed
-from lakehouse_engine.actions.archive.service import archive, archive_is_due
-
-__all__ = ["archive", "archive_is_due", "archive_passed"]

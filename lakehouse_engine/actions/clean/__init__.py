@@ -1,8 +1,0 @@
-"""Cleaning: delete the versions of files that no query within the retention reads.
-
-The plan stands on the timeline before anything is deleted; a clean whose process died is finished by the next one.
-"""
-
-from lakehouse_engine.actions.clean.service import clean, clean_is_due
-
-__all__ = ["clean", "clean_is_due"]

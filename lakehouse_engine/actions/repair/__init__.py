@@ -1,6 +1,0 @@
-"""What is not in order on a table, and who sees to it (docs/adr/0019)."""
-
-from lakehouse_engine.actions.repair.disorder import Disorder, DisorderKind, RepairReport
-from lakehouse_engine.actions.repair.service import repair
-
-__all__ = ["Disorder", "DisorderKind", "RepairReport", "repair"]

@@ -1,0 +1,127 @@
+"""The single door through which data files are deleted.
+
+What savepoints pin is read anew at every call, so that no plan can be older than a savepoint that it hurts; callers hold the table
+lock, so none is made meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from lakehouse_engine.commit.log_owners import log_owners
+from lakehouse_engine.commit.versions import needed_files
+from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.errors import FileNameError, ProtectedFileError, StoredFileNotFoundError
+from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file, parse_log_file
+from lakehouse_engine.model.files import BaseFile, LogFile
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.paths import parent_of
+from lakehouse_engine.view.protected import protected_files
+from lakehouse_engine.view.table_state import TableState
+
+_THREADS = 8
+_WORTH_THREADS = 64
+"""Files from which on they are deleted side by side: a few are quicker one after the other."""
+
+
+def delete_files_of(storage: Storage, instant_time: str, paths: Iterable[str]) -> list[str]:
+    """Delete data files that an instant wrote, durably; the paths (relative to the table) that were there.
+
+    A path that is no data file, that holds anything of another instant, or that a savepoint pins is refused with `ProtectedFileError`
+    before anything is deleted: the list may come from a file on disk, and must not be able to name anything else.
+    """
+
+    def check(file: BaseFile | LogFile) -> None:
+        if not _written_by(storage, file, instant_time):
+            raise ProtectedFileError(
+                f"{file.path!r} was not written by instant {instant_time} and is not deleted", path=file.path, instant=instant_time
+            )
+
+    return _delete(storage, paths, check)
+
+
+def delete_files_after(storage: Storage, instant_time: str, paths: Iterable[str]) -> list[str]:
+    """As `delete_files_of`, for files that were written after `instant_time`."""
+
+    def check(file: BaseFile | LogFile) -> None:
+        if not _written_after(storage, file, instant_time):
+            raise ProtectedFileError(
+                f"{file.path!r} has rows of {instant_time} or before and is not deleted", path=file.path, instant=instant_time
+            )
+
+    return _delete(storage, paths, check)
+
+
+def delete_unpinned(storage: Storage, paths: Iterable[str]) -> list[str]:
+    """Delete data files of any instant, for a clean; refuses what savepoints pin and what is no data file as `delete_files_of`."""
+    return _delete(storage, paths, lambda file: None)
+
+
+def delete_cleaned(state: TableState, paths: Iterable[str]) -> list[str]:
+    """As `delete_unpinned`, and refuses what no clean may take: files of the newest slice of a group, of a group that a pending table
+    service is about to read, and of instants that are not committed. The partitions are listed anew.
+    """
+    wanted = sorted(set(paths))
+    needed = needed_files(state, (parent_of(path) for path in wanted))
+
+    def check(file: BaseFile | LogFile) -> None:
+        if file.path in needed:
+            raise ProtectedFileError(f"{file.path!r} is not deleted: {needed[file.path]}", path=file.path, table=state.config.name)
+
+    return _delete(state.storage, wanted, check)
+
+
+def _delete(storage: Storage, paths: Iterable[str], check: Callable[[BaseFile | LogFile], None]) -> list[str]:
+    wanted = sorted(set(paths))
+    if not wanted:
+        return []
+    pinned = protected_files(TableState.load(storage))
+    for path in wanted:
+        check(parse_data_file(path))
+        if path in pinned:
+            raise ProtectedFileError(
+                f"{path!r} is pinned by the savepoint of {pinned[path]} and is not deleted; delete the savepoint first",
+                path=path,
+                instant=pinned[path],
+            )
+    runner = LocalRunner(_THREADS if len(wanted) >= _WORTH_THREADS else 1)
+    there = runner.run(storage.delete, wanted, name="delete files")
+    deleted = [path for path, was_there in zip(wanted, there, strict=True) if was_there]
+    _make_durable(storage, deleted)
+    return deleted
+
+
+def _make_durable(storage: Storage, deleted: Sequence[str]) -> None:
+    # Or a power cut could bring them back after the instant that would tell on them is gone.
+    for folder in sorted({parent_of(path) for path in deleted}):
+        storage.sync(folder)
+
+
+def parse_data_file(path: str) -> BaseFile | LogFile:
+    """The base or log file of that path. Raises `ProtectedFileError` for a path that is no data file."""
+    folder, _, name = path.rpartition("/")
+    try:
+        return parse_base_file(folder, name) if is_base_file_name(name) else parse_log_file(folder, name)
+    except FileNameError as error:
+        raise ProtectedFileError(f"{path!r} is no data file and is not deleted", path=path) from error
+
+
+def _written_by(storage: Storage, file: BaseFile | LogFile, instant_time: str) -> bool:
+    if isinstance(file, BaseFile):
+        return file.instant_time == instant_time
+    try:
+        return log_owners(storage, file).only(instant_time)
+    except StoredFileNotFoundError:
+        return True  # a rollback that is resumed has deleted it before
+
+
+def _written_after(storage: Storage, file: BaseFile | LogFile, instant_time: str) -> bool:
+    if isinstance(file, BaseFile):
+        return file.instant_time > instant_time
+    if file.base_instant > instant_time:
+        return True  # a slice has no block that is older than itself
+    try:
+        owners = log_owners(storage, file)
+    except StoredFileNotFoundError:
+        return True
+    return owners.only_after(instant_time)

@@ -1,0 +1,125 @@
+"""Which files a restore removes: found in one pass over the partitions, so that its cost follows files and not commits.
+
+It does not matter whether the commits that wrote them are still on the timeline. A base file has its instant in its name, and so has a
+log file whose slice began after the target. Of other log files the blocks say who wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakehouse_engine.commit.log_owners import LogOwners, log_owners
+from lakehouse_engine.commit.rollback.blocks import ROLLBACK_TOKEN
+from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
+from lakehouse_engine.model.files import BaseFile, LogFile
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.listing import StorageLister
+
+_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A file that goes; `instant_time` is the newest write that it is of, `size` in bytes."""
+
+    path: str
+    size: int
+    instant_time: str
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """A slice of which some log files stay although the writes `targets` (newest first) logged to them; `logs` are those, with sizes."""
+
+    group: FileGroupId
+    base_instant: str
+    targets: tuple[str, ...]
+    logs: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChanges:
+    """What a restore does to a partition. `kept` are the paths of the data files that stay, `kept_instants` those in their names."""
+
+    partition_path: str
+    removals: tuple[Removal, ...]
+    blockings: tuple[Blocking, ...]
+    kept: frozenset[str]
+    kept_instants: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    storage: Storage
+    partition_path: str
+    target: str
+    pinned: frozenset[str]
+
+
+def find_changes(storage: Storage, partitions: Iterable[str], target: str, pinned: Iterable[str]) -> list[PartitionChanges]:
+    """What has to happen in the partitions so that nothing written after `target` is left; partitions are looked at side by side.
+
+    Files in `pinned` (paths relative to the table) stay; what later writes logged to them is taken back by rollback blocks.
+    """
+    kept = frozenset(pinned)
+    looks = [_Look(storage, partition, target, kept) for partition in partitions]
+    return LocalRunner(_THREADS).run(_look, looks, name="find files")
+
+
+def _look(look: _Look) -> PartitionChanges:
+    bases, logs = _parsed(look.storage, look.partition_path)
+    newest: dict[str, str] = {}
+    for base in bases:
+        if base.instant_time <= look.target:
+            newest[base.file_id] = max(base.instant_time, newest.get(base.file_id, ""))
+    removals = [Removal(base.path, base.size, base.instant_time) for base in bases if base.instant_time > look.target]
+    removals += [Removal(log.path, log.size, log.base_instant) for log in logs if log.base_instant > look.target]
+    # What was logged to a slice ended when the next one of its group began.
+    open_logs = [log for log in logs if newest.get(log.file_id, "") <= log.base_instant <= look.target and not log.is_cdc]
+    owners = {log: log_owners(look.storage, log) for log in open_logs}
+    removals += [
+        Removal(log.path, log.size, max(owner.writers))
+        for log, owner in owners.items()
+        if owner.writers and owner.only_after(look.target) and log.path not in look.pinned
+    ]
+    gone = {removal.path for removal in removals}
+    files: list[BaseFile | LogFile] = [*bases, *logs]
+    kept = [file for file in files if file.path not in gone]
+    return PartitionChanges(
+        look.partition_path,
+        tuple(sorted(removals, key=lambda removal: removal.path)),
+        tuple(_blockings({log: owner for log, owner in owners.items() if log.path not in gone}, look.target)),
+        frozenset(file.path for file in kept),
+        frozenset(file.base_instant if isinstance(file, LogFile) else file.instant_time for file in kept),
+    )
+
+
+def _parsed(storage: Storage, partition: str) -> tuple[list[BaseFile], list[LogFile]]:
+    bases, logs = [], []
+    for entry in StorageLister(storage).files(partition):
+        if is_base_file_name(entry.name):
+            bases.append(parse_base_file(partition, entry.name, entry.size))
+        elif is_log_file_name(entry.name):
+            logs.append(parse_log_file(partition, entry.name, entry.size))
+    return bases, logs
+
+
+def _blockings(owners: Mapping[LogFile, LogOwners], target: str) -> list[Blocking]:
+    slices: dict[tuple[str, str], list[LogFile]] = {}
+    for log in owners:
+        slices.setdefault((log.file_id, log.base_instant), []).append(log)
+    return [blocking for logs in slices.values() if (blocking := _blocking(logs, owners, target)) is not None]
+
+
+def _blocking(logs: Sequence[LogFile], owners: Mapping[LogFile, LogOwners], target: str) -> Blocking | None:
+    undone = {taken for log in logs for _, taken in owners[log].takes_back}
+    later = {log: {writer for writer in owners[log].writers if writer > target} - undone for log in logs}
+    targets = sorted({writer for writers in later.values() for writer in writers}, reverse=True)
+    if not targets:
+        return None
+    group = FileGroupId(logs[0].partition_path, logs[0].file_id)
+    named = tuple((log.path, log.size) for log in logs if later[log] and log.write_token != ROLLBACK_TOKEN)
+    return Blocking(group, logs[0].base_instant, tuple(targets), named)

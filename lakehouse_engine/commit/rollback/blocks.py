@@ -1,0 +1,55 @@
+"""Rollback blocks: what an instant logged to a file that others logged to as well is taken back, not deleted (hudi-format 10.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakehouse_engine.commit.log_owners import log_owners
+from lakehouse_engine.format.file_names import is_log_file_name, parse_log_file
+from lakehouse_engine.format.log_writer import render_rollback
+from lakehouse_engine.model.files import LogFile
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.listing import StorageLister
+
+ROLLBACK_TOKEN = "1-0-1"
+"""The write token of files with rollback blocks, in every Hudi version."""
+
+
+def write_rollback_blocks(
+    storage: Storage, group: FileGroupId, base_instant: str, rollback_time: str, targets: Sequence[str]
+) -> tuple[str, int]:
+    """Take back what the instants `targets` logged to a slice, in one new log file behind its others; its path and size in bytes.
+
+    Done before by the same rollback (it is resumed), the file of then is the answer.
+    """
+    logs = slice_logs(storage, group, base_instant)
+    wanted = {(rollback_time, target) for target in targets}
+    for log in logs:
+        if log.write_token == ROLLBACK_TOKEN and wanted <= log_owners(storage, log).takes_back:
+            return log.path, log.size
+    version = max((log.version for log in logs), default=0) + 1
+    new = LogFile(group.partition_path, group.file_id, base_instant, version, ROLLBACK_TOKEN)
+    content = b"".join(render_rollback(rollback_time, target) for target in targets)
+    storage.create(new.path, content)
+    return new.path, len(content)
+
+
+def slice_logs(storage: Storage, group: FileGroupId, base_instant: str) -> list[LogFile]:
+    """The log files of a slice that are there now, CDC files left out."""
+    return [log for log in group_logs(storage, group) if log.base_instant == base_instant]
+
+
+def group_logs(storage: Storage, group: FileGroupId) -> list[LogFile]:
+    """The log files of a group that are there now, CDC files left out."""
+    return [log for log in listed_logs(storage, group.partition_path) if log.file_id == group.file_id]
+
+
+def listed_logs(storage: Storage, partition_path: str) -> list[LogFile]:
+    """The log files of a partition that are there now, CDC files left out."""
+    files = (
+        parse_log_file(partition_path, entry.name, entry.size)
+        for entry in StorageLister(storage).files(partition_path)
+        if is_log_file_name(entry.name)
+    )
+    return [log for log in files if not log.is_cdc]

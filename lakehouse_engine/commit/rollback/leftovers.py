@@ -1,0 +1,56 @@
+"""Marker folders that no pending write needs: their writer died (or lost its storage) after it committed or was rolled back.
+
+Besides markers they hold staged batches, which can be large. A task attempt that its dead driver could not stop may also have
+written a data file after all was cleaned up; its marker tells.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from lakehouse_engine.commit.deletion import delete_files_of
+from lakehouse_engine.commit.log_owners import log_owners
+from lakehouse_engine.commit.rollback.markers import marked_files
+from lakehouse_engine.format.file_names import TEMP_FOLDER, is_base_file_name, is_log_file_name, parse_log_file
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+
+def remove_leftovers(state: TableState) -> None:
+    """Remove marker folders of instants that are not pending, and the files they name that are no part of the table.
+
+    The table lock is held, and dead writes have been rolled back.
+    """
+    folders = [entry for entry in state.storage.list(TEMP_FOLDER) if entry.is_directory and entry.name.isdigit()]
+    if not folders:
+        return
+    # A writer that does not know the lock requests its instant before it makes the folder: a timeline loaded now has it.
+    state = state.refresh()
+    pending = {instant.requested_time for instant in state.timeline.pending()}
+    for folder in folders:
+        if folder.name not in pending:
+            logger.info("removing what the finished write %s of %s left in %s", folder.name, state.config.name, folder.path)
+            delete_files_of(state.storage, folder.name, _strays(state, folder.name))
+            state.storage.delete_tree(folder.path)
+
+
+def _strays(state: TableState, time: str) -> list[str]:
+    """Marked files of an instant that no commit holds. Of an archived one nothing is known, so nothing is a stray."""
+    completed = [instant for instant in state.timeline.completed().writes() if instant.requested_time == time]
+    if not completed and state.timeline.is_committed(time):
+        return []
+    kept = {stat.path for instant in completed for stat in state.commit_metadata(instant).write_stats()}
+    marked = [path for path in marked_files(state.storage, time) if path not in kept]
+    return [path for path in marked if _is_stray(state, path, time)]
+
+
+def _is_stray(state: TableState, path: str, time: str) -> bool:
+    """A log file that others wrote to as well stays: what is not committed in it does not count."""
+    name = path.rpartition("/")[2]
+    if is_base_file_name(name):
+        return True
+    if not is_log_file_name(name):
+        return False
+    file = parse_log_file(path.rpartition("/")[0], name)
+    return state.storage.head(path) is not None and log_owners(state.storage, file).only(time)

@@ -1,0 +1,150 @@
+"""The single commit path.
+
+A writer holds the table lock from before its instant is requested until it is completed or abandoned, so whatever is pending when
+the lock is got belongs to a writer that died (or to one that does not know the lock: see docs/adr/0005), and is rolled back first.
+
+What may be cleaned up after a failure, and what not: until the completed file is attempted nothing of this instant is visible, so
+its files go. If the outcome of that attempt cannot be proven, the commit may be published, and deleting its files would delete
+acknowledged rows: everything stays and the caller is told (`CommitOutcomeUnknownError`). The same holds when the attempt is
+interrupted (Ctrl-C). Once the commit is published, nothing that fails later makes it a failure.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lakehouse_engine.commit.deletion import delete_files_of
+from lakehouse_engine.commit.locked import locked_table
+from lakehouse_engine.commit.rollback.markers import marked_files
+from lakehouse_engine.commit.table_clock import check_skew, table_clock
+from lakehouse_engine.errors import (
+    CommitOutcomeUnknownError,
+    LakehouseError,
+    StorageError,
+    StoredFileExistsError,
+    TimelineError,
+)
+from lakehouse_engine.format.file_names import marker_folder
+from lakehouse_engine.format.plans_codec import encode_plan
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS = 10
+"""Instant times tried before giving up; each lost one belongs to another writer of the same millisecond."""
+
+
+class Transaction:
+    """One write of a table, under its lock. Made by `begin`."""
+
+    def __init__(self, state: TableState) -> None:
+        self.state = state
+        last = state.timeline.writes().completed().last()
+        self.previous_instant: str | None = last.requested_time if last else None
+        self._timeline = ActiveTimeline(state.storage, state.layout)
+        self._instant: Instant | None = None
+        self._may_be_published = False
+
+    @property
+    def instant_time(self) -> str:
+        assert self._instant is not None, "start() comes first"
+        return self._instant.requested_time
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an instant was requested and neither completed nor abandoned."""
+        return self._instant is not None and not self._instant.is_completed
+
+    def start(self, action: Action) -> None:
+        """Request an instant of a new, strictly increasing time."""
+        content = encode_plan(HoodieRequestedReplaceMetadata()) if action is Action.REPLACE_COMMIT else b""
+        clock = table_clock(self.state)
+        for _ in range(_ATTEMPTS):
+            instant = Instant(clock.next(self.state.timeline), action, State.REQUESTED)
+            try:
+                self._instant = self._timeline.create_requested(instant, content)
+                check_skew(self.state, clock, f"{self.state.layout.timeline_folder}/{self.state.layout.file_name(instant)}")
+                return
+            except StoredFileExistsError:
+                logger.info("instant %s is taken by another writer; trying the next", instant)
+        raise TimelineError(
+            f"no free instant time in {_ATTEMPTS} tries: too many writers without the table lock", table=self.state.config.name
+        )
+
+    def inflight(self, metadata: HoodieCommitMetadata) -> None:
+        """Say what is about to be written."""
+        assert self._instant is not None
+        self._instant = self._timeline.to_inflight(self._instant, self.state.layout.encode_commit(metadata))
+
+    def complete(self, metadata: HoodieCommitMetadata) -> None:
+        """Publish. On return the commit is durable; files that no write stat names (of retried tasks) are gone."""
+        assert self._instant is not None
+        self._remove_strays(metadata)
+        self._instant = self._publish(self._instant, self.state.layout.encode_commit(metadata))
+        try:
+            self.state.storage.delete_tree(marker_folder(self.instant_time))
+        except StorageError as error:
+            logger.warning("%s is committed, but its markers could not be removed (%s); the next write does", self._instant, error)
+
+    def _publish(self, instant: Instant, content: bytes) -> Instant:
+        """The completed instant. Left by anything but an answer of the timeline, the outcome stays open, and nothing may be cleaned up."""
+        self._may_be_published = True
+        try:
+            completed = self._timeline.complete(instant, content)
+        except CommitOutcomeUnknownError:
+            raise
+        except LakehouseError:
+            self._may_be_published = False
+            raise
+        return completed
+
+    def _remove_strays(self, metadata: HoodieCommitMetadata) -> None:
+        written = {stat.path for stat in metadata.write_stats()}
+        strays = [path for path in marked_files(self.state.storage, self.instant_time) if path not in written]
+        delete_files_of(self.state.storage, self.instant_time, strays)
+
+    def abandon(self) -> None:
+        """Take everything back: data files by their markers, then the instant's files, then the markers.
+
+        Does nothing once the instant may be published: the next writer finds it committed, or pending and takes it back.
+        """
+        if not self.is_open or self._may_be_published:
+            return
+        assert self._instant is not None
+        storage, instant = self.state.storage, self._instant
+        delete_files_of(storage, instant.requested_time, marked_files(storage, instant.requested_time))
+        self._timeline.delete_pending(instant)
+        storage.delete_tree(marker_folder(instant.requested_time))
+        self._instant = None
+
+
+@contextmanager
+def begin(storage: Storage, *, lock_timeout_ms: int) -> Iterator[Transaction]:
+    """Lock the table and bring it to order; on failure of the body, abandon what it started.
+
+    Raises `TableNotFoundError` before anything is made where there is no table, and `LockTimeoutError` naming the holder.
+    """
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
+        transaction = Transaction(state)
+        try:
+            yield transaction
+        except CommitOutcomeUnknownError:
+            raise
+        except BaseException:
+            _abandon_after_failure(transaction)
+            raise
+
+
+def _abandon_after_failure(transaction: Transaction) -> None:
+    try:
+        transaction.abandon()
+    except LakehouseError as error:
+        # The failure that led here is what the caller must see; the next writer rolls this instant back from its markers.
+        logger.warning("could not take back instant %s (%s); the next write does", transaction.instant_time, error)

@@ -1,0 +1,100 @@
+"""The files of a partition as versions of file groups, CDC files included: what a clean chooses from, and what it may never take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lakehouse_engine.commit.pending import pending_groups
+from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.plans import HoodieCompactionPlan
+from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.timeline import Timeline
+from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.table_state import TableState
+
+_COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
+
+
+@dataclass(frozen=True, slots=True)
+class FileVersion:
+    """Files of one group with one base instant. `has_rows`: a base file or logs are among them, not CDC files alone."""
+
+    instant_time: str
+    files: tuple[StoredFile, ...]
+    has_rows: bool
+    is_committed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVersions:
+    """Every version of a group that a listing has, newest first, also of instants that are pending or unknown."""
+
+    group: FileGroupId
+    versions: tuple[FileVersion, ...]
+
+    @property
+    def slices(self) -> tuple[FileVersion, ...]:
+        """Versions that are part of the table or were."""
+        return tuple(version for version in self.versions if version.has_rows and version.is_committed)
+
+
+def partition_versions(partition_path: str, files: Iterable[StoredFile], timeline: Timeline) -> list[GroupVersions]:
+    """The groups of one listing, sorted by file id. Names outside of Hudi's grammar are passed over."""
+    groups: dict[str, dict[str, list[StoredFile]]] = {}
+    for file in files:
+        if is_base_file_name(file.name):
+            base = parse_base_file(partition_path, file.name)
+            groups.setdefault(base.file_id, {}).setdefault(base.instant_time, []).append(file)
+        elif is_log_file_name(file.name):
+            log = parse_log_file(partition_path, file.name)
+            groups.setdefault(log.file_id, {}).setdefault(log.base_instant, []).append(file)
+    return [GroupVersions(FileGroupId(partition_path, file_id), _versions(groups[file_id], timeline)) for file_id in sorted(groups)]
+
+
+def planned_groups(state: TableState) -> dict[FileGroupId, str]:
+    """Groups that a pending compaction, log compaction or clustering is about to read, with its instant's time."""
+    found = {FileGroupId(*group): time for group, time in pending_groups(state).items()}
+    timeline = ActiveTimeline(state.storage, state.layout)
+    for instant in state.timeline.pending():
+        if instant.action in _COMPACTIONS:
+            requested = Instant(instant.requested_time, instant.action, State.REQUESTED)
+            for operation in timeline.plan(HoodieCompactionPlan, requested).operations or ():
+                found[FileGroupId(operation.partition_path or "", operation.file_id or "")] = instant.requested_time
+    return found
+
+
+def needed_files(state: TableState, partitions: Iterable[str]) -> dict[str, str]:
+    """Paths of those partitions that no clean may delete, whatever its plan says, with the reason.
+
+    These are the newest slice of every live group, every file of a group that a pending table service is about to read, and files
+    of instants that are not committed (a writer may be at work on them). Savepoints are looked after where files are deleted.
+    """
+    lister, planned, replaced = StorageLister(state.storage), planned_groups(state), state.view.replaced_as_of()
+    needed: dict[str, str] = {}
+    for partition in sorted(set(partitions)):
+        for group in partition_versions(partition, lister.files(partition), state.timeline):
+            latest = group.slices[0].instant_time if group.slices and group.group not in replaced else None
+            for version in group.versions:
+                reason = _reason(version, latest, planned.get(group.group))
+                if reason is not None:
+                    needed.update(dict.fromkeys((file.path for file in version.files), reason))
+    return needed
+
+
+def _reason(version: FileVersion, latest: str | None, service: str | None) -> str | None:
+    if not version.is_committed:
+        return f"the instant {version.instant_time} is not committed"
+    if service is not None:
+        return f"the pending table service {service} reads its file group"
+    return "it is part of the newest slice" if version.instant_time == latest else None
+
+
+def _versions(files: dict[str, list[StoredFile]], timeline: Timeline) -> tuple[FileVersion, ...]:
+    return tuple(
+        FileVersion(time, tuple(files[time]), any(not file.name.endswith(".cdc") for file in files[time]), timeline.is_committed(time))
+        for time in sorted(files, reverse=True)
+    )

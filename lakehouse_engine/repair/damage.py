@@ -1,0 +1,68 @@
+"""Files of the timelines that do not decode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lakehouse_engine.errors import FormatError
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.state_records import STATE_RECORDS
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.timeline import Timeline
+from lakehouse_engine.verify.metadata import decode_state, needed_request
+
+_WRITES = (Action.COMMIT, Action.DELTA_COMMIT)
+_MAY_BE_EMPTY = ((Action.CLEAN, State.INFLIGHT), (Action.RESTORE, State.INFLIGHT), (Action.REPLACE_COMMIT, State.REQUESTED))
+"""Hudi leaves these without content."""
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedState:
+    """A state file of an instant. `reached` is the highest state that the instant has a file of."""
+
+    instant: Instant
+    path: str
+    reached: State
+    message: str
+
+
+def damaged_states(active: ActiveTimeline) -> Iterator[DamagedState]:
+    """Every state file of the active timeline whose content says something and does not decode, oldest first; all are read.
+
+    Then plans that are gone, of what cannot be finished or told of without them.
+    """
+    found = [
+        instant
+        for entry in active.storage.list(active.layout.timeline_folder)
+        if not entry.is_directory and (instant := active.layout.parse_file_name(entry.name)) is not None
+    ]
+    timeline = Timeline.of_states(found)
+    highest = {(one.requested_time, one.action.completes_as): one.state for one in timeline}
+    for instant in found:
+        message = _damage(active, instant)
+        reached = highest[instant.requested_time, instant.action.completes_as]
+        # A write that did not complete is taken back whatever its files say.
+        if message is not None and (instant.is_completed or reached is State.COMPLETED or instant.action not in _WRITES):
+            yield DamagedState(instant, _path(active, instant), reached, message)
+    for instant in timeline:
+        requested = needed_request(instant)
+        if requested is not None and requested not in found and instant.action not in _WRITES:
+            yield DamagedState(requested, _path(active, requested), instant.state, f"the plan of {instant} is not there")
+
+
+def _path(active: ActiveTimeline, instant: Instant) -> str:
+    return f"{active.layout.timeline_folder}/{active.layout.file_name(instant)}"
+
+
+def _damage(active: ActiveTimeline, instant: Instant) -> str | None:
+    key = instant.action, instant.state
+    try:
+        if key not in STATE_RECORDS:
+            decode_state(active.layout, instant, active.read(instant))
+        elif key not in _MAY_BE_EMPTY or active.read(instant):
+            active.plan(STATE_RECORDS[key], instant)
+    except FormatError as error:
+        # What the message says of ways out is for those who have not asked for a repair yet.
+        return error.message.partition("; `repair`")[0].partition(". Put it back")[0]
+    return None

@@ -1,0 +1,48 @@
+"""What pending instants are: dead writes, plans that wait, actions that were cut off, or the work of somebody at work."""
+
+from __future__ import annotations
+
+from lakehouse_engine.commit.executors import lock_file
+from lakehouse_engine.commit.rollback.plan import plan_rollback
+from lakehouse_engine.commit.rollback.recover import live_heartbeat
+from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.repair.disorder import Disorder, DisorderKind
+from lakehouse_engine.timeline.lock import lock_holder
+from lakehouse_engine.undo.rollback import is_service_plan
+from lakehouse_engine.view.table_state import TableState
+
+_UNFINISHED = {
+    Action.ROLLBACK: (DisorderKind.UNFINISHED_ROLLBACK, "the rollback was cut off: it is finished"),
+    Action.RESTORE: (DisorderKind.UNFINISHED_RESTORE, "the restore was cut off; readers see the restored table already: it is finished"),
+    Action.CLEAN: (DisorderKind.UNFINISHED_CLEAN, "the clean was cut off: the next clean finishes it"),
+    Action.SAVEPOINT: (DisorderKind.UNFINISHED_SAVEPOINT, "the savepoint was not completed and keeps nothing; delete it, or make it again"),
+    Action.INDEXING: (DisorderKind.PENDING_SERVICE, "indexing is planned by Hudi, and done by it"),
+}
+
+
+def pending(state: TableState, instant: Instant, holder: str | None) -> Disorder:
+    """`holder`: who holds the table lock, None where nobody does."""
+    time = instant.requested_time
+    if instant.action is not Action.INDEXING and is_service_plan(state, instant):
+        return _service(state, instant)
+    if holder is not None and instant.action is not Action.INDEXING:
+        return Disorder(
+            DisorderKind.AT_WORK, time, f"the {instant.action} is being written by {holder} (or waits to be taken back by it): wait for it"
+        )
+    if instant.action in _UNFINISHED:
+        kind, message = _UNFINISHED[instant.action]
+        return Disorder(kind, time, message)
+    age = live_heartbeat(state, instant)
+    if age is not None:
+        return Disorder(DisorderKind.AT_WORK, time, f"its writer is at work: its heartbeat is {age / 1000:.0f} s old; wait for it")
+    requests = plan_rollback(state, instant).rollback_requests or ()
+    files = sum(len(request.files_to_be_deleted) for request in requests)
+    return Disorder(DisorderKind.DEAD_WRITE, time, f"the {instant.action} did not complete: it is taken back, and its {files} files go")
+
+
+def _service(state: TableState, instant: Instant) -> Disorder:
+    runs = "run it, or restore the table to before it" if instant.action is Action.REPLACE_COMMIT else "`compact --op run` runs it"
+    executor = lock_holder(state.storage, lock_file(instant.requested_time))
+    if executor is not None:
+        return Disorder(DisorderKind.AT_WORK, instant.requested_time, f"the {instant.action} is being run by {executor}: wait for it")
+    return Disorder(DisorderKind.PENDING_SERVICE, instant.requested_time, f"the {instant.action} is planned and waits; {runs}")

@@ -1,0 +1,229 @@
+"""State files made anew from what else says the same: the other state files of the instant, or the files of the table.
+
+Each function answers None where the content cannot be proven.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from lakehouse_engine.commit.rollback.execute import files_to_delete
+from lakehouse_engine.errors import FormatError, InstantNotFoundError, LakehouseError
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.plans import (
+    HoodieCleanerPlan,
+    HoodieCleanFileInfo,
+    HoodieCleanMetadata,
+    HoodieCleanPartitionMetadata,
+    HoodieCompactionPlan,
+    HoodieInstantInfo,
+    HoodieRequestedReplaceMetadata,
+    HoodieRestoreMetadata,
+    HoodieRestorePlan,
+    HoodieRollbackMetadata,
+    HoodieRollbackPartitionMetadata,
+    HoodieRollbackPlan,
+    HoodieRollbackRequest,
+)
+from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
+from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.read.completeness import lost_files, proven_since
+from lakehouse_engine.services.clean.execute import planned_files
+from lakehouse_engine.services.compact.plan import operation_of
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.undo.savepoint import current_user, pins
+from lakehouse_engine.view.table_state import TableState
+
+_Kind = TypeVar("_Kind")
+
+
+def rebuilt(state: TableState, instant: Instant) -> Any | None:
+    """The record for the state file of `instant`, to be encoded."""
+    build = _BUILD.get((instant.action, instant.state))
+    return build(state, instant) if build is not None else None
+
+
+def _other(state: TableState, kind: type[_Kind], instant: Instant, *states: State) -> _Kind | None:
+    """What another state file of the instant holds, from the first that is whole."""
+    active = ActiveTimeline(state.storage, state.layout)
+    return next((found for other in states if (found := _whole(active, kind, instant.at(other))) is not None), None)
+
+
+def _whole(active: ActiveTimeline, kind: type[_Kind], instant: Instant) -> _Kind | None:
+    try:
+        return active.plan(kind, instant)
+    except (FormatError, InstantNotFoundError):
+        return None
+
+
+def _savepoint(state: TableState, instant: Instant) -> HoodieSavepointMetadata | None:
+    """As it would be made today, where every write since is on the timeline and says that no file as of the instant is gone."""
+    time = instant.requested_time
+    if not state.timeline.completed().writes().contains(time) or time < proven_since(state):
+        return None
+    try:
+        slices = state.view.slices_as_of(time)
+        if lost_files(state, time, slices, logs=True):
+            return None
+        kept = pins(state, time, slices)
+    except LakehouseError:
+        return None  # a commit that is damaged too, say
+    return HoodieSavepointMetadata(
+        savepointed_by=current_user(),
+        savepointed_at=int(clock.time() * 1000),
+        comments="made anew by repair: its file was damaged",
+        partition_metadata=kept,
+    )
+
+
+def _clean_plan(state: TableState, instant: Instant) -> HoodieCleanerPlan | None:
+    twin = State.INFLIGHT if instant.state is State.REQUESTED else State.REQUESTED
+    plan = _other(state, HoodieCleanerPlan, instant, twin)
+    if plan is not None:
+        return plan
+    done = _other(state, HoodieCleanMetadata, instant, State.COMPLETED)
+    if done is None:
+        return None
+    policies = [partition.policy for partition in done.partition_metadata.values()]
+    return HoodieCleanerPlan(
+        policy=policies[0] if policies else "KEEP_LATEST_COMMITS",
+        last_completed_commit_timestamp=done.last_completed_commit_timestamp,
+        file_paths_to_be_deleted_per_partition={
+            partition: tuple(
+                HoodieCleanFileInfo(file_path=state.storage.uri(f"{partition}/{name}".lstrip("/")), is_bootstrap_base_file=False)
+                for name in cleaned.success_delete_files
+            )
+            for partition, cleaned in done.partition_metadata.items()
+        },
+        extra_metadata=done.extra_metadata,
+    )
+
+
+def _clean(state: TableState, instant: Instant) -> HoodieCleanMetadata | None:
+    """From its plan: what that names and is not there was deleted."""
+    plan = _other(state, HoodieCleanerPlan, instant, State.REQUESTED, State.INFLIGHT)
+    if plan is None:
+        return None
+    gone = {
+        partition: tuple(path.rpartition("/")[2] for path in paths if state.storage.head(path) is None)
+        for partition, paths in planned_files(plan).items()
+    }
+    return HoodieCleanMetadata(
+        start_clean_time=instant.requested_time,
+        time_taken_in_millis=0,
+        total_files_deleted=sum(len(names) for names in gone.values()),
+        earliest_commit_to_retain=plan.earliest_instant_to_retain.timestamp if plan.earliest_instant_to_retain else "",
+        last_completed_commit_timestamp=plan.last_completed_commit_timestamp,
+        partition_metadata={
+            partition: HoodieCleanPartitionMetadata(
+                partition_path=partition,
+                policy=plan.policy,
+                delete_path_patterns=names,
+                success_delete_files=names,
+                is_partition_deleted=False,
+            )
+            for partition, names in gone.items()
+        },
+        bootstrap_partition_metadata={},
+        extra_metadata=plan.extra_metadata,
+    )
+
+
+def _rollback_plan(state: TableState, instant: Instant) -> HoodieRollbackPlan | None:
+    done = _other(state, HoodieRollbackMetadata, instant, State.COMPLETED)
+    if done is None or not done.instants_rollback:
+        return None
+    requests = tuple(
+        HoodieRollbackRequest(partition_path=partition, files_to_be_deleted=part.success_delete_files, log_blocks_to_be_deleted={})
+        for partition, part in done.partition_metadata.items()
+    )
+    return HoodieRollbackPlan(instant_to_rollback=done.instants_rollback[0], rollback_requests=requests)
+
+
+def _rollback(state: TableState, instant: Instant) -> HoodieRollbackMetadata | None:
+    plan = _other(state, HoodieRollbackPlan, instant, State.REQUESTED)
+    if plan is None or plan.instant_to_rollback is None:
+        return None
+    deleted = files_to_delete(plan)
+    partitions = sorted({request.partition_path for request in plan.rollback_requests or ()})
+    return HoodieRollbackMetadata(
+        start_rollback_time=instant.requested_time,
+        time_taken_in_millis=0,
+        total_files_deleted=len(deleted),
+        commits_rollback=(plan.instant_to_rollback.commit_time,),
+        partition_metadata={
+            partition: HoodieRollbackPartitionMetadata(
+                partition_path=partition,
+                success_delete_files=tuple(f"{state.storage.root}/{path}" for path in deleted if path.rpartition("/")[0] == partition),
+            )
+            for partition in partitions
+        },
+        instants_rollback=(plan.instant_to_rollback,),
+    )
+
+
+def _restore_plan(state: TableState, instant: Instant) -> HoodieRestorePlan | None:
+    """The instant gone back to is the newest write before those taken back: there was none between."""
+    plan = _other(state, HoodieRestorePlan, instant, State.INFLIGHT)
+    if plan is not None:
+        return plan
+    done = _other(state, HoodieRestoreMetadata, instant, State.COMPLETED)
+    if done is None or not done.instants_to_rollback:
+        return None
+    first = min(done.instants_to_rollback)
+    before = [write.requested_time for write in state.timeline.completed().writes() if write.requested_time < first]
+    # Archived by now, a moment right before stands for it: nothing was written between.
+    target = before[-1] if before else str(int(first) - 1).zfill(len(first))
+    action = str(Action.DELTA_COMMIT if state.config.table_type is TableType.MERGE_ON_READ else Action.COMMIT)
+    infos = {info.commit_time: info for info in done.restore_instant_info or ()}
+    taken = tuple(infos.get(time, HoodieInstantInfo(commit_time=time, action=action)) for time in done.instants_to_rollback)
+    return HoodieRestorePlan(instants_to_rollback=taken, savepoint_to_restore_timestamp=target)
+
+
+def _restore(state: TableState, instant: Instant) -> HoodieRestoreMetadata | None:
+    plan = _other(state, HoodieRestorePlan, instant, State.REQUESTED, State.INFLIGHT)
+    if plan is None:
+        return None
+    return HoodieRestoreMetadata(
+        start_restore_time=instant.requested_time,
+        time_taken_in_millis=0,
+        instants_to_rollback=tuple(info.commit_time for info in plan.instants_to_rollback),
+        hoodie_restore_metadata={},
+        restore_instant_info=plan.instants_to_rollback,
+    )
+
+
+def _compaction_plan(state: TableState, instant: Instant) -> HoodieCompactionPlan | None:
+    """The groups that something was logged to on top of the compaction. Others may have been planned, and are by the next one."""
+    if any(done.requested_time == instant.requested_time for done in state.timeline.completed().writes()):
+        return None
+    operations = []
+    for partition in state.view.partitions():
+        for group in state.view.file_groups(partition):
+            newer = any(piece.base_instant == instant.requested_time and piece.log_files for piece in group.slices)
+            before = next((piece for piece in group.slices if piece.base_instant < instant.requested_time), None)
+            if newer and before is not None:
+                operations.append(operation_of(before))
+    return HoodieCompactionPlan(operations=tuple(operations)) if operations else None
+
+
+def _replace_plan(state: TableState, instant: Instant) -> HoodieRequestedReplaceMetadata:
+    """As a write requests it. Was it the plan of a clustering, the next one plans anew: nothing rests on one that is not completed."""
+    return HoodieRequestedReplaceMetadata()
+
+
+_BUILD: dict[tuple[Action, State], Callable[[TableState, Instant], Any | None]] = {
+    (Action.SAVEPOINT, State.COMPLETED): _savepoint,
+    (Action.CLEAN, State.REQUESTED): _clean_plan,
+    (Action.CLEAN, State.INFLIGHT): _clean_plan,
+    (Action.CLEAN, State.COMPLETED): _clean,
+    (Action.ROLLBACK, State.REQUESTED): _rollback_plan,
+    (Action.ROLLBACK, State.COMPLETED): _rollback,
+    (Action.RESTORE, State.REQUESTED): _restore_plan,
+    (Action.RESTORE, State.INFLIGHT): lambda state, instant: _other(state, HoodieRestorePlan, instant, State.REQUESTED),
+    (Action.RESTORE, State.COMPLETED): _restore,
+    (Action.COMPACTION, State.REQUESTED): _compaction_plan,
+    (Action.REPLACE_COMMIT, State.REQUESTED): _replace_plan,
+}

@@ -1,0 +1,104 @@
+"""`repair`: bring a table to order. Much of it is done before every change of the table; here it is asked for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lakehouse_engine.commit.locked import locked_table
+from lakehouse_engine.commit.metafiles import put_back_metafiles
+from lakehouse_engine.commit.table_clock import accept_future as accept
+from lakehouse_engine.commit.unpublished import all_dead_temporaries, remove_temporaries
+from lakehouse_engine.repair import metafiles
+from lakehouse_engine.repair.checkpoints import make_checkpoint, missing_checkpoint
+from lakehouse_engine.repair.disorder import REPAIRED, Disorder, DisorderKind, RepairReport
+from lakehouse_engine.repair.future import future
+from lakehouse_engine.repair.leftovers import leftover_markers, orphans, temporary_files
+from lakehouse_engine.repair.mend import mendings
+from lakehouse_engine.repair.pending import pending
+from lakehouse_engine.repair.properties import broken_properties, put_properties_back
+from lakehouse_engine.repair.unhealed import unhealed
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.lock import TableLock, lock_holder
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+def repair(storage: Storage, *, lock_timeout_ms: int, dry_run: bool = False, accept_future: bool = False) -> RepairReport:
+    """Take dead writes back, finish rollbacks and restores that were cut off, remove what killed processes left, and see to damaged
+    metadata: what can be proven is made anew, what nothing rests on is set aside, what protects something stays.
+
+    `accept_future`: let the table go on from instants that a wrong clock put into the future.
+    Raises as `locked_table`. A dry run takes no lock, and waits for nobody: what may belong to whoever holds the lock is left.
+    """
+    properties = broken_properties(storage)
+    if properties is not None:
+        return _with_properties(storage, properties, lock_timeout_ms, dry_run=dry_run, accept_future=accept_future)
+    before = list(disorders(TableState.load(storage), lock_holder(storage)))
+    kinds = (*REPAIRED, DisorderKind.FUTURE_INSTANT) if accept_future else REPAIRED
+    if dry_run:
+        wanted = tuple(one for one in before if one.kind in kinds)
+        left = tuple(one for one in before if one.kind not in kinds)
+        return RepairReport(table=storage.root, repaired=wanted, left=left, dry_run=True)
+    if accept_future:
+        accept(storage, lock_timeout_ms=lock_timeout_ms)
+    with TableLock(storage, lock_timeout_ms):
+        # First, for what follows may not get past a damaged file; and until nothing is left, for one may hide what becomes of another.
+        mended = _mend(storage)
+        with locked_table(storage, lock_timeout_ms=lock_timeout_ms, corrupt_writes=True) as state:
+            remove_temporaries(storage, all_dead_temporaries(storage))
+            put_back_metafiles(state)
+            make_checkpoint(state)
+            after = list(disorders(state.refresh(), None))
+    remaining = {(one.kind, one.what) for one in after}
+    seen_to = [one for one in before if one.kind in kinds] + mended
+    repaired = dict.fromkeys(one for one in seen_to if (one.kind, one.what) not in remaining)
+    return RepairReport(table=storage.root, repaired=tuple(repaired), left=tuple(after))
+
+
+def _with_properties(
+    storage: Storage, properties: Disorder, lock_timeout_ms: int, *, dry_run: bool, accept_future: bool
+) -> RepairReport:
+    """A dry run ends here: the rest cannot be told before the properties are back."""
+    if dry_run:
+        return RepairReport(table=storage.root, repaired=(properties,), left=(), dry_run=True)
+    with TableLock(storage, lock_timeout_ms):
+        if broken_properties(storage) is not None:
+            put_properties_back(storage)
+        done = repair(storage, lock_timeout_ms=lock_timeout_ms, accept_future=accept_future)
+    return replace(done, repaired=(properties, *done.repaired))
+
+
+def _mend(storage: Storage) -> list[Disorder]:
+    """One after the other, each file once, with a look at the whole table between: what is mended may decide about what is not."""
+    done: dict[str, Disorder] = {}
+    while True:
+        found = (one for one in mendings(TableState.load(storage)) if one.act is not None and one.disorder.what not in done)
+        mending = next(found, None)
+        if mending is None or mending.act is None:
+            return list(done.values())
+        logger.warning("repairing %s of %s: %s", mending.disorder.what, storage.root, mending.disorder.message)
+        mending.act()
+        done[mending.disorder.what] = mending.disorder
+
+
+def disorders(state: TableState, holder: str | None) -> Iterator[Disorder]:
+    """What is pending, damaged or left over; `holder`: who holds the table lock and may be at work on it.
+
+    Every directory of the table is listed, for files that no instant accounts for, and for those that must be there; no data file is read.
+    """
+    damaged = [mending.disorder for mending in mendings(state)]
+    named = {one.what.rpartition("/")[2].partition(".")[0] for one in damaged}
+    found = [
+        *damaged,
+        *(pending(state, instant, holder) for instant in state.timeline.pending() if instant.requested_time not in named),
+        *leftover_markers(state, holder),
+        *temporary_files(state),
+        *metafiles.lost(state),
+        *missing_checkpoint(state),
+        *orphans(state),
+        *future(state),
+    ]
+    yield from found
+    yield from unhealed(state, {one.what for one in found})

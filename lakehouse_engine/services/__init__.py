@@ -1,0 +1,1 @@
+"""Table services: compaction, cleaning, archiving, on request and behind writes."""

@@ -1,0 +1,136 @@
+"""Move instants to the archived timeline. A crash anywhere leaves a table that reads the same, and the next archiving finishes:
+
+ 1. one archive file with every state of every instant, durable
+ 2. a checkpoint of the files that they left, durable
+ 3. their requested and inflight files are deleted, and that is durable before
+ 4. their completed files are deleted, oldest first
+ 5. older checkpoints are deleted
+
+After 1, instants are on both timelines, which no reader of the active one notices; whoever archives next looks at the newest archive
+file and goes on with 2. The checkpoint counts for readers once 4 is done. An instant never loses its completed file while it has others:
+it would be taken for a dead write. Before 1, commits of savepoints are kept aside (`KeptCommits`), so that the table can be restored to
+them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from lakehouse_engine.commit.checkpoint import keep_savepointed, write_checkpoint
+from lakehouse_engine.compat import UTC
+from lakehouse_engine.errors import FormatError
+from lakehouse_engine.format.archived import archive_file_name, render_archive
+from lakehouse_engine.format.archived_record import archived_entry
+from lakehouse_engine.model.archived import ArchivedEntry
+from lakehouse_engine.model.instant import Action, Instant, format_instant_time
+from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
+from lakehouse_engine.timeline.kept import KeptCommits
+from lakehouse_engine.view.restores import restores
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+_States = dict[tuple[str, str], list[tuple[Instant, StoredFile]]]
+"""State files of instants by time and the action that they complete as, in order of state."""
+
+
+def finish_archiving(state: TableState) -> list[Instant]:
+    """Remove from the active timeline what a crash left there after it was archived. The table lock is held."""
+    archive = _archive(state)
+    KeptCommits(state.storage, state.layout).forget_all_but(state.timeline.savepointed)
+    LiveCheckpoints(state.storage, SAVEPOINTED).forget_all_but(state.timeline.savepointed)
+    put_back = {record.target for record in restores(ActiveTimeline(state.storage, state.layout), state.timeline)}
+    active = {_key(instant) for instant in state.timeline.completed() if instant.requested_time not in put_back}
+    both = [instant for instant in archive.newest_file() if _key(instant) in active]
+    if both:
+        logger.info("%d archived instants of %s are on the active timeline still; removing them", len(both), state.config.name)
+        _take_away(state, both, _state_files(state), archive.next_number() - 1)
+    return both
+
+
+def execute_archive(state: TableState, instants: Sequence[Instant], batch: int) -> str:
+    """Archive completed instants, in that order; the path of the archive file. The table lock is held.
+
+    Raises `CorruptInstantError` for a completed file that is torn, before anything is changed.
+    """
+    files = _state_files(state)
+    entries = [_entries(state, files[_key(instant)]) for instant in instants]
+    _keep_aside(state, [files[_key(instant)] for instant in instants if _is_savepointed(state, instant)])
+    archive = _archive(state)
+    number = archive.next_number()
+    path = f"{archive.path}/{archive_file_name(number)}"
+    keep_savepointed(state)
+    state.storage.create(path, render_archive(entries, batch))
+    _take_away(state, instants, files, number)
+    return path
+
+
+def _take_away(state: TableState, instants: Sequence[Instant], files: _States, archive_number: int) -> None:
+    writes = [instant.requested_time for instant in instants if instant.action.is_write]
+    checkpoint = write_checkpoint(state, max(writes, default=""), archive_number)
+    _remove(state, instants, files)
+    LiveCheckpoints(state.storage).forget_before(checkpoint)
+
+
+def _is_savepointed(state: TableState, instant: Instant) -> bool:
+    return instant.action.is_write and instant.requested_time in state.timeline.savepointed
+
+
+def _keep_aside(state: TableState, commits: Iterable[Sequence[tuple[Instant, StoredFile]]]) -> None:
+    """Before anything says that they are archived: a restore needs them whole, and the archive does not keep all that they say."""
+    kept = KeptCommits(state.storage, state.layout)
+    for files in commits:
+        kept.keep((instant, state.storage.read(file.path)) for instant, file in files if instant.action is not Action.SAVEPOINT)
+
+
+def _archive(state: TableState) -> ArchivedTimeline:
+    return ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
+
+
+def _key(instant: Instant) -> tuple[str, str]:
+    return instant.requested_time, str(instant.action.completes_as)
+
+
+def _state_files(state: TableState) -> _States:
+    found: _States = {}
+    for entry in state.storage.list(state.layout.timeline_folder):
+        instant = None if entry.is_directory else state.layout.parse_file_name(entry.name)
+        if instant is not None:
+            found.setdefault(_key(instant), []).append((instant, entry))
+    return {key: sorted(states, key=lambda pair: pair[0].state.rank) for key, states in found.items()}
+
+
+def _entries(state: TableState, files: Iterable[tuple[Instant, StoredFile]]) -> list[ArchivedEntry]:
+    return [_entry(state, instant, file) for instant, file in files]
+
+
+def _entry(state: TableState, instant: Instant, file: StoredFile) -> ArchivedEntry:
+    time = _transition_time(state, file)
+    try:
+        return archived_entry(state.layout, instant, state.storage.read(file.path), time)
+    except FormatError as error:
+        if instant.is_completed:
+            where = {"instant": str(instant), "path": file.path, "table": state.config.name}
+            raise type(error)(error.message, **{**error.context, **where}) from error
+        # Of a completed instant its plan is history only: nothing may hang on it.
+        logger.warning("%s of %s is archived without its content: %s", instant, state.config.name, error)
+        return archived_entry(state.layout, instant, b"", time)
+
+
+def _transition_time(state: TableState, file: StoredFile) -> str:
+    moment = datetime.fromtimestamp(file.modified_ms / 1000, UTC)
+    local = state.config.timeline_timezone == "LOCAL"
+    return format_instant_time(moment.astimezone().replace(tzinfo=UTC) if local else moment)
+
+
+def _remove(state: TableState, instants: Sequence[Instant], files: Mapping[tuple[str, str], Sequence[tuple[Instant, StoredFile]]]) -> None:
+    timeline = ActiveTimeline(state.storage, state.layout)
+    oldest_first = sorted(instants, key=lambda instant: instant.requested_time)
+    states = [found for instant in oldest_first for found, _ in files.get(_key(instant), ())]
+    timeline.delete_all(found for found in states if not found.is_completed)
+    timeline.delete_all(found for found in states if found.is_completed)

@@ -1,0 +1,45 @@
+"""Savepointed commits that archiving passed by, as Hudi's own archiver leaves them with `hoodie.archive.beyond.savepoint`.
+
+Readers take everything older than the first commit without a savepoint for committed. A commit that loses its savepoint would become that
+first one, and what was written between it and the next active commit would vanish. So it is archived before its savepoint is deleted.
+"""
+
+from __future__ import annotations
+
+from lakehouse_engine.errors import SavepointError
+from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.options.services import ARCHIVAL_BATCH
+from lakehouse_engine.read.completeness import proven_since
+from lakehouse_engine.services.archive.execute import execute_archive
+from lakehouse_engine.services.archive.plan import has_replaced_files
+from lakehouse_engine.view.table_state import TableState
+
+
+def archive_passed(state: TableState, instant_time: str) -> bool:
+    """Archive the commit of a savepoint that is about to be deleted, if archiving has passed it by; whether it did.
+
+    To be called under the table lock, while the savepoint is there. Raises as `check_passed`.
+    """
+    commit = check_passed(state, instant_time)
+    if commit is None:
+        return False
+    execute_archive(state, [commit], ARCHIVAL_BATCH.default)
+    return True
+
+
+def check_passed(state: TableState, instant_time: str) -> Instant | None:
+    """The commit of a savepoint that archiving has passed by, None where it has not.
+
+    Raises `SavepointError` for a replace commit of which replaced files are still there: archived, it would not hide them any more.
+    """
+    commit = next((found for found in state.timeline.completed().writes() if found.requested_time == instant_time), None)
+    if commit is None or instant_time >= proven_since(state):
+        return None
+    if commit.action is Action.REPLACE_COMMIT and has_replaced_files(state, commit):
+        raise SavepointError(
+            "commits after this savepoint are archived, and files that its commit replaced are not cleaned yet: they would show again;"
+            " delete the savepoints that pin them and clean first",
+            instant=instant_time,
+            table=state.config.name,
+        )
+    return commit

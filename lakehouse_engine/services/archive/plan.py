@@ -1,0 +1,139 @@
+"""Which instants leave the active timeline (hudi-format 8; Hudi `HoodieTimelineArchiver.getInstantsToArchive`). Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lakehouse_engine.commit.table_clock import table_clock
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.plans import HoodieCleanerPlan
+from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
+from lakehouse_engine.services.clean.policies import retention
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.timeline import Timeline
+from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.protected import savepoint_metadata
+from lakehouse_engine.view.slicing import replaced_groups
+from lakehouse_engine.view.table_state import TableState
+
+_COUNTED_ALONE = (Action.CLEAN, Action.ROLLBACK)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedArchive:
+    """Completed instants to archive, in the order of the archive file: cleans and rollbacks, then writes, each oldest first.
+
+    `kept` says what stays that would otherwise go, and why.
+    """
+
+    instants: tuple[Instant, ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """Writes from `time` on stay because of `what`."""
+
+    time: str
+    what: str
+
+
+def plan_archive(state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions) -> PlannedArchive:
+    """What archiving takes from the active timeline of `state` now.
+
+    Writes go once there are more than `max_commits`, down to `min_commits`, oldest first and without leaving one out. Cleans and
+    rollbacks have a count of their own, and none goes before the writes that are older. Savepoints, restores (incremental readers look for
+    them) and everything that is pending stay.
+    """
+    writes = state.timeline.completed().writes().instants
+    surplus = writes[: len(writes) - options.min_commits] if len(writes) > options.max_commits else ()
+    leaving, kept = _leaving(state, surplus, _stops(state, options, clean, compaction)) if surplus else ([], [])
+    oldest = writes[len(leaving)].requested_time if len(leaving) < len(writes) else ""
+    services = [instant for action in _COUNTED_ALONE for instant in _surplus_of(state.timeline, action, options, oldest)]
+    return PlannedArchive((*sorted(services, key=lambda instant: instant.requested_time), *leaving), tuple(kept))
+
+
+def _leaving(state: TableState, surplus: Sequence[Instant], stops: Sequence[_Stop]) -> tuple[list[Instant], list[str]]:
+    leaving: list[Instant] = []
+    kept: list[str] = []
+    for instant in surplus:
+        time = instant.requested_time
+        stop = next((stop for stop in stops if time >= stop.time), None)
+        if stop is not None:
+            return leaving, [*kept, f"archiving stops at {stop.what}"]
+        if instant.action is Action.REPLACE_COMMIT and has_replaced_files(state, instant):
+            # Readers hide replaced groups by active replace commits only: archived, the rows would be there twice.
+            return leaving, [*kept, f"archiving stops at the replacecommit {time}: files that it replaced are not cleaned yet"]
+        leaving.append(instant)
+        if time in state.timeline.savepointed:
+            kept.append(f"{_savepoint(state, time)} keeps its commit aside: the table can still be restored to it")
+    return leaving, kept
+
+
+def _surplus_of(timeline: Timeline, action: Action, options: ArchiveOptions, oldest_write: str) -> list[Instant]:
+    done = [instant for instant in timeline.completed() if instant.action is action]
+    surplus = done[: len(done) - options.min_commits] if len(done) > options.max_commits else []
+    return [instant for instant in surplus if instant.requested_time < oldest_write]
+
+
+def _stops(state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions) -> list[_Stop]:
+    """Earliest first."""
+    stops = [*_pending(state), *_retained(state, clean), *_compacting(state, compaction)]
+    if not options.beyond_savepoint and state.timeline.savepointed:
+        first = min(state.timeline.savepointed)
+        stops.append(_Stop(first, _savepoint(state, first)))
+    return sorted(stops, key=lambda stop: stop.time)
+
+
+def _pending(state: TableState) -> Iterator[_Stop]:
+    """The newest completed write before the oldest pending one stays as well, as what the pending one began from."""
+    pending = state.timeline.pending().writes().first()
+    if pending is not None:
+        before = state.timeline.completed().writes().filter(lambda instant: instant.requested_time < pending.requested_time).last()
+        yield _Stop((before or pending).requested_time, f"pending {pending.action} {pending.requested_time}")
+
+
+def _retained(state: TableState, clean: CleanOptions) -> Iterator[_Stop]:
+    """What cleaning keeps readable, by time travel or by a clean that is not finished."""
+    kept = retention(state.timeline, clean, table_clock(state).next(state.timeline)).earliest
+    if kept is not None:
+        yield _Stop(kept.requested_time, f"the {kept.action} {kept.requested_time}: cleaning keeps it and later ones readable")
+    for instant in state.timeline.pending():
+        if instant.action is Action.CLEAN:
+            requested = Instant(instant.requested_time, Action.CLEAN, State.REQUESTED)
+            plan = ActiveTimeline(state.storage, state.layout).plan(HoodieCleanerPlan, requested)
+            if plan.earliest_instant_to_retain is not None:
+                yield _Stop(plan.earliest_instant_to_retain.timestamp, f"pending clean {instant.requested_time}")
+
+
+def _compacting(state: TableState, options: CompactionOptions) -> Iterator[_Stop]:
+    """Delta commits that are counted to tell when a compaction is due (Hudi `getOldestInstantToRetainForCompaction`)."""
+    if state.config.table_type is not TableType.MERGE_ON_READ:
+        return
+    writes = state.timeline.completed().writes().instants
+    last = max((number for number, instant in enumerate(writes) if instant.action is Action.COMMIT), default=-1)
+    deltas = [instant for instant in writes[last + 1 :] if instant.action is Action.DELTA_COMMIT]
+    if not deltas:
+        return
+    counted = deltas[-options.delta_commits :] if len(deltas) >= options.delta_commits or last < 0 else [writes[last]]
+    yield _Stop(counted[0].requested_time, f"the {counted[0].action} {counted[0].requested_time}: the next compaction is reckoned from it")
+
+
+def has_replaced_files(state: TableState, instant: Instant) -> bool:
+    """Whether a file is left of any group that a completed replace commit took out of the table."""
+    groups = replaced_groups(state.commit_metadata(instant))
+    lister = StorageLister(state.storage)
+    stored = {partition: [file.name for file in lister.files(partition)] for partition in {group.partition_path for group in groups}}
+    return any(_is_of(name, group) for group in groups for name in stored[group.partition_path])
+
+
+def _is_of(name: str, group: FileGroupId) -> bool:
+    return name.removeprefix(".").startswith(f"{group.file_id}_")
+
+
+def _savepoint(state: TableState, time: str) -> str:
+    name = savepoint_metadata(state)[time].name
+    return f"the savepoint {name!r} of {time}" if name else f"the savepoint of {time}"

@@ -1,0 +1,54 @@
+"""`archive`: keep the active timeline short. What is archived stays in the table and in its history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakehouse_engine.commit.locked import locked_table
+from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.services import ArchiveResult
+from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
+from lakehouse_engine.services.archive.execute import execute_archive, finish_archiving
+from lakehouse_engine.services.archive.plan import plan_archive
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.table_state import TableState
+
+_COMPACTION = CompactionOptions()
+
+
+def archive(
+    storage: Storage,
+    options: ArchiveOptions,
+    *,
+    lock_timeout_ms: int,
+    dry_run: bool = False,
+    clean: CleanOptions,
+    compaction: CompactionOptions = _COMPACTION,
+) -> ArchiveResult:
+    """Archive what `options` do not keep on the active timeline. `dry_run` changes nothing.
+
+    `clean` and `compaction` are the options of those services: what they need stays. Archiving that died half way is finished first.
+    Raises `OptionError` where fewer commits stay than a clean keeps readable, `LockTimeoutError`, `TableNotFoundError`.
+    """
+    options.check_keeps_enough(clean)
+    if dry_run:
+        planned = plan_archive(TableState.load(storage), options, clean, compaction)
+        return ArchiveResult(archived=_times(planned.instants), kept=planned.kept, dry_run=True)
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
+        if finish_archiving(state):
+            state = state.refresh()
+        planned = plan_archive(state, options, clean, compaction)
+        files = (execute_archive(state, planned.instants, options.batch),) if planned.instants else ()
+        return ArchiveResult(archived=_times(planned.instants), files_written=files, kept=planned.kept)
+
+
+def archive_is_due(
+    state: TableState, options: ArchiveOptions, *, clean: CleanOptions, compaction: CompactionOptions = _COMPACTION
+) -> bool:
+    """Whether there is something to archive. Opens no file but those of replace commits that would go, and savepoints."""
+    options.check_keeps_enough(clean)
+    return bool(plan_archive(state, options, clean, compaction).instants)
+
+
+def _times(instants: Sequence[Instant]) -> tuple[str, ...]:
+    return tuple(sorted(instant.requested_time for instant in instants))

@@ -1,0 +1,129 @@
+"""Carry a clean out: the same steps whether it is new or resumed after a crash, each of which may have happened already.
+
+ 1. delete the files that the plan names and that nothing needs by now
+ 2. delete the partitions that the plan says are empty then, if they are
+ 3. complete the clean instant with what was deleted
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lakehouse_engine.commit.deletion import delete_cleaned
+from lakehouse_engine.commit.versions import needed_files
+from lakehouse_engine.errors import MetadataError, StorageError
+from lakehouse_engine.format.file_names import PARTITION_METAFILE
+from lakehouse_engine.format.plans_codec import encode_plan
+from lakehouse_engine.model.files import join_path
+from lakehouse_engine.model.instant import Instant, State
+from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata, HoodieCleanPartitionMetadata
+from lakehouse_engine.services.clean.plan import savepoints_seen
+from lakehouse_engine.services.clean.scope import SAVEPOINTED
+from lakehouse_engine.storage.os_errors import is_full
+from lakehouse_engine.storage.paths import parent_of
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.protected import protected_files
+from lakehouse_engine.view.table_state import TableState
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedClean:
+    """`deleted`: paths that the plan named and that are gone. `kept`: what was needed after all, and why."""
+
+    instant: Instant
+    deleted: tuple[str, ...]
+    kept: tuple[str, ...] = ()
+
+
+def execute_clean(state: TableState, clean: Instant, plan: HoodieCleanerPlan) -> ExecutedClean:
+    """Carry out the plan that was made of `state` under the lock that is still held."""
+    return _execute(state, clean, plan, {})
+
+
+def resume_clean(state: TableState, clean: Instant) -> ExecutedClean:
+    """Go on with the pending clean of a process that died; what a savepoint or a restore made needed since its plan stays.
+
+    Raises `MetadataError` where no state file has the whole plan.
+    """
+    plan = _stored_plan(ActiveTimeline(state.storage, state.layout), clean)
+    paths = {path for paths in planned_files(plan).values() for path in paths}
+    needed = needed_files(state, {parent_of(path) for path in paths})
+    pinned = {path: f"it is pinned by the savepoint of {time}" for path, time in protected_files(state).items()}
+    return _execute(state, clean, plan, {path: reason for path, reason in (needed | pinned).items() if path in paths})
+
+
+def _begin(timeline: ActiveTimeline, clean: Instant, plan: HoodieCleanerPlan) -> Instant:
+    """On a full disk without the plan, as Hudi 1.x does it: an empty file needs no room, and then files are deleted."""
+    try:
+        return timeline.to_inflight(clean, encode_plan(plan))
+    except StorageError as error:
+        if not is_full(error):
+            raise
+        return timeline.to_inflight(clean)
+
+
+def _stored_plan(timeline: ActiveTimeline, clean: Instant) -> HoodieCleanerPlan:
+    """From the requested file; where that is damaged, from the inflight file, which has it as well."""
+    try:
+        return timeline.plan(HoodieCleanerPlan, clean.at(State.REQUESTED))
+    except MetadataError:
+        if clean.state is not State.INFLIGHT:
+            raise
+        return timeline.plan(HoodieCleanerPlan, clean)
+
+
+def _execute(state: TableState, clean: Instant, plan: HoodieCleanerPlan, held: Mapping[str, str]) -> ExecutedClean:
+    began = time.monotonic()
+    timeline = ActiveTimeline(state.storage, state.layout)
+    inflight = clean if clean.state is State.INFLIGHT else _begin(timeline, clean, plan)
+    files = {partition: [path for path in paths if path not in held] for partition, paths in planned_files(plan).items()}
+    delete_cleaned(state, [path for paths in files.values() for path in paths])
+    emptied = [partition for partition in plan.partitions_to_be_deleted or () if _delete_partition(state, partition)]
+    metadata = HoodieCleanMetadata(
+        start_clean_time=clean.requested_time,
+        time_taken_in_millis=int((time.monotonic() - began) * 1000),
+        total_files_deleted=sum(len(paths) for paths in files.values()),
+        earliest_commit_to_retain=plan.earliest_instant_to_retain.timestamp if plan.earliest_instant_to_retain else "",
+        last_completed_commit_timestamp=plan.last_completed_commit_timestamp,
+        partition_metadata={
+            partition: _partition_metadata(partition, plan.policy, paths, partition in emptied) for partition, paths in files.items()
+        },
+        bootstrap_partition_metadata={},
+        extra_metadata={key: text for key, text in (plan.extra_metadata or {}).items() if key != SAVEPOINTED} | savepoints_seen(state),
+    )
+    timeline.complete(inflight, encode_plan(metadata))
+    kept = tuple(f"{path} is kept: {reason}" for path, reason in sorted(held.items()))
+    return ExecutedClean(inflight.at(State.COMPLETED), tuple(path for paths in files.values() for path in paths), kept)
+
+
+def planned_files(plan: HoodieCleanerPlan) -> dict[str, list[str]]:
+    """Paths relative to the table, by partition. Those in a plan are absolute and hold where the table was when it was made:
+    partition and name are what counts, so that a copied table does not delete the original's files.
+    """
+    infos = plan.file_paths_to_be_deleted_per_partition or {}
+    named: dict[str, list[str]] = {partition: [info.file_path or "" for info in infos[partition]] for partition in infos}
+    for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
+        named.setdefault(partition, []).extend(names)
+    return {partition: [join_path(partition, path.rpartition("/")[2]) for path in paths] for partition, paths in named.items()}
+
+
+def _delete_partition(state: TableState, partition: str) -> bool:
+    """Remove a partition's directory if nothing but its metafile is left; whether it is gone."""
+    left = state.storage.list(partition) if partition else []
+    if not partition or any(entry.is_directory or not entry.name.startswith(PARTITION_METAFILE) for entry in left):
+        return False
+    state.storage.delete_tree(partition)
+    return True
+
+
+def _partition_metadata(partition: str, policy: str, paths: Sequence[str], is_deleted: bool) -> HoodieCleanPartitionMetadata:
+    names = tuple(path.rpartition("/")[2] for path in paths)
+    return HoodieCleanPartitionMetadata(
+        partition_path=partition,
+        policy=policy,
+        delete_path_patterns=names,
+        success_delete_files=names,
+        is_partition_deleted=is_deleted,
+    )

@@ -1,0 +1,94 @@
+"""Which partitions a clean has to look at: those where a write since the last clean left an old version behind.
+
+Their commits say so, so that a table that only grows is never listed. A clean that cannot know (commits were archived before it ran, a
+savepoint that held files is gone) looks at all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lakehouse_engine.errors import FormatError
+from lakehouse_engine.format.file_names import is_log_file_name
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.plans import HoodieCleanMetadata
+from lakehouse_engine.options import CleanOptions
+from lakehouse_engine.options.services import CLEAN_VERSIONS
+from lakehouse_engine.read.completeness import proven_since
+from lakehouse_engine.services.clean.policies import KEEP_LATEST_FILE_VERSIONS, Retention
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+SAVEPOINTED = "savepointed_timestamps"
+"""Where plans and results of cleans say which savepoints they went around (#10651)."""
+
+_NO_COMMIT = (None, "", "null")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """`touched`: partitions that a commit since the last clean left an old version in. `all_partitions`: looking there is not enough."""
+
+    touched: frozenset[str]
+    all_partitions: bool
+
+
+def scope_of(state: TableState, options: CleanOptions, kept: Retention) -> Scope:
+    """The scope of a clean of `state` now: everything, where the result of the last clean is damaged."""
+    try:
+        last = last_clean(state)
+    except FormatError as error:
+        logger.warning("what the last clean did is not known, so all partitions are looked at: %s", error)
+        last, damaged = None, True
+    else:
+        damaged = False
+    since, is_known = _since(last, options)
+    proven = proven_since(state)
+    until = kept.earliest.requested_time if kept.earliest is not None else None
+    touched: set[str] = set()
+    for instant in state.timeline.completed().writes():
+        if since <= instant.requested_time and instant.requested_time >= proven and (until is None or instant.requested_time < until):
+            touched.update(_outdated(state.commit_metadata(instant)))
+    is_whole = is_known and since >= proven and not damaged
+    return Scope(frozenset(touched), not is_whole or not options.incremental or (last is not None and _lost_savepoint(state, last)))
+
+
+def last_clean(state: TableState) -> HoodieCleanMetadata | None:
+    """What the last completed clean on the active timeline did."""
+    cleans = [instant for instant in state.timeline.completed() if instant.action is Action.CLEAN]
+    return ActiveTimeline(state.storage, state.layout).plan(HoodieCleanMetadata, cleans[-1]) if cleans else None
+
+
+def _since(last: HoodieCleanMetadata | None, options: CleanOptions) -> tuple[str, bool]:
+    """The first instant time whose write may have left something, and whether nothing older can have.
+
+    Of the policies by time, versions that were replaced before the last clean's `earliestCommitToRetain` are gone; of the policy by
+    versions, all that were superfluous at its last commit, if it kept no more of them than this one.
+    """
+    if last is None:
+        return "", True
+    if options.policy != KEEP_LATEST_FILE_VERSIONS:
+        return last.earliest_commit_to_retain or "", True
+    versions = (last.extra_metadata or {}).get(CLEAN_VERSIONS.key) or ""
+    is_known = versions.isdigit() and int(versions) <= options.versions_retained
+    return last.last_completed_commit_timestamp, is_known
+
+
+def _outdated(metadata: HoodieCommitMetadata) -> Iterator[str]:
+    """Partitions where the commit made a newer version of a group, or replaced one."""
+    for partition, stats in metadata.partition_to_write_stats.items():
+        if any(
+            stat.path and stat.prev_commit not in _NO_COMMIT and not is_log_file_name(stat.path.rpartition("/")[2]) for stat in stats
+        ):
+            yield partition
+    yield from (partition for partition, file_ids in (metadata.partition_to_replace_file_ids or {}).items() if file_ids)
+
+
+def _lost_savepoint(state: TableState, last: HoodieCleanMetadata) -> bool:
+    known = (last.extra_metadata or {}).get(SAVEPOINTED) or ""
+    return any(time.strip() not in state.timeline.savepointed for time in known.split(",") if time.strip())

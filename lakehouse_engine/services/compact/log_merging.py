@@ -1,0 +1,129 @@
+"""Make one log file of all that a slice's logs say: what runs per slice of a log compaction (hudi-format 5.2, 5.4)."""
+
+from __future__ import annotations
+
+import secrets
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.format.data_block import render_avro_block, render_parquet_block
+from lakehouse_engine.format.delete_block import encode_delete_content
+from lakehouse_engine.format.file_names import MarkerType, write_token
+from lakehouse_engine.format.log_format import BlockType, HeaderKey
+from lakehouse_engine.format.log_writer import render_block
+from lakehouse_engine.model.files import FileSlice, LogFile
+from lakehouse_engine.model.keys import META_COLUMNS
+from lakehouse_engine.model.write_stats import HoodieWriteStat
+from lakehouse_engine.read.log_records import DELETED
+from lakehouse_engine.read.log_scanner import LoggedSlice, ScannedLogs
+from lakehouse_engine.read.row_pool import take_rows
+from lakehouse_engine.read.slice_reader import SliceMerge, SliceReader
+from lakehouse_engine.write.tasks import FileContext, announce
+
+_MEGABYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LogCompactTask:
+    """One slice, all of whose logs `piece` has. `task` numbers it."""
+
+    context: FileContext
+    task: int
+    reader: SliceReader
+    piece: LoggedSlice
+
+
+def compact_logs(task: LogCompactTask) -> HoodieWriteStat:
+    """Write a log file that stands for all blocks of the slice so far; its stat for the commit record.
+
+    Rows keep their commit time and seqno. Deletions keep their ordering values, or the int 0 with which they always apply.
+    """
+    context, piece, began = task.context, task.piece.slice, time.monotonic()
+    columns = (*META_COLUMNS, *context.schema.names)
+    merge = task.reader.merge(task.piece, columns)
+    scan_ms = int((time.monotonic() - began) * 1000)
+    rows = take_rows(merge.outcome.data, np.sort(merge.outcome.rows[merge.outcome.rows >= 0])).select(list(columns))
+    header = _header(context, merge.scanned)
+    blocks = [*_data_blocks(context, header, rows), *_delete_blocks(task, header, merge)]
+    version = max(log.version for log in piece.log_files) + 1
+    token = write_token(task.task, 0, secrets.randbelow(1_000_000))
+    file = LogFile(piece.partition_path, piece.file_id, piece.base_instant, version, token)
+    announce(context, file, MarkerType.APPEND)
+    content = b"".join(blocks)
+    context.storage.create(file.path, content)
+    write_ms = int((time.monotonic() - began) * 1000) - scan_ms
+    stat = _stat(piece, merge, file, len(content), rows.num_rows, {"totalScanTime": scan_ms, "totalUpsertTime": write_ms})
+    return replace(stat, checksum=f"{zlib.crc32(content):08x}")
+
+
+def _header(context: FileContext, scanned: ScannedLogs) -> dict[int, str]:
+    times = {found.block.instant_time for found in scanned.blocks if found.block.instant_time}
+    return {
+        HeaderKey.INSTANT_TIME: context.instant_time,
+        HeaderKey.SCHEMA: context.avro_schema,
+        HeaderKey.COMPACTED_BLOCK_TIMES: ",".join(sorted(times, reverse=True)),
+    }
+
+
+def _data_blocks(context: FileContext, header: dict[int, str], rows: pa.Table) -> Iterator[bytes]:
+    """Data blocks of `write.batch.size` each; usually there is one."""
+    if not rows.num_rows:
+        return
+    step = max(1, int(rows.num_rows * context.options.batch_size_mb * _MEGABYTE / max(1, rows.nbytes)))
+    for start in range(0, rows.num_rows, step):
+        some = rows.slice(start, step).combine_chunks()
+        if context.options.log_block_format == "AVRO":
+            yield render_block(BlockType.AVRO_DATA, header, render_avro_block(context.avro_schema, some))
+        else:
+            yield render_block(BlockType.PARQUET_DATA, header, render_parquet_block(some))
+
+
+def _delete_blocks(task: LogCompactTask, header: dict[int, str], merge: SliceMerge) -> Iterator[bytes]:
+    """Deletions that always apply, then those with ordering values: a block's entries without a value would say "null"."""
+    deleted = np.flatnonzero(merge.outcome.rows == DELETED)
+    if not len(deleted):
+        return
+    keys, ordering = merge.outcome.keys.take(pa.array(deleted)), merge.outcome.deletions(deleted)
+    always = ordering.is_null()
+    for mask, valued in ((always, False), (pc.invert(always), True)):
+        some = keys.filter(mask)
+        if len(some):
+            partitions = pa.repeat(task.piece.slice.partition_path, len(some))
+            values = ordering.filter(mask) if valued else None
+            yield render_block(BlockType.DELETE, header, encode_delete_content(some, partitions, values))
+
+
+def _stat(
+    piece: FileSlice, merge: SliceMerge, file: LogFile, size: int, rows: int, runtime: dict[str, int]
+) -> HoodieWriteStat:
+    """As Hudi's `HoodieAppendHandle` and `HoodieLogCompactor` fill it."""
+    scanned = merge.scanned
+    return HoodieWriteStat(
+        file_id=file.file_id,
+        path=file.path,
+        prev_commit=piece.base_instant,
+        partition_path=file.partition_path,
+        num_writes=rows,
+        num_update_writes=rows,
+        num_deletes=len(merge.outcome.keys) - rows,
+        total_write_bytes=size,
+        file_size_in_bytes=size,
+        total_log_records=merge.outcome.records,
+        total_log_files_compacted=scanned.files,
+        total_log_size_compacted=sum(log.size for log in piece.log_files),
+        total_updated_records_compacted=len(merge.outcome.keys),
+        total_log_blocks=scanned.total,
+        total_corrupt_log_block=scanned.corrupt,
+        total_rollback_blocks=scanned.rollbacks,
+        runtime_stats={**runtime, "totalCreateTime": 0},
+        log_version=file.version,
+        log_offset=0,
+        base_file=piece.base_file.name if piece.base_file else "",
+        log_files=(*(log.name for log in piece.log_files), file.name),
+    )

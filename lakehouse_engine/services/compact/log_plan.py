@@ -1,0 +1,51 @@
+"""Which slices have so many log blocks that one of them is worth making (Hudi `HoodieLogCompactionPlanGenerator`)."""
+
+from __future__ import annotations
+
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.plans import HoodieCompactionPlan, HoodieCompactionStrategy
+from lakehouse_engine.options import CompactionOptions
+from lakehouse_engine.read.completeness import log_promises
+from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope, scan_logs
+from lakehouse_engine.services.compact.plan import compactable, group_of, operation_of, pending_plans, read_plan
+from lakehouse_engine.view.table_state import TableState
+
+_HELPER = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
+"""Hudi tells the two kinds of plans apart by this name."""
+
+
+def plan_log_compaction(state: TableState, options: CompactionOptions) -> HoodieCompactionPlan | None:
+    """A plan for slices with at least `hoodie.log.compaction.blocks.threshold` blocks that count; None where there are none.
+
+    Logs are looked through for their blocks' headers. Raises as `scan_logs`.
+    """
+    taken = {
+        group_of(operation)
+        for instant in pending_plans(state, Action.LOG_COMPACTION)
+        for operation in read_plan(state, instant.requested_time, Action.LOG_COMPACTION).operations or ()
+    }
+    slices = [piece for piece in compactable(state) if piece.group not in taken]
+    many = [piece for piece in logged_slices(state, slices) if _blocks(state, piece) >= options.log_blocks]
+    if not many:
+        return None
+    return HoodieCompactionPlan(
+        operations=tuple(operation_of(piece.slice) for piece in many),
+        extra_metadata={},
+        strategy=HoodieCompactionStrategy(compactor_class_name=_HELPER, strategy_params={}),
+        preserve_hoodie_metadata=True,
+    )
+
+
+def logged_slices(state: TableState, slices: list[FileSlice]) -> list[LoggedSlice]:
+    """Slices with what completed commits say about the log files that they have."""
+    promises = log_promises(state, None)
+    found = []
+    for piece in slices:
+        paths = {log.path for log in piece.log_files}
+        found.append(LoggedSlice(piece, tuple(promise for promise in promises.get(piece.group, ()) if promise.path in paths)))
+    return found
+
+
+def _blocks(state: TableState, piece: LoggedSlice) -> int:
+    return len(scan_logs(state.storage, piece, LogScope.of(state.timeline)).blocks)

@@ -1,0 +1,100 @@
+"""What runs after a commit: table services that the options ask for, when they are due.
+
+A commit stands whatever becomes of them: a service that fails is a warning in the log, and the next commit tries again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.errors import CompactionError, LakehouseError, LockTimeoutError
+from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.options import CompactionOptions, ServiceOptions, WriteOptions
+from lakehouse_engine.services.archive import archive, archive_is_due
+from lakehouse_engine.services.clean import clean, clean_is_due
+from lakehouse_engine.services.compact import is_due, run, schedule, schedule_and_run
+from lakehouse_engine.services.compact.plan import pending_plans
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+
+def after_commit(storage: Storage, options: ServiceOptions, write_options: WriteOptions, runner: TaskRunner) -> None:
+    """Run the services that are due. The table lock is not held by the caller; each service takes it as it needs it."""
+    compaction = options.compaction
+    if compaction.log_inline:
+        _attempt("log compaction", storage, lambda: _compact_logs(storage, compaction, write_options, runner))
+    if compaction.inline or compaction.schedule_inline:
+        _attempt("compaction", storage, lambda: _compact(storage, compaction, write_options, runner))
+    if options.clean.automatic:
+        _attempt("clean", storage, lambda: _clean(storage, options, write_options))
+    if options.archive.automatic:
+        _attempt("archiving", storage, lambda: _archive(storage, options, write_options))
+
+
+def _attempt(name: str, storage: Storage, service: Callable[[], None]) -> None:
+    try:
+        service()
+    except Exception as error:
+        unexpected = not isinstance(error, LakehouseError)
+        logger.warning("the write of %s is committed, but the %s after it failed: %s", storage.root, name, error, exc_info=unexpected)
+
+
+def _compact(storage: Storage, options: CompactionOptions, write_options: WriteOptions, runner: TaskRunner) -> None:
+    """As Hudi's inline compaction: first what is pending, then a new one if the trigger says so."""
+    state = TableState.load(storage)
+    if state.config.table_type is not TableType.MERGE_ON_READ:
+        return
+    timeout = write_options.lock_timeout_ms
+    if options.inline:
+        for instant in pending_plans(state, Action.COMPACTION):
+            _run_pending(state, instant, options, write_options, runner)
+    if not is_due(state, options):
+        return
+    if options.inline:
+        schedule_and_run(storage, options, write_options, runner, lock_timeout_ms=timeout, when_due=True)
+    else:
+        schedule(storage, options, lock_timeout_ms=timeout, when_due=True)
+
+
+def _run_pending(
+    state: TableState, instant: Instant, options: CompactionOptions, write_options: WriteOptions, runner: TaskRunner
+) -> None:
+    timeout = write_options.lock_timeout_ms
+    try:
+        run(state.storage, options, write_options, runner, instant=instant.requested_time, lock_timeout_ms=timeout, wait=False)
+    except (LockTimeoutError, CompactionError) as error:
+        logger.info("%s of %s is left to whoever runs it: %s", instant, state.config.name, error)
+
+
+def _compact_logs(storage: Storage, options: CompactionOptions, write_options: WriteOptions, runner: TaskRunner) -> None:
+    state = TableState.load(storage)
+    if state.config.table_type is not TableType.MERGE_ON_READ:
+        return
+    timeout = write_options.lock_timeout_ms
+    for instant in pending_plans(state, Action.LOG_COMPACTION):
+        run(storage, options, write_options, runner, instant=instant.requested_time, lock_timeout_ms=timeout, log_compaction=True)
+    planned = schedule(storage, options, lock_timeout_ms=timeout, log_compaction=True)
+    if planned.instant is not None:
+        run(storage, options, write_options, runner, instant=planned.instant, lock_timeout_ms=timeout, log_compaction=True)
+
+
+def _clean(storage: Storage, options: ServiceOptions, write_options: WriteOptions) -> None:
+    if clean_is_due(TableState.load(storage), options.clean):
+        clean(storage, options.clean, lock_timeout_ms=write_options.lock_timeout_ms)
+
+
+def _archive(storage: Storage, options: ServiceOptions, write_options: WriteOptions) -> None:
+    state = TableState.load(storage)
+    if archive_is_due(state, options.archive, clean=options.clean, compaction=options.compaction):
+        archive(
+            storage,
+            options.archive,
+            lock_timeout_ms=write_options.lock_timeout_ms,
+            clean=options.clean,
+            compaction=options.compaction,
+        )

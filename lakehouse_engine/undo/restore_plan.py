@@ -1,0 +1,228 @@
+"""What a restore would do, with every check made before anything is changed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from lakehouse_engine.commit.restore.execute import RESTORED_KEY
+from lakehouse_engine.commit.restore.files import PartitionChanges, find_changes
+from lakehouse_engine.errors import (
+    CorruptInstantError,
+    InstantCleanedError,
+    InstantNotFoundError,
+    MetadataError,
+    MissingFileError,
+    OptionError,
+    RestoreError,
+)
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.files import join_path
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRestorePlan
+from lakehouse_engine.model.savepoint import DamagedSavepoint, HoodieSavepointMetadata
+from lakehouse_engine.model.services import RestoreResult
+from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.read.completeness import lost_files, proven_since
+from lakehouse_engine.read.scan import complete_slices
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.timeline.kept import KeptCommits
+from lakehouse_engine.undo.rollback import rows_written
+from lakehouse_engine.undo.savepoint import find_savepoint
+from lakehouse_engine.view.protected import protected_files, savepoint_metadata
+from lakehouse_engine.view.restores import restores
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """A restore that passed its checks. `instants` are those to take back, newest first, archived ones included."""
+
+    target: str
+    savepoint: str | None
+    instants: tuple[Instant, ...]
+    later_savepoints: tuple[str, ...]
+    changes: tuple[PartitionChanges, ...]
+    rows: int
+
+    @property
+    def is_needed(self) -> bool:
+        return bool(self.instants or self.later_savepoints or any(change.removals or change.blockings for change in self.changes))
+
+    def plan(self) -> HoodieRestorePlan:
+        infos = tuple(HoodieInstantInfo(commit_time=instant.requested_time, action=str(instant.action)) for instant in self.instants)
+        return HoodieRestorePlan(instants_to_rollback=infos, savepoint_to_restore_timestamp=self.target)
+
+    def result(self, instant_time: str | None, *, dry_run: bool) -> RestoreResult:
+        removals = [removal for change in self.changes for removal in change.removals]
+        return RestoreResult(
+            instant=instant_time,
+            restored_to=self.target,
+            savepoint=self.savepoint,
+            rolled_back=tuple(instant.requested_time for instant in self.instants),
+            savepoints_deleted=self.later_savepoints,
+            files_deleted=tuple(removal.path for removal in removals),
+            bytes_deleted=sum(removal.size for removal in removals),
+            rows_taken_back=self.rows,
+            dry_run=dry_run,
+        )
+
+
+def plan_restore(state: TableState, savepoint: str | None, to: str | None, *, cascade: bool) -> Restoration:
+    """Check a restore to a savepoint (by name or instant, or "latest"), or to a completed write `to`; raises as `restore`."""
+    target, name = _target(state, savepoint, to)
+    known = savepoint_metadata(state)
+    later = tuple(time for time in sorted(known, reverse=True) if time > target)
+    if later and not cascade:
+        raise _blocked(state, target, {time: known[time] for time in later})
+    pinned = protected_files(state, up_to=target)
+    changes = tuple(find_changes(state.storage, state.view.partitions(), target, pinned))
+    if target in known and not isinstance(known[target], DamagedSavepoint):
+        _check_pinned(state, known[target], changes)
+    else:
+        _check_complete(state, target)
+    instants = tuple(_later_writes(state, target, {removal.instant_time for change in changes for removal in change.removals}))
+    return Restoration(target, name, instants, later, changes, sum(_rows(state, instant) for instant in instants))
+
+
+def _check_complete(state: TableState, target: str) -> None:
+    """Raise as `complete_slices` unless every file of the table as of `target` is there.
+
+    A write that is to be taken back may be damaged. Where nothing was ever archived, those up to the target alone say what must be there.
+    """
+    try:
+        complete_slices(state, target)
+    except MetadataError:
+        if proven_since(state):
+            raise
+        before = state.up_to(target)
+        lost = lost_files(before, None, before.view.latest_slices(), logs=True)
+        if lost:
+            raise MissingFileError(
+                f"the data file {lost[0].path!r} is gone, which the table as of {target} needs", path=lost[0].path, table=state.config.name
+            ) from None
+
+
+def _target(state: TableState, savepoint: str | None, to: str | None) -> tuple[str, str | None]:
+    """The instant to go back to, and the name of the savepoint on it (its instant where it has none)."""
+    if (savepoint is None) == (to is None):
+        raise OptionError("a restore goes to a savepoint or to an instant: give one of savepoint= and to=", table=state.config.name)
+    if savepoint is not None:
+        found = find_savepoint(state, savepoint)
+        damaged = savepoint_metadata(state)[found.instant]
+        if isinstance(damaged, DamagedSavepoint):
+            raise RestoreError(
+                f"the savepoint of {found.instant} is damaged and does not say what it keeps: `repair` makes it anew where that can be"
+                f" proven; without it, restore to the instant ({damaged.comments})",
+                instant=found.instant,
+                table=state.config.name,
+            )
+        _check_commit_is_there(state, found.instant)
+        return found.instant, found.name or found.instant
+    assert to is not None
+    if to not in state.timeline.savepointed or isinstance(savepoint_metadata(state)[to], DamagedSavepoint):
+        _check_reachable(state, to)
+        return to, None
+    _check_commit_is_there(state, to)
+    return to, savepoint_metadata(state)[to].name or to
+
+
+def _check_commit_is_there(state: TableState, instant_time: str) -> None:
+    is_kept = KeptCommits(state.storage, state.layout).metadata(instant_time) is not None
+    if not is_kept and not state.timeline.completed().writes().contains(instant_time):
+        raise RestoreError(
+            "the savepoint's own commit is neither on the timeline nor kept aside: another program archived or removed it; `repair` takes"
+            " it from the archive, if that has it",
+            instant=instant_time,
+            table=state.config.name,
+        )
+
+
+def _check_reachable(state: TableState, to: str) -> None:
+    if state.timeline.completed().writes().contains(to) and to >= proven_since(state):
+        return
+    first = proven_since(state)
+    if to < first:
+        raise InstantCleanedError(
+            f"the table cannot be restored to {to}: what was written before {first} is archived, and no savepoint keeps its files",
+            table=state.config.name,
+            instant=to,
+            earliest=first,
+        )
+    raise InstantNotFoundError(f"{to} is no completed write on the timeline of the table", table=state.config.name, instant=to)
+
+
+def _blocked(state: TableState, target: str, later: dict[str, HoodieSavepointMetadata]) -> RestoreError:
+    named = ", ".join(f"{metadata.name} ({time})" if metadata.name else time for time, metadata in later.items())
+    return RestoreError(
+        f"later savepoints would be lost: {named}; delete them first, or restore with cascade to have them deleted",
+        instant=target,
+        table=state.config.name,
+    )
+
+
+def _check_pinned(state: TableState, metadata: HoodieSavepointMetadata, changes: Iterable[PartitionChanges]) -> None:
+    there = {path for change in changes for path in change.kept}
+    for partition, names in metadata.pinned_files().items():
+        for name in sorted(names):
+            path = join_path(partition, name)
+            if path not in there:
+                raise MissingFileError(
+                    f"the data file {path!r} is gone, which the savepoint should have kept; restore the file from a backup first",
+                    path=path,
+                    table=state.config.name,
+                )
+
+
+def _later_writes(state: TableState, target: str, writers: Iterable[str]) -> Iterator[Instant]:
+    """Writes after the target, newest first: those on the active timeline in any state, and archived ones that count.
+
+    `writers`: of the files that go. Where archive files are damaged, they tell of writes that nothing else does.
+    """
+    found = {instant.requested_time: instant for instant in state.timeline.writes().after(target)}
+    start = state.timeline.start
+    if start is not None and start.requested_time > target:
+        gone = _taken_back(state)
+        archive = ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
+        if archive.damaged():
+            action = Action.DELTA_COMMIT if state.config.table_type is TableType.MERGE_ON_READ else Action.COMMIT
+            found |= {time: Instant(time, action, State.COMPLETED) for time in writers if time not in found}
+        for instant in archive.readable_instants():
+            if instant.action.is_write and instant.requested_time > target and instant.requested_time not in gone:
+                found.setdefault(instant.requested_time, instant)
+    if len(found) == 1 and all(_only_marks(state, instant, target) for instant in found.values()):
+        return
+    yield from (found[time] for time in sorted(found, reverse=True))
+
+
+def _taken_back(state: TableState) -> frozenset[str]:
+    """What earlier restores took back stays in the archive."""
+    records = restores(ActiveTimeline(state.storage, state.layout), state.timeline)
+    return frozenset(time for record in records for time in record.rolled_back)
+
+
+def _only_marks(state: TableState, instant: Instant, target: str) -> bool:
+    """Whether it is the empty write with which an earlier restore to the same instant ended."""
+    metadata = _metadata(state, instant)
+    return metadata is not None and metadata.extra_metadata.get(RESTORED_KEY) == target
+
+
+def _rows(state: TableState, instant: Instant) -> int:
+    return 0 if _metadata(state, instant) is None else rows_written(state, instant)
+
+
+def _metadata(state: TableState, instant: Instant) -> HoodieCommitMetadata | None:
+    """None for an instant that is not completed or archived, and for a torn one: it is to be taken back as it is."""
+    if not instant.is_completed or instant not in state.timeline.instants:
+        return None
+    try:
+        return state.commit_metadata(instant)
+    except CorruptInstantError as error:
+        logger.warning("%s of %s does not parse, and is taken back: %s", instant, state.config.name, error)
+        return None
+
+

@@ -1,0 +1,243 @@
+"""Savepoints: a completed write whose files stay until the savepoint is deleted (hudi-format 10.1; Hudi `SavepointActionExecutor`).
+
+ 1. under the table lock, the slices that make the table as of the instant, every file of them listed
+ 2. `<instant>.savepoint.inflight`, then `<instant>.savepoint` with the names of the files: from here on they are pinned
+
+A crash between the two leaves an inflight file, which is no savepoint: the next savepoint that is made or deleted removes it.
+Deletion removes the inflight file first, so that its one step that counts is the removal of the completed one.
+"""
+
+from __future__ import annotations
+
+import getpass
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+from lakehouse_engine.commit.locked import locked_table
+from lakehouse_engine.commit.log_owners import log_owners
+from lakehouse_engine.errors import InstantNotFoundError, SavepointError
+from lakehouse_engine.format.plans_codec import encode_plan
+from lakehouse_engine.model.files import FileSlice, LogFile, join_path
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.savepoint import (
+    LATEST,
+    DamagedSavepoint,
+    HoodieSavepointMetadata,
+    HoodieSavepointPartitionMetadata,
+    check_name,
+    join_comments,
+)
+from lakehouse_engine.model.services import Savepoint
+from lakehouse_engine.read.completeness import log_promises
+from lakehouse_engine.read.scan import complete_slices
+from lakehouse_engine.services.archive.passed import archive_passed, check_passed
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.protected import damaged_savepoints, savepoint_metadata
+from lakehouse_engine.view.table_state import TableState
+
+
+def create_savepoint(
+    storage: Storage,
+    *,
+    instant: str | None = None,
+    name: str | None = None,
+    comment: str = "",
+    user: str | None = None,
+    lock_timeout_ms: int,
+    dry_run: bool = False,
+) -> Savepoint:
+    """Pin the table as of a completed write (None: the newest). `user` None is the user of this process.
+
+    Asked again without a name, or with the name that it has, an existing savepoint of that write is the answer. A dry run says what
+    would be pinned, and changes nothing. Raises `SavepointError` for a name that is taken or none, for a table without commits, and for a
+    write that has a savepoint of another name; `InstantNotFoundError` where the instant is no completed write of the active timeline;
+    `InstantCleanedError` where files as of it were cleaned, and `MissingFileError` where one is lost.
+    """
+    if name is not None:
+        check_name(name)
+    if dry_run:
+        return _planned(TableState.load(storage), instant, name, comment, user)[0]
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
+        savepoint, metadata = _planned(state, instant, name, comment, user)
+        timeline = ActiveTimeline(storage, state.layout)
+        _remove_begun(state, timeline)
+        if metadata is not None:
+            inflight = timeline.to_inflight(Instant(savepoint.instant, Action.SAVEPOINT, State.REQUESTED))
+            timeline.complete(inflight, encode_plan(metadata))
+        return savepoint
+
+
+def delete_savepoint(storage: Storage, savepoint: str, *, lock_timeout_ms: int, dry_run: bool = False) -> Savepoint:
+    """Delete a savepoint by name or instant ("latest": the newest); what was pinned only by it, the next clean may delete.
+
+    Of a savepoint that was begun and not completed, the instant may be given too. A dry run says what would be deleted, and changes
+    nothing. Raises `SavepointError` where there is none, naming those there are, and where commits after it are archived and it replaced
+    files that another savepoint still pins.
+    """
+    if dry_run:
+        return _deletable(TableState.load(storage), savepoint)
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
+        timeline = ActiveTimeline(storage, state.layout)
+        begun = _begun(state)
+        found = _deletable(state, savepoint)
+        _remove_begun(state, timeline)
+        if found.instant not in begun:
+            archive_passed(state, found.instant)
+            timeline.delete_savepoint(found.instant)
+        return found
+
+
+def _deletable(state: TableState, savepoint: str) -> Savepoint:
+    if savepoint in _begun(state):
+        return _described(state, {savepoint: HoodieSavepointMetadata(savepointed_by="", savepointed_at=0, comments="")})[0]
+    found = find_savepoint(state, savepoint)
+    check_passed(state, found.instant)
+    return found
+
+
+def list_savepoints(state: TableState) -> list[Savepoint]:
+    """Every completed savepoint, oldest first. `bytes` are those of the pinned files that are there."""
+    return _described(state, savepoint_metadata(state))
+
+
+def find_savepoint(state: TableState, name_or_instant: str) -> Savepoint:
+    """The savepoint of that name or instant; "latest" is the newest. Raises `SavepointError` naming those there are."""
+    known = savepoint_metadata(state)
+    if name_or_instant == LATEST:
+        chosen = sorted(known)[-1:]
+    else:
+        chosen = [time for time, metadata in known.items() if name_or_instant in (time, metadata.name)]
+    if not chosen:
+        named = ", ".join(f"{metadata.name} ({time})" if metadata.name else time for time, metadata in known.items()) or "none"
+        damaged = [f"{time} ({path} is damaged)" for time, path in damaged_savepoints(state).items()]
+        hint = f"; names that are not known: {', '.join(damaged)}" if damaged else ""
+        raise SavepointError(f"there is no savepoint {name_or_instant!r}; savepoints of this table: {named}{hint}", table=state.config.name)
+    return _described(state, {chosen[0]: known[chosen[0]]})[0]
+
+
+def _planned(
+    state: TableState, instant: str | None, name: str | None, comment: str, user: str | None
+) -> tuple[Savepoint, HoodieSavepointMetadata | None]:
+    """The savepoint, and the record to write, which is None where it is there already."""
+    target = _target(state, instant)
+    known = savepoint_metadata(state)
+    existing = known.get(target)
+    if isinstance(existing, DamagedSavepoint):
+        raise SavepointError(
+            f"{target} has a savepoint already, and it is damaged: `repair` makes it anew, or delete it first ({existing.comments})",
+            instant=target,
+            table=state.config.name,
+        )
+    if existing is not None:
+        if name is not None and name != existing.name:
+            raise SavepointError(
+                f"{target} has a savepoint already, named {existing.name!r}; delete it first to name it {name!r}",
+                instant=target,
+                table=state.config.name,
+            )
+        return _described(state, {target: existing})[0], None
+    taken = next((time for time, metadata in known.items() if name is not None and metadata.name == name), None)
+    if taken is not None:
+        raise SavepointError(f"the savepoint of {taken} has the name {name!r} already", instant=taken, table=state.config.name)
+    metadata = HoodieSavepointMetadata(
+        savepointed_by=user if user is not None else current_user(),
+        savepointed_at=int(time.time() * 1000),
+        comments=join_comments(name, comment),
+        partition_metadata=pins(state, target, complete_slices(state, target)),
+    )
+    return _described(state, {target: metadata})[0], metadata
+
+
+def current_user() -> str:
+    """The user of this process, as a savepoint records it."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"  # a container may run under a number that has no name
+
+
+def _target(state: TableState, instant: str | None) -> str:
+    completed = state.timeline.completed().writes()
+    if instant is None:
+        last = completed.last()
+        if last is None:
+            raise SavepointError("the table has no completed write to keep", table=state.config.name)
+        return last.requested_time
+    if not completed.contains(instant):
+        first = completed.first()
+        raise InstantNotFoundError(
+            f"{instant} is no completed write of the active timeline, which begins with {first.requested_time if first else 'nothing'}",
+            instant=instant,
+            table=state.config.name,
+        )
+    return instant
+
+
+def pins(state: TableState, instant_time: str, slices: Iterable[FileSlice]) -> dict[str, HoodieSavepointPartitionMetadata]:
+    """What a savepoint of that instant keeps of the slices that make the table as of it."""
+    names: dict[str, list[str]] = {}
+    writers = _log_writers(state)
+    for piece in slices:
+        logs = [log.name for log in piece.log_files if _is_pinned(state, log, writers, instant_time)]
+        base = [piece.base_file.name] if piece.base_file is not None else []
+        names.setdefault(piece.partition_path, []).extend(base + logs)
+    return {
+        partition: HoodieSavepointPartitionMetadata(partition_path=partition, savepoint_data_file=tuple(files))
+        for partition, files in names.items()
+        if files
+    }
+
+
+def _is_pinned(state: TableState, log: LogFile, writers: Mapping[str, set[str]], instant_time: str) -> bool:
+    """Whether a log file has anything of the table as of the instant. Hudi pins what later writes logged to the same slices, too."""
+    known = writers.get(log.path)
+    if known is not None:
+        return any(writer <= instant_time for writer in known)
+    # Its writer is archived, or was rolled back: then it may be newer, and only its blocks tell.
+    owners = log_owners(state.storage, log)
+    return not owners.writers or any(writer <= instant_time for writer in owners.writers)
+
+
+def _log_writers(state: TableState) -> dict[str, set[str]]:
+    """The writes of the active timeline that wrote to each log file."""
+    by_path: dict[str, set[str]] = {}
+    for promises in log_promises(state, None).values():
+        for promise in promises:
+            by_path.setdefault(promise.path, set()).add(promise.instant_time)
+    return by_path
+
+
+def _described(state: TableState, savepoints: Mapping[str, HoodieSavepointMetadata]) -> list[Savepoint]:
+    sizes = _sizes(state.storage, {partition for metadata in savepoints.values() for partition in metadata.partition_metadata})
+    return [_describe(time, metadata, sizes) for time, metadata in savepoints.items()]
+
+
+def _sizes(storage: Storage, partitions: Iterable[str]) -> dict[str, int]:
+    lister = StorageLister(storage)
+    return {entry.path: entry.size for partition in sorted(partitions) for entry in lister.files(partition)}
+
+
+def _describe(instant_time: str, metadata: HoodieSavepointMetadata, sizes: Mapping[str, int]) -> Savepoint:
+    files = [join_path(partition, name) for partition, names in metadata.pinned_files().items() for name in names]
+    return Savepoint(
+        instant=instant_time,
+        name=metadata.name,
+        comment=metadata.comment,
+        user=metadata.savepointed_by,
+        created_at=metadata.savepointed_at,
+        partitions=len(metadata.partition_metadata),
+        files=len(files),
+        bytes=sum(sizes.get(path, 0) for path in files),
+    )
+
+
+def _begun(state: TableState) -> Sequence[str]:
+    """Times of savepoints that were begun and not completed."""
+    return [instant.requested_time for instant in state.timeline.pending() if instant.action is Action.SAVEPOINT]
+
+
+def _remove_begun(state: TableState, timeline: ActiveTimeline) -> None:
+    for instant_time in _begun(state):
+        timeline.delete_pending(Instant(instant_time, Action.SAVEPOINT, State.INFLIGHT))

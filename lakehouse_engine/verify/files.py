@@ -1,0 +1,127 @@
+"""Data files: those that must be there are, in their size, and every live or retained one can be read from its first byte to its last."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lakehouse_engine.errors import (
+    CorruptLogError,
+    FormatError,
+    LakehouseError,
+    MissingFileError,
+    UnsupportedTableError,
+    UnsupportedTypeError,
+)
+from lakehouse_engine.format.data_block import decode_data_block
+from lakehouse_engine.format.delete_block import decode_delete_block
+from lakehouse_engine.format.log_format import BlockType
+from lakehouse_engine.model.files import BaseFile, FileSlice
+from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.read.base_file import check_base_file
+from lakehouse_engine.read.completeness import log_promises, lost_files
+from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope, ScannedBlock, scan_logs
+from lakehouse_engine.read.scan import METADATA_BOOTSTRAP_INSTANT, plan_snapshot
+from lakehouse_engine.verify.report import Finding, FindingKind, Progress
+from lakehouse_engine.verify.retained import retained_files, stored_files
+from lakehouse_engine.view.table_state import TableState
+
+
+def without(state: TableState, damaged: Collection[Instant]) -> TableState:
+    """The state as far as it can be told, for checks that ask the metadata of every instant."""
+    return replace(state, timeline=state.timeline.filter(lambda instant: instant not in damaged)) if damaged else state
+
+
+def check_sizes(state: TableState, damaged: Collection[Instant]) -> tuple[int, list[Finding]]:
+    """How many files must be there, and which of them are not, or not as they were written.
+
+    Where a clean is among the `damaged` instants, what is not there may have been cleaned: then only pinned files count as missing.
+    """
+    retained = retained_files(without(state, damaged))
+    stored = stored_files(state, set(retained))
+    cleaned = any(instant.action is Action.CLEAN for instant in damaged)
+    findings = []
+    for path, file in retained.items():
+        entry = stored.get(path)
+        if entry is None:
+            if not cleaned or "savepoint" in file.needed_by:
+                findings.append(Finding(FindingKind.MISSING_FILE, path, f"{file.needed_by} and not there"))
+        # Hudi may leave the blocks of failed writes at the end of a log file.
+        elif file.size > 0 and (entry.size < file.size if file.is_log else entry.size != file.size):
+            findings.append(Finding(FindingKind.WRONG_SIZE, path, f"has {entry.size} bytes; its commit recorded {file.size}"))
+    return len(retained), findings
+
+
+def check_missing(state: TableState, slices: Sequence[FileSlice]) -> Iterator[Finding]:
+    """Files of the table as it is that follow from what commits say, also from commits before the active timeline."""
+    for file in lost_files(state, None, slices, logs=True):
+        yield Finding(FindingKind.MISSING_FILE, file.path, f"written by {file.instant_time or 'an earlier commit'} and not there")
+
+
+def check_contents(state: TableState, damaged: Collection[Instant], progress: Progress) -> Iterator[Finding | str]:
+    """Read every visible base file and log file whole, partition by partition; a row group, or the logs of a slice, are in memory.
+
+    Yields also texts that say what could not be read though nothing is wrong with it.
+    """
+    whole = without(state, damaged)
+    promises = log_promises(whole, None)
+    scope = LogScope.of(state.timeline)
+    slices = [piece for path in state.view.partitions() for group in state.view.file_groups(path) for piece in group.slices]
+    for done, piece in enumerate(slices):
+        progress("file slices", done, len(slices))
+        if piece.base_file is not None:
+            yield from _check_base(state, piece.base_file)
+        if piece.log_files:
+            yield from _check_logs(state, LoggedSlice(piece, tuple(promises.get(piece.group, ()))), scope)
+    progress("file slices", len(slices), len(slices))
+
+
+def check_moment(state: TableState, moment: str | None, *, quick: bool) -> Iterator[Finding | str]:
+    """Whether the table can be read now (None), or as of a savepoint: with the logs as a read takes them, which may know checksums of
+    commits that are archived. Raises as `plan_snapshot`.
+    """
+    plan = plan_snapshot(state, moment)
+    if plan.reader is not None and not quick:
+        for piece in plan.logged:
+            yield from _check_logs(state, piece, plan.reader.scope)
+
+
+def _check_base(state: TableState, file: BaseFile) -> Iterator[Finding | str]:
+    if file.instant_time == METADATA_BOOTSTRAP_INSTANT:
+        yield "bootstrapped files, whose rows are outside of the table"
+        return
+    try:
+        check_base_file(state.storage, file.path)
+    except (UnsupportedTableError, UnsupportedTypeError) as error:
+        yield f"{file.path}: {error.message}"
+    except LakehouseError as error:
+        yield _unreadable(file.path, error)
+
+
+def _check_logs(state: TableState, piece: LoggedSlice, scope: LogScope) -> Iterator[Finding | str]:
+    first = piece.slice.log_files[0].path
+    try:
+        for scanned in scan_logs(state.storage, piece, scope).blocks:
+            _decode_block(scanned)
+    except (UnsupportedTableError, UnsupportedTypeError) as error:
+        yield f"{first}: {error.message}"
+    except LakehouseError as error:
+        yield _unreadable(first, error)
+
+
+def _decode_block(scanned: ScannedBlock) -> None:
+    block = scanned.block
+    try:
+        if block.type is BlockType.DELETE:
+            decode_delete_block(block)
+        else:
+            decode_data_block(block)
+    except (FormatError, pa.ArrowException) as error:
+        raise CorruptLogError(f"the block at byte {block.offset} does not decode: {error}", path=scanned.path) from error
+
+
+def _unreadable(path: str, error: LakehouseError) -> Finding:
+    kind = FindingKind.MISSING_FILE if isinstance(error, MissingFileError) else FindingKind.UNREADABLE_FILE
+    return Finding.of(kind, path, error)

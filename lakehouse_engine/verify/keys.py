@@ -1,0 +1,120 @@
+"""Whether a record key is stored more than once. Files that cannot be read are findings of the check that reads them whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.errors import LakehouseError, MissingFileError, UnsupportedTableError, UnsupportedTypeError
+from lakehouse_engine.index.registry import stored_index_type
+from lakehouse_engine.model.files import BaseFile, FileSlice
+from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY, FileGroupId
+from lakehouse_engine.read.base_file import read_base_file
+from lakehouse_engine.read.log_scanner import LoggedSlice
+from lakehouse_engine.read.scan import METADATA_BOOTSTRAP_INSTANT, plan_snapshot
+from lakehouse_engine.read.slice_reader import SliceReader
+from lakehouse_engine.verify.report import Finding, FindingKind
+from lakehouse_engine.view.table_state import TableState
+
+_NAMED_KEYS = 3
+
+
+def check_keys(state: TableState, slices: list[FileSlice]) -> tuple[int, list[Finding], tuple[str, ...]]:
+    """Rows read, files that cannot be read and keys that are there twice, and what was not checked."""
+    if not state.config.populates_meta_fields:
+        return 0, [], ("keys: the table has no meta columns (hoodie.populate.meta.fields=false)",)
+    bootstrapped = [one for one in slices if one.base_file is not None and one.base_file.instant_time == METADATA_BOOTSTRAP_INSTANT]
+    skipped = ["keys of bootstrapped files, whose rows are outside of the table"] if bootstrapped else []
+    merged, reason = _logged_slices(state, slices)
+    skipped += [reason] if reason else []
+    rows, findings = 0, []
+    for tables, broken in _keys_by_scope(state, [piece for piece in slices if piece not in bootstrapped], merged):
+        findings += broken
+        if tables:
+            together = pa.concat_tables(tables)
+            rows += together.num_rows
+            findings += _duplicates(together)
+    return rows, findings, tuple(skipped)
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """How slices with logs are read."""
+
+    reader: SliceReader
+    pieces: dict[FileGroupId, LoggedSlice]
+
+
+def _logged_slices(state: TableState, slices: list[FileSlice]) -> tuple[_Merged | None, str | None]:
+    """How the keys of slices with logs are read; or, where they cannot be, why."""
+    if not any(piece.log_files for piece in slices):
+        return None, None
+    try:
+        plan = plan_snapshot(state)
+    except (UnsupportedTableError, UnsupportedTypeError) as error:
+        return None, f"keys in log files: {error.message}"
+    return (None, None) if plan.reader is None else (_Merged(plan.reader, {one.slice.group: one for one in plan.logged}), None)
+
+
+def _keys_by_scope(
+    state: TableState, slices: list[FileSlice], merged: _Merged | None
+) -> Iterator[tuple[list[pa.Table], list[Finding]]]:
+    """Key columns of the slices within which a key must be unique: all of them under a global index, else those of a partition."""
+    # Another writer's table does not say, and has Hudi's rule that a key is unique in its partition.
+    if stored_index_type(state.config).startswith("GLOBAL"):
+        yield _read_keys(state, slices, merged)
+        return
+    for partition in dict.fromkeys(piece.partition_path for piece in slices):
+        yield _read_keys(state, [piece for piece in slices if piece.partition_path == partition], merged)
+
+
+def _read_keys(state: TableState, slices: list[FileSlice], merged: _Merged | None) -> tuple[list[pa.Table], list[Finding]]:
+    read = [found for piece in slices if (found := _read_slice_keys(state, piece, merged)) is not None]
+    return [keys for keys in read if isinstance(keys, pa.Table)], [finding for finding in read if isinstance(finding, Finding)]
+
+
+def _read_slice_keys(state: TableState, piece: FileSlice, merged: _Merged | None) -> pa.Table | Finding | None:
+    logged = merged.pieces.get(piece.group) if merged is not None else None
+    if merged is None or logged is None:
+        return None if piece.base_file is None else _read_file_keys(state, piece.base_file)
+    try:
+        keys = merged.reader.read(logged, [RECORD_KEY])
+    except LakehouseError as error:
+        return Finding(FindingKind.UNREADABLE_FILE, error.context.get("path", piece.partition_path), error.message)
+    return _with_partition(keys, piece.partition_path)
+
+
+def _read_file_keys(state: TableState, file: BaseFile) -> pa.Table | Finding:
+    try:
+        # An empty schema: the key is a meta column, and what else is in the file does not matter here.
+        keys = read_base_file(state.storage, file, pa.schema([]), columns=[RECORD_KEY])
+    except MissingFileError:
+        return Finding(FindingKind.MISSING_FILE, file.path, "was there a moment ago, and is gone")
+    except LakehouseError as error:
+        return Finding(FindingKind.UNREADABLE_FILE, file.path, error.message)
+    return _with_partition(keys, file.partition_path)
+
+
+def _with_partition(keys: pa.Table, path: str) -> pa.Table:
+    partition = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), keys.num_rows), [path])
+    return keys.append_column(PARTITION_PATH, partition)
+
+
+def _duplicates(keys: pa.Table) -> list[Finding]:
+    """One finding for each partition that holds a key which is stored more than once."""
+    counted = keys.group_by(RECORD_KEY).aggregate([([], "count_all")])
+    repeated = counted.filter(pc.greater(counted["count_all"], 1))[RECORD_KEY]
+    if not len(repeated):
+        return []
+    places = keys.filter(pc.is_in(keys[RECORD_KEY], value_set=repeated.combine_chunks()))
+    return [_duplicate(places, path) for path in pc.unique(places[PARTITION_PATH].cast(pa.string())).to_pylist()]
+
+
+def _duplicate(places: pa.Table, partition: str) -> Finding:
+    here = pc.unique(places.filter(pc.equal(places[PARTITION_PATH].cast(pa.string()), partition))[RECORD_KEY])
+    named = ", ".join(map(repr, here.slice(0, _NAMED_KEYS).to_pylist()))
+    more = f" and {len(here) - _NAMED_KEYS} more" if len(here) > _NAMED_KEYS else ""
+    return Finding(FindingKind.DUPLICATE_KEY, partition, f"record keys that are stored more than once: {named}{more}")

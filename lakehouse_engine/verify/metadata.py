@@ -1,0 +1,195 @@
+"""Every metadata file of a table decodes: timeline, archive, kept commits, properties, partition metafiles; those that must be are there.
+
+Which state file holds what is in hudi-format 2.2. Of requested and inflight files many are empty, also where Hudi's own writer died.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from lakehouse_engine.commit.unpublished import all_dead_temporaries
+from lakehouse_engine.errors import FormatError, LakehouseError, MetadataError, StoredFileNotFoundError
+from lakehouse_engine.format.archived import read_archive
+from lakehouse_engine.format.archived_record import archived_commit
+from lakehouse_engine.format.avro_arrow import avro_to_arrow
+from lakehouse_engine.format.file_names import PARTITION_METAFILE, is_base_file_name, is_log_file_name
+from lakehouse_engine.format.layout import Layout
+from lakehouse_engine.format.partition_metafile import parse_partition_metafile
+from lakehouse_engine.format.plans_codec import decode_plan
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.state_records import STATE_RECORDS
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
+from lakehouse_engine.timeline.config_store import PROPERTIES, ConfigStore
+from lakehouse_engine.timeline.kept import KeptCommits
+from lakehouse_engine.verify.report import Finding, FindingKind
+from lakehouse_engine.view.table_state import TableState
+
+_NEVER_EMPTY = (Action.COMPACTION, Action.LOG_COMPACTION)
+"""Actions whose plan is written with the request, and read by everybody until they complete."""
+
+
+def check_timeline(state: TableState) -> Iterator[tuple[Instant, Finding]]:
+    """What is wrong with state files of the active timeline, each with the instant in that state."""
+    for instant, file in _state_files(state, state.layout.timeline_folder):
+        finding = _check_state(state, instant, file)
+        if finding is not None:
+            yield instant, finding
+    for instant in state.timeline:
+        requested = needed_request(instant)
+        if requested is not None:
+            path = f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}"
+            if state.storage.head(path) is None:
+                yield requested, Finding(FindingKind.MISSING_FILE, path, f"the plan of {instant} is not there")
+
+
+def needed_request(instant: Instant) -> Instant | None:
+    """The requested file without which an instant cannot be finished, or for a restore told of."""
+    if instant.action is Action.SAVEPOINT or instant.state is State.REQUESTED:
+        return None
+    return instant.at(State.REQUESTED) if not instant.is_completed or instant.action is Action.RESTORE else None
+
+
+def check_archive(state: TableState) -> Iterator[Finding]:
+    """Archive files that do not decode. One file is in memory at a time."""
+    archive = ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
+    torn = archive.torn_name()
+    for file in archive.files():
+        # Of a merge of archive files that is not finished, what it merges is still there.
+        finding = None if file.name == torn else _check_archived(state, file)
+        if finding is not None:
+            yield finding
+
+
+def _check_archived(state: TableState, file: StoredFile) -> Finding | None:
+    try:
+        for entry in read_archive(state.storage.read(file.path)):
+            archived_commit(entry)
+    except StoredFileNotFoundError:
+        return None  # merged into a newer file meanwhile
+    except LakehouseError as error:
+        return Finding.of(FindingKind.CORRUPT_ARCHIVE, file.path, error)
+    return None
+
+
+def check_checkpoints(state: TableState) -> Iterator[Finding]:
+    """Checkpoints of live files that are not whole. Reads do without them, at the price of reading the archive."""
+    for checkpoints in (LiveCheckpoints(state.storage), LiveCheckpoints(state.storage, SAVEPOINTED)):
+        for time in checkpoints.times():
+            error = _error_of(checkpoints.read, time)
+            if error is not None and not isinstance(error, StoredFileNotFoundError):
+                yield Finding(FindingKind.CORRUPT_CHECKPOINT, checkpoints.path(time), error.message)
+
+
+def check_kept(state: TableState) -> Iterator[Finding]:
+    """Commits that are kept for savepoints, and savepoints whose commit is nowhere."""
+    kept = KeptCommits(state.storage, state.layout)
+    times = set()
+    for instant, file in _state_files(state, kept.folder):
+        times.add(instant.requested_time if instant.is_completed else "")
+        finding = _check_state(state, instant, file)
+        if finding is not None:
+            yield finding
+    active = {instant.requested_time for instant in state.timeline.completed().writes()}
+    for time in sorted(state.timeline.savepointed - active - times):
+        message = f"the commit of the savepoint {time} is archived, and not kept: the table cannot be restored to it"
+        yield Finding(FindingKind.MISSING_FILE, kept.folder, message)
+
+
+def check_properties(state: TableState) -> Iterator[Finding]:
+    """Whether the table's properties are whole, and each of those that count can be used."""
+    damage = ConfigStore(state.storage).damage()
+    if damage is not None:
+        yield Finding(FindingKind.CORRUPT_PROPERTIES, PROPERTIES, f"{damage.message}; the backup beside it is read in its place")
+    names = [name for name, value in vars(TableConfig).items() if isinstance(value, property)]
+    for error in filter(None, (_error_of(getattr, state.config, name) for name in names)):
+        yield Finding(FindingKind.CORRUPT_PROPERTIES, PROPERTIES, error.message)
+    text = state.config.create_schema
+    wrong = _schema_error(text) if text else None
+    if wrong is not None:
+        yield Finding(FindingKind.CORRUPT_PROPERTIES, PROPERTIES, f"hoodie.table.create.schema cannot be used: {wrong.message}")
+
+
+def check_metafiles(state: TableState) -> Iterator[Finding]:
+    """Directories with data files that are no partition for want of a metafile, and metafiles that do not parse."""
+    for folder, names in _folders(state).items():
+        path = f"{folder}/{PARTITION_METAFILE}" if folder else PARTITION_METAFILE
+        if any(name.startswith(f"{PARTITION_METAFILE}.") for name in names):
+            continue  # in the format of base files (hoodie.partition.metafile.use.base.format)
+        if PARTITION_METAFILE not in names:
+            message = f"{len(names)} data files are in a directory without it: Hudi sees no partition there"
+            yield Finding(FindingKind.CORRUPT_METAFILE, path, message)
+            continue
+        wrong = _error_of(parse_partition_metafile, state.storage.read(path))
+        if wrong is not None:
+            yield Finding(FindingKind.CORRUPT_METAFILE, path, wrong.message)
+
+
+def _error_of(check: Callable[..., object], *arguments: object) -> LakehouseError | None:
+    try:
+        check(*arguments)
+    except LakehouseError as error:
+        return error
+    return None
+
+
+def check_leftovers(state: TableState) -> Iterator[Finding]:
+    """Temporary files of writers that were killed: they take room, and nothing else."""
+    for file in all_dead_temporaries(state.storage):
+        yield Finding(FindingKind.LEFTOVER_FILE, file.path, f"{file.size} bytes that a killed process left; `repair` removes them")
+
+
+def _folders(state: TableState) -> dict[str, list[str]]:
+    """Names of metafiles and data files of every directory that has either."""
+    found: dict[str, list[str]] = {}
+    for file in state.storage.walk():
+        folder, _, name = file.path.rpartition("/")
+        is_meta = folder == ".hoodie" or folder.startswith(".hoodie/")
+        if not is_meta and (name.startswith(PARTITION_METAFILE) or is_base_file_name(name) or is_log_file_name(name)):
+            found.setdefault(folder, []).append(name)
+    return found
+
+
+def _state_files(state: TableState, folder: str) -> list[tuple[Instant, StoredFile]]:
+    entries = ((state.layout.parse_file_name(file.name), file) for file in state.storage.list(folder) if not file.is_directory)
+    return [(instant, file) for instant, file in entries if instant is not None]
+
+
+def _check_state(state: TableState, instant: Instant, file: StoredFile) -> Finding | None:
+    try:
+        decode_state(state.layout, instant, state.storage.read(file.path))
+    except StoredFileNotFoundError:
+        return None  # archived, or rolled back meanwhile
+    except FormatError as error:
+        return Finding(FindingKind.CORRUPT_INSTANT, file.path, error.message)
+    return None
+
+
+def decode_state(layout: Layout, instant: Instant, data: bytes) -> None:
+    """Raise `FormatError` where the content of a state file says something and does not decode."""
+    action = instant.action
+    if instant.is_completed and action.is_write:
+        text = layout.decode_commit(data).schema_json
+        wrong = _schema_error(text) if text else None
+        if wrong is not None:
+            raise MetadataError(f"the schema in the commit cannot be used: {wrong.message}")
+    elif instant.state is State.INFLIGHT and action in (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT):
+        if data:
+            layout.decode_commit(data)
+    else:
+        kind = STATE_RECORDS.get((action, instant.state))
+        if kind is not None and (data or instant.is_completed or action in _NEVER_EMPTY):
+            decode_plan(kind, data)
+
+
+def _schema_error(text: str) -> FormatError | None:
+    """What is wrong with a schema's text. A type that the engine has none for is no damage."""
+    try:
+        avro_to_arrow(text, drop_meta=True)
+    except FormatError as error:
+        return error
+    except LakehouseError:
+        return None
+    return None

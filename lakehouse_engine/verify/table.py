@@ -1,0 +1,152 @@
+"""The checks of a table, one after the other; none ends because another one found something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from lakehouse_engine.errors import LakehouseError, UnsupportedTableError, UnsupportedTypeError
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.verify.files import check_contents, check_missing, check_moment, check_sizes
+from lakehouse_engine.verify.keys import check_keys
+from lakehouse_engine.verify.metadata import (
+    check_archive,
+    check_checkpoints,
+    check_kept,
+    check_leftovers,
+    check_metafiles,
+    check_properties,
+    check_timeline,
+)
+from lakehouse_engine.verify.moments import check_moments
+from lakehouse_engine.verify.report import DATA, Finding, FindingKind, Progress, VerifyReport
+from lakehouse_engine.verify.ways_out import way_out
+from lakehouse_engine.view.table_state import TableState
+
+Result = TypeVar("Result")
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    """Nobody wants to know how far it is."""
+
+
+def verify(state: TableState, *, quick: bool = False, progress: Progress = _silent) -> VerifyReport:
+    """Check a table as of `state`. What is wrong becomes a finding, never an exception.
+
+    Every metadata file is decoded, every data file of the table, its earlier commits and its savepoints is looked for and compared with
+    its recorded size. Then, unless `quick`, each of them is read whole, with all checksums that it has, and key columns are read and
+    compared partition by partition, or over the whole table where the index is global. Where an instant of the active timeline is
+    damaged, what hangs on it is skipped, and `skipped` says so. Raises only what opening the storage raises.
+    """
+    return _Verification(state, progress).run(quick=quick)
+
+
+@dataclass(slots=True)
+class _Verification:
+    state: TableState
+    progress: Progress
+    findings: dict[tuple[FindingKind, str], Finding] = field(default_factory=dict)
+    """The first of each kind about a path."""
+    skipped: dict[str, None] = field(default_factory=dict)
+
+    def run(self, *, quick: bool) -> VerifyReport:
+        damaged = self._check_metadata()
+        retained, slices, rows = 0, list[FileSlice](), 0
+        sizes = self._attempt("sizes of files", lambda: check_sizes(self.state, damaged))
+        if sizes is not None:
+            retained = sizes[0]
+            self._add(sizes[1])
+        if damaged:
+            # Without its commits the table cannot be told from its leftovers, and further findings would be guesses.
+            self.skipped["lost files and keys: instants of the timeline are damaged"] = None
+        else:
+            slices = self._attempt("lost files", self._check_missing) or []
+            for moment in (None, *sorted(self.state.timeline.savepointed)):
+                self._attempt("reads", lambda moment=moment: self._add(check_moment(self.state, moment, quick=quick)))  # type: ignore[misc]
+            self._attempt("earlier moments", self._check_moments)
+        if not quick:
+            self._attempt("contents of files", lambda: self._add(check_contents(self.state, damaged, self.progress)))
+            rows = self._check_keys(slices)
+        return self._report(slices, rows, retained)
+
+    def _check_metadata(self) -> set[Instant]:
+        damaged = set()
+        for instant, finding in check_timeline(self.state):
+            damaged.update({instant} if instant.is_completed else {one for one in self.state.timeline if _is_at(one, instant)})
+            self._add([finding])
+        for check in (check_archive, check_checkpoints, check_kept, check_properties, check_metafiles, check_leftovers):
+            self._attempt("metadata", lambda check=check: self._add(check(self.state)))  # type: ignore[misc]
+        return damaged
+
+    def _check_missing(self) -> list[FileSlice]:
+        slices = self.state.view.latest_slices()
+        known = {path for _, path in self.findings}
+        self._add(finding for finding in check_missing(self.state, slices) if finding.path not in known)
+        return slices
+
+    def _check_moments(self) -> None:
+        known = {path for _, path in self.findings}
+        self._add(finding for finding in check_moments(self.state) if finding.path not in known)
+
+    def _check_keys(self, slices: list[FileSlice]) -> int:
+        found = self._attempt("keys", lambda: check_keys(self.state, slices))
+        if found is None:
+            return 0
+        rows, findings, skipped = found
+        known = {path for _, path in self.findings}
+        self._add(finding for finding in findings if finding.path not in known)
+        self.skipped.update(dict.fromkeys(skipped))
+        return rows
+
+    def _attempt(self, what: str, check: Callable[[], Result]) -> Result | None:
+        """The outcome of a check; None where it could not be made, which is a finding unless the engine refuses such tables."""
+        try:
+            return check()
+        except (UnsupportedTableError, UnsupportedTypeError) as error:
+            self.skipped[f"{what}: {error.message}"] = None
+        except LakehouseError as error:
+            path = error.context.get("path", "")
+            if path in {known for _, known in self.findings}:
+                self.skipped[f"{what}, as far as they need {path}"] = None
+            else:
+                self._add([Finding(FindingKind.UNREADABLE_FILE, path, error.message)])
+        return None
+
+    def _add(self, found: Iterable[Finding | str]) -> None:
+        for one in found:
+            if isinstance(one, str):
+                self.skipped[one] = None
+            else:
+                self.findings.setdefault((one.kind, one.path), one)
+
+    def _way_out(self) -> str | None:
+        found = self.findings.values()
+        lost = {one.path for one in found if one.kind in DATA and not one.path.startswith(".hoodie/")}
+        ways = [f"data files: {way_out(self.state, lost)}"] if lost else []
+        if any(one.kind is FindingKind.DUPLICATE_KEY for one in found):
+            ways.append("keys that are stored twice: delete them and write them again")
+        if any(one.kind not in (*DATA, FindingKind.DUPLICATE_KEY) or one.path.startswith(".hoodie/") for one in found):
+            ways.append("metadata: `repair` sees to it or says who does (`repair --dry-run` first)")
+        return "; ".join(ways) or None
+
+    def _report(self, slices: list[FileSlice], rows: int, retained: int) -> VerifyReport:
+        last = self.state.timeline.completed().writes().last()
+        return VerifyReport(
+            table=self.state.config.name,
+            instant=last.requested_time if last else None,
+            instants=len(self.state.timeline),
+            files=sum((piece.base_file is not None) + len(piece.log_files) for piece in slices),
+            bytes=sum(piece.size for piece in slices),
+            rows=rows,
+            retained_files=retained,
+            findings=tuple(self.findings.values()),
+            skipped=tuple(self.skipped),
+            way_out=self._way_out(),
+        )
+
+
+def _is_at(instant: Instant, state: Instant) -> bool:
+    """Whether what is wrong with a requested or inflight file matters to an instant: it is not completed."""
+    return instant.requested_time == state.requested_time and not instant.is_completed

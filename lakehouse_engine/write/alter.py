@@ -1,0 +1,68 @@
+"""Changes of a table that write no rows: its schema, its name, its properties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from lakehouse_engine.commit.transaction import begin
+from lakehouse_engine.errors import OptionError
+from lakehouse_engine.format.arrow_avro import table_avro_schema
+from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
+from lakehouse_engine.model.constraints import Constraints
+from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.options import OPTIONS, STORED_PREFIX, WriteOptions, check_known
+from lakehouse_engine.read.schema import table_schema
+from lakehouse_engine.record.schema import check_reserved, reconcile
+from lakehouse_engine.record.types import canonical_schema
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.lock import TableLock
+
+
+def evolve_schema(storage: Storage, changes: pa.Schema, *, lock_timeout_ms: int) -> str | None:
+    """Add columns and widen types: one commit without files; its instant, or None when nothing changes.
+
+    `changes` has the new columns, and the changed ones with their new types. Raises `SchemaIncompatibleError` for a change that files
+    written before could not be read with.
+    """
+    with begin(storage, lock_timeout_ms=lock_timeout_ms) as transaction:
+        config = transaction.state.config
+        incoming = canonical_schema(changes)
+        check_reserved(incoming)
+        before = table_schema(transaction.state)
+        after = reconcile(before, incoming, evolve=True)
+        if after == before:
+            return None
+        schema = table_avro_schema(config.name, after, allow_timestamp_ntz=True)
+        transaction.start(Action.COMMIT)
+        transaction.inflight(HoodieCommitMetadata(operation_type=WriteOperationType.ALTER_SCHEMA))
+        transaction.complete(HoodieCommitMetadata(operation_type=WriteOperationType.ALTER_SCHEMA, extra_metadata={SCHEMA_KEY: schema}))
+        return transaction.instant_time
+
+
+def set_properties(storage: Storage, changes: Mapping[str, str | None], *, lock_timeout_ms: int) -> TableConfig:
+    """Set (or with None remove) options that the table keeps as defaults of its writes. Raises `OptionError` for other keys."""
+    fixed = [key for key in changes if key not in OPTIONS]
+    check_known({key: changes[key] for key in fixed})
+    if fixed:
+        raise OptionError(f"{fixed[0]!r} has no effect as a property of a table; give it with the write", table=storage.root)
+    WriteOptions.read({key: value for key, value in changes.items() if value is not None})
+    with TableLock(storage, lock_timeout_ms):
+        return ConfigStore(storage).update({STORED_PREFIX + key: value for key, value in changes.items()})
+
+
+def set_constraints(storage: Storage, change: Callable[[Constraints], Constraints], *, lock_timeout_ms: int) -> TableConfig:
+    """Change what columns may hold; writes that begin from now on keep it. Stored rows are not looked at."""
+    with TableLock(storage, lock_timeout_ms):
+        store = ConfigStore(storage)
+        return store.update(change(store.read().constraints).properties())
+
+
+def rename(storage: Storage, new_name: str, *, lock_timeout_ms: int) -> TableConfig:
+    """Give the table another name in its own properties."""
+    with TableLock(storage, lock_timeout_ms):
+        return ConfigStore(storage).update({"hoodie.table.name": new_name})

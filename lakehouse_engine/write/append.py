@@ -1,0 +1,255 @@
+"""What runs per task of a delta commit: append changed rows and deleted keys of some file groups to new log files.
+
+Each group gets one new log file, with a marker before it. Rows pass through a `BucketBuffer` in windows of the source, so that a task
+holds no more of a batch than `write.task.max.size` allows.
+"""
+
+from __future__ import annotations
+
+import heapq
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from lakehouse_engine.format.file_names import MarkerType, write_token
+from lakehouse_engine.model.files import FileSlice, LogFile
+from lakehouse_engine.model.keys import RECORD_KEY
+from lakehouse_engine.model.write_stats import HoodieWriteStat
+from lakehouse_engine.options import WriteOptions
+from lakehouse_engine.read.merge_rules import MergeRules
+from lakehouse_engine.record.ordering import latest_per_key
+from lakehouse_engine.write.buffer import BucketBuffer
+from lakehouse_engine.write.file_writer import FileIdentity
+from lakehouse_engine.write.log_file import LogFileWriter
+from lakehouse_engine.write.source import Rows, RowSource
+from lakehouse_engine.write.tasks import FileContext, WriteStatus, announce
+
+NO_KEYS = pa.array([], pa.string())
+
+_MEGABYTE = 1024 * 1024
+_GROUPS = 64
+"""File groups of a task: each may have a file open."""
+_WINDOW_ROWS = 256 * 1024
+_WINDOW_SHARE = 4
+_SAMPLE = 64
+_AVRO_BLOCK = 512 * _MEGABYTE
+"""Avro blocks are made of binary arrays, whose offsets end at two gigabytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAppend:
+    """What a file group gets.
+
+    `piece` is the slice as it is. `base_instant` goes into the log file's name: the slice's, or that of a pending compaction. `rows`
+    (ascending) are rows of the source to log, of which `inserts` are of keys that were not stored; `deletes` are record keys.
+    """
+
+    piece: FileSlice
+    base_instant: str
+    rows: Rows
+    inserts: int = 0
+    deletes: pa.Array = field(default_factory=lambda: NO_KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class AppendTask:
+    """Append to some file groups. `task` is unique in its commit.
+
+    `buffer_bytes` is this task's part of `write.task.max.size`. `rules` decide which of several rows of a key stays, where
+    `write.precombine` reduces what is buffered together (None: the last one).
+    """
+
+    context: FileContext
+    task: int
+    groups: tuple[GroupAppend, ...]
+    source: RowSource
+    buffer_bytes: int = 1024 * _MEGABYTE
+    rules: MergeRules | None = None
+
+
+def append_tasks(
+    context: FileContext,
+    groups: Sequence[GroupAppend],
+    source: RowSource,
+    first_task: int,
+    parallelism: int,
+    rules: MergeRules | None = None,
+) -> list[AppendTask]:
+    """The groups in tasks of about equally many rows, numbered from `first_task`."""
+    slots = max(1, min(parallelism, len(groups)))
+    count = max(slots, -(-len(groups) // _GROUPS))
+    chosen: list[list[int]] = [[] for _ in range(count)]
+    lightest = [(0, task) for task in range(count)]
+    for number in sorted(range(len(groups)), key=lambda number: -_load(groups[number])):
+        load, task = heapq.heappop(lightest)
+        chosen[task].append(number)
+        if len(chosen[task]) < _GROUPS:
+            heapq.heappush(lightest, (load + _load(groups[number]), task))
+    share = max(1, context.options.task_max_size_mb * _MEGABYTE // slots)
+    return [
+        AppendTask(context, first_task + task, tuple(groups[number] for number in sorted(numbers)), source, share, rules)
+        for task, numbers in enumerate(numbers for numbers in chosen if numbers)
+    ]
+
+
+def _load(group: GroupAppend) -> int:
+    # A file costs about as much as a thousand rows.
+    return len(group.rows) + len(group.deletes) // 4 + 1000
+
+
+def append_logs(task: AppendTask) -> list[WriteStatus]:
+    """Write a log file for each group, in order. No stat for a group that gets nothing."""
+    logs = [_GroupLog(task.context, group, task.task) for group in task.groups]
+    appending = _Appending(task, logs)
+    try:
+        appending.run()
+        return [WriteStatus(log.close()) for log in logs]
+    except BaseException:
+        for log in logs:
+            log.discard()
+        raise
+
+
+@dataclass(slots=True)
+class _Appending:
+    """One task at work. `stamped` counts rows for the seqnos, through all groups."""
+
+    task: AppendTask
+    logs: list[_GroupLog]
+    stamped: int = 0
+
+    def run(self) -> None:
+        options = self.task.context.options
+        block = _block_bytes(options)
+        buffer = BucketBuffer(block, self.task.buffer_bytes, _reduction(options, self.task.rules))
+        for number, rows in self._windows(min(block, self.task.buffer_bytes) // _WINDOW_SHARE):
+            for bucket, ready in buffer.add(number, rows):
+                self._write(bucket, ready)
+        for bucket, ready in buffer.flush():
+            self._write(bucket, ready)
+
+    def _write(self, bucket: int, rows: pa.Table) -> None:
+        self.logs[bucket].write(rows, self.stamped)
+        self.stamped += rows.num_rows
+
+    def _windows(self, size: int) -> Iterator[tuple[int, pa.Table]]:
+        """Rows of the source in its order, about `size` bytes at a time, as (number of the group, its rows)."""
+        groups, source = self.task.groups, self.task.source
+        rows = np.sort(np.concatenate([np.empty(0, np.int64), *(group.rows for group in groups)]), kind="stable")
+        at = [0] * len(groups)
+        while len(rows):
+            count = _window(source, rows, size)
+            last, rows = rows[count - 1], rows[count:]
+            for number, group in enumerate(groups):
+                end = int(np.searchsorted(group.rows, last, side="right"))
+                if end > at[number]:
+                    yield number, source.take(group.rows[at[number] : end])
+                    at[number] = end
+
+
+def _window(source: RowSource, rows: Rows, size: int) -> int:
+    """How many of the rows to take at once, by the width of a sample of them."""
+    count = min(len(rows), _WINDOW_ROWS)
+    while count > 1:
+        sample = source.take(rows[np.unique(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.int64))])
+        fitting = size * sample.num_rows // max(1, sample.nbytes)
+        if fitting >= count:
+            break
+        count = max(1, min(fitting, count // 2))
+    return count
+
+
+def _block_bytes(options: WriteOptions) -> int:
+    size = options.batch_size_mb * _MEGABYTE
+    return min(size, _AVRO_BLOCK) if options.log_block_format == "AVRO" else size
+
+
+def _reduction(options: WriteOptions, rules: MergeRules | None) -> Callable[[pa.Table], pa.Table] | None:
+    if not options.precombine:
+        return None
+
+    def reduce(buffered: pa.Table) -> pa.Table:
+        ordering = [] if rules is None else rules.ordering.values(buffered)
+        earliest = rules is not None and rules.merger.earliest_of_equals
+        kept = latest_per_key(buffered.column(RECORD_KEY), ordering, earliest=earliest)
+        return buffered if len(kept) == buffered.num_rows else buffered.take(pa.array(kept))
+
+    return reduce
+
+
+class _GroupLog:
+    """The new log file of one group; there is none on storage until there is something to write."""
+
+    def __init__(self, context: FileContext, group: GroupAppend, task: int) -> None:
+        self._context, self._group = context, group
+        self._file = _next_log(group, task)
+        self._stamp = FileIdentity(
+            context.instant_time, group.piece.partition_path, group.piece.file_id if context.populate else None, task, context.populate
+        )
+        self._writer: LogFileWriter | None = None
+        self._rows = 0
+
+    def write(self, rows: pa.Table, first_row: int) -> None:
+        self._open().write_rows(self._stamp.stamp(rows, first_row))
+        self._rows += rows.num_rows
+
+    def _open(self) -> LogFileWriter:
+        if self._writer is None:
+            context = self._context
+            announce(context, self._file, MarkerType.APPEND)
+            self._writer = LogFileWriter(
+                context.storage,
+                self._file.path,
+                context.instant_time,
+                context.avro_schema,
+                context.options,
+                unique_columns=context.unique_columns,
+            )
+        return self._writer
+
+    def close(self) -> HoodieWriteStat | None:
+        deletes = self._group.deletes
+        if len(deletes):
+            self._open().write_deletes(deletes, self._group.piece.partition_path)
+        return None if self._writer is None else self._stat(self._writer.close(), self._writer.checksum)
+
+    def discard(self) -> None:
+        if self._writer is not None:
+            self._writer.discard()
+
+    def _stat(self, size: int, checksum: str) -> HoodieWriteStat:
+        """As Hudi's `HoodieAppendHandle`: the base file and the logs are those of the slice that the name of this one says."""
+        group, file = self._group, self._file
+        inserts = max(0, group.inserts - (len(group.rows) - self._rows))
+        base = group.piece.base_file
+        return HoodieWriteStat(
+            file_id=file.file_id,
+            path=file.path,
+            prev_commit=group.base_instant,
+            partition_path=file.partition_path,
+            num_writes=self._rows,
+            num_deletes=len(group.deletes),
+            num_update_writes=self._rows - inserts,
+            num_inserts=inserts,
+            total_write_bytes=size,
+            file_size_in_bytes=size,
+            log_version=file.version,
+            log_offset=0,
+            base_file=base.name if base is not None and base.instant_time == group.base_instant else "",
+            log_files=(*(log.name for log in _logs(group)), file.name),
+            checksum=checksum,
+        )
+
+
+def _logs(group: GroupAppend) -> list[LogFile]:
+    """The logs of the slice that is appended to. One that a pending compaction will close is read with it, but is another."""
+    return sorted((log for log in group.piece.log_files if log.base_instant == group.base_instant), key=lambda log: log.version)
+
+
+def _next_log(group: GroupAppend, task: int) -> LogFile:
+    version = max((log.version for log in _logs(group)), default=0) + 1
+    token = write_token(task, 0, secrets.randbelow(1_000_000))
+    return LogFile(group.piece.partition_path, group.piece.file_id, group.base_instant, version, token)

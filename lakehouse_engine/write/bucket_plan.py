@@ -1,0 +1,82 @@
+"""Writes to merge-on-read tables with buckets: every row has its file group before anything is looked up.
+
+Where the outcome is the same for every reader nothing is read at all: rows of a bucket that is there go to its log, updates and new
+records alike, and a new bucket gets a base file. Elsewhere keys are looked up as with any index, in the file group of their bucket.
+
+So a row whose ordering value loses against the stored one is logged too. It shows in no snapshot, but in an incremental query of its
+commit if that does not see the base file, in ours as in Hudi's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lakehouse_engine.index.bucket import BucketLayout
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.write.buckets import part_of_batch, rows_by_bucket
+from lakehouse_engine.write.context import WriteContext
+from lakehouse_engine.write.delta import DeltaPlan
+from lakehouse_engine.write.input import Batch
+from lakehouse_engine.write.settle import below_zero
+from lakehouse_engine.write.tasks import Mask
+from lakehouse_engine.write.upsert import marked_rows
+
+
+def log_unseen(plan: DeltaPlan, layout: BucketLayout) -> Batch:
+    """Plan the rows of the plan's batch whose outcome does not depend on what is stored; the rest of the batch is returned.
+
+    Such rows are counted as updates, as by Hudi, which does not know either.
+    """
+    batch, rest = plan.batch, [np.empty(0, np.int64)]
+    marked = marked_rows(plan)
+    special = marked | _told_differently(plan)
+    for found in rows_by_bucket(layout, batch, plan.state.view):
+        if found.piece is None or _must_look(plan, found.piece, bool(special[found.rows].any())):
+            rest.append(found.rows)
+            continue
+        change, deleted = plan.change(found.piece), marked[found.rows]
+        change.unseen.append(batch.rows[found.rows[~deleted]])
+        if deleted.any():
+            change.keys.append(batch.keys.take(pa.array(found.rows[deleted])))
+    return part_of_batch(batch, np.sort(np.concatenate(rest)))
+
+
+def log_deletes(plan: DeltaPlan, layout: BucketLayout, batch: Batch) -> None:
+    """A delete of keys takes away what is stored, whatever it is: it is logged for the buckets that are there."""
+    for found in rows_by_bucket(layout, batch, plan.state.view):
+        if found.piece is not None:
+            plan.change(found.piece).keys.append(batch.keys.take(pa.array(found.rows)))
+
+
+def _must_look(plan: DeltaPlan, piece: FileSlice, special: bool) -> bool:
+    """Whether readers would not agree on what a logged row does to the stored one, or logging it would not say it.
+
+    A row made of the stored one needs that, and one that equals may not replace. With ordering values Hudi's versions differ on
+    deletions: on a marked row that is older than the stored one, and on a row that comes after a deletion and is older than the base row
+    (hudi-format 7); readers differ on rows without a value, and on values below zero that meet such a row. Where values count among logs
+    only, a row must not be logged behind a newer one.
+    """
+    rules = plan.logs.reader.rules
+    if plan.context.unsaid_by_logs or not (plan.context.merger.whole_rows and plan.context.merger.equals_win):
+        return True
+    if not rules.ordering:
+        return False
+    if not rules.merger.compares_ordering:
+        return bool(piece.log_files)
+    return special or plan.logs.may_delete(piece)
+
+
+def looks_up_deletes(context: WriteContext, deletes: Batch) -> bool:
+    """Whether keys to delete have ordering values that may lose against stored ones."""
+    fields = context.ordering.roots if context.merger.compares_ordering else []
+    return bool(fields) and set(fields) <= set(deletes.source.take(deletes.rows[:1]).column_names)
+
+
+def _told_differently(plan: DeltaPlan) -> Mask:
+    """Rows with a null ordering value, or with one that not every reader takes for more than null."""
+    ordering, batch, found = plan.logs.reader.rules.ordering, plan.batch, np.zeros(len(plan.batch.rows), dtype=bool)
+    offered = batch.source.columns(ordering.roots).take(pa.array(batch.rows)) if len(batch.rows) and ordering else None
+    for column in ordering.values(offered) if offered is not None else ():
+        found |= np.asarray(column.is_null()) | below_zero([column])
+    return found

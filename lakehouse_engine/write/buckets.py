@@ -1,0 +1,71 @@
+"""Rows of a batch by the bucket that takes them, for tables with the BUCKET index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakehouse_engine.index.bucket import BucketLayout, bucket_file_id, slices_by_bucket
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.view.file_system_view import FileSystemView
+from lakehouse_engine.write.input import Batch
+from lakehouse_engine.write.placing import NewGroup, Placement
+from lakehouse_engine.write.plan import WritePlan
+from lakehouse_engine.write.source import Rows
+from lakehouse_engine.write.tasks import CreateTask, FileContext
+
+
+@dataclass(frozen=True, slots=True)
+class BucketRows:
+    """Rows of a batch, by their indices (ascending), that one bucket of a partition takes; `piece` is None for a new bucket."""
+
+    partition: str
+    bucket: int
+    piece: FileSlice | None
+    rows: Rows
+
+    def new_group(self, batch: Batch) -> NewGroup:
+        return NewGroup(self.partition, batch.rows[self.rows], bucket_file_id(self.bucket))
+
+
+def rows_by_bucket(layout: BucketLayout, batch: Batch, view: FileSystemView | None) -> Iterator[BucketRows]:
+    """The rows of a batch for every bucket that gets some; without a `view` all buckets are new.
+
+    Raises as `BucketLayout.buckets` and `slices_by_bucket`.
+    """
+    for partition, indices in batch.rows_by_partition().items():
+        slices = {} if view is None else slices_by_bucket(layout, view, partition)
+        for bucket, rows in layout.rows_by_bucket(batch.keys, indices).items():
+            yield BucketRows(partition, bucket, slices.get(bucket), rows)
+
+
+def place_in_buckets(layout: BucketLayout, batch: Batch, view: FileSystemView, indices: Rows) -> Iterator[BucketRows]:
+    """As `rows_by_bucket`, for some rows of the batch."""
+    for found in rows_by_bucket(layout, part_of_batch(batch, indices), view):
+        yield BucketRows(found.partition, found.bucket, found.piece, indices[found.rows])
+
+
+def place_in_bases(layout: BucketLayout, batch: Batch, view: FileSystemView, indices: Rows) -> Placement:
+    """New records of a copy-on-write table: into the base file of their bucket, or a new group."""
+    placement = Placement()
+    for found in place_in_buckets(layout, batch, view, indices):
+        if found.piece is not None and found.piece.base_file is not None:
+            placement.to_files.append((found.piece.base_file, batch.rows[found.rows]))
+        else:
+            placement.to_new.append(found.new_group(batch))
+    return placement
+
+
+def part_of_batch(batch: Batch, indices: Rows) -> Batch:
+    """Some rows of a batch, as a batch of the same source."""
+    chosen = pa.array(indices, pa.int64())
+    return Batch(batch.source, batch.rows[indices], batch.keys.take(chosen), batch.partitions.take(chosen), 0)
+
+
+def plan_new_buckets(files: FileContext, layout: BucketLayout, batch: Batch) -> WritePlan:
+    """Every row of the batch into a new file group of its bucket, which takes the place of one that the commit replaces."""
+    groups = [found.new_group(batch) for found in rows_by_bucket(layout, batch, None)]
+    creates = [CreateTask(files, number, group.partition, group.file_id, batch.source, group.rows) for number, group in enumerate(groups)]
+    return WritePlan(creates=tuple(creates))

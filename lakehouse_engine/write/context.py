@@ -1,0 +1,282 @@
+"""What a write needs to know of its table: settled before anything is written, refused where it cannot be right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakehouse_engine.errors import ConstraintError, MissingOptionError, OptionError, SchemaIncompatibleError, UnsupportedTableError
+from lakehouse_engine.format.arrow_avro import table_avro_schema, with_meta_columns
+from lakehouse_engine.index.base import Index, StoredKeys
+from lakehouse_engine.index.registry import load_index
+from lakehouse_engine.index.simple import GeneratedKeys, MetaColumnKeys
+from lakehouse_engine.model.keys import COMMIT_SEQNO, PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.model.table_config import TableConfig, TableType
+from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.options import WriteOptions
+from lakehouse_engine.read.scan import check_complete, check_readable
+from lakehouse_engine.read.schema import table_schema
+from lakehouse_engine.record.deletions import DeleteMarks
+from lakehouse_engine.record.keygen import KeyGenerator, root_columns
+from lakehouse_engine.record.mergers import RecordMerger, storing_as_given
+from lakehouse_engine.record.ordering_fields import OrderingFields
+from lakehouse_engine.record.payloads import merger_of, payload_of
+from lakehouse_engine.record.schema import check_reserved, reconcile
+from lakehouse_engine.record.types import canonical_schema
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.input import DeleteKeying, Keying
+from lakehouse_engine.write.key_form import key_generator_for
+from lakehouse_engine.write.request import WriteRequest
+from lakehouse_engine.write.tasks import FileContext
+
+_NEEDS_KEYS = frozenset({WriteOperationType.UPSERT, WriteOperationType.DELETE})
+_MATCHES = frozenset({WriteOperationType.UPSERT, WriteOperationType.INSERT})
+"""Operations that may meet a stored row of a key (an insert where the table has buckets)."""
+_MERGES = _NEEDS_KEYS | {WriteOperationType.INSERT}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteContext:
+    """The table as this write sees it. `schema` has the user columns after the write, `table_avro_schema` the same as Avro text.
+
+    With `unsaid_by_logs` readers would make other rows of logged ones than this write stores: slices are written anew instead.
+    """
+
+    storage: Storage
+    config: TableConfig
+    schema: pa.Schema
+    table_avro_schema: str
+    generator: KeyGenerator
+    index: Index
+    merger: RecordMerger
+    ordering: OrderingFields
+    marks: DeleteMarks
+    options: WriteOptions
+    allow_timestamp_ntz: bool
+    given_keys: bool
+    update_columns: tuple[str, ...] | None
+    unsaid_by_logs: bool = False
+
+    @property
+    def keyless(self) -> bool:
+        """Whether record keys are made up at insert."""
+        return not self.config.record_key_fields
+
+    @property
+    def is_global(self) -> bool:
+        return self.index.is_global
+
+    @property
+    def stored_keys(self) -> StoredKeys:
+        if self.config.populates_meta_fields:
+            return MetaColumnKeys()
+        roots = root_columns(self.config.record_key_fields, self.schema.names)
+        return GeneratedKeys(self.generator, pa.schema([self.schema.field(name) for name in roots]))
+
+    def files(self, instant_time: str) -> FileContext:
+        """What every file of the commit shares."""
+        return FileContext(
+            storage=self.storage,
+            instant_time=instant_time,
+            schema=self.schema,
+            avro_schema=with_meta_columns(self.table_avro_schema),
+            options=self.options,
+            unique_columns=frozenset(self.config.record_key_fields) if len(self.config.record_key_fields) == 1 else frozenset(),
+            partition_columns=self.config.partition_fields,
+            populate=self.config.populates_meta_fields,
+        )
+
+    def keying(self, instant_time: str) -> Keying:
+        return Keying(
+            schema=self.schema,
+            generator=self.generator,
+            instant_time=instant_time,
+            keyless=self.keyless,
+            allow_timestamp_ntz=self.allow_timestamp_ntz,
+            given_keys=self.given_keys,
+            constraints=self.config.constraints,
+        )
+
+    def key_keying(self, instant_time: str, incoming: pa.Schema, *, ordering: bool = False) -> DeleteKeying:
+        """How rows that only name keys get theirs. With `ordering`, ordering columns that are there are kept.
+
+        Raises `MissingOptionError` naming a key or partition column that is not there.
+        """
+        fields = self.config.record_key_fields if self.is_global else (*self.config.record_key_fields, *self.config.partition_fields)
+        names = root_columns(fields, self.schema.names)
+        offered = {field.name.lower() for field in incoming}
+        given = self.given_keys or "_hoodie_record_key" in offered
+        missing = [name for name in names if name.lower() not in offered]
+        if given and not self.is_global and PARTITION_PATH not in incoming.names:
+            raise MissingOptionError(f"keys that are given need the column {PARTITION_PATH!r}, too", column=PARTITION_PATH)
+        if missing and not given:
+            raise MissingOptionError(f"a delete needs the column {missing[0]!r}: keys of this table are {names}", column=missing[0])
+        if ordering and {name.lower() for name in self.ordering.roots} <= offered:
+            names += [name for name in self.ordering.roots if name not in names]
+        schema = pa.schema([]) if given else pa.schema([self.schema.field(name) for name in names])
+        return DeleteKeying(schema=schema, generator=self.generator, is_global=self.is_global, given_keys=given)
+
+
+def prepare(state: TableState, request: WriteRequest) -> WriteContext:
+    """Settle schema, keys, index and merger of a write, or refuse it. Nothing has been written yet."""
+    config = state.config
+    _check_table(config, request)
+    check_readable(state)
+    if request.operation in _MERGES:
+        check_complete(state)
+    _check_given_columns(config, request)
+    schema = _write_schema(state, request)
+    moved = not request.options.update_partition_path
+    generator = key_generator_for(state, table_schema(state) or schema, request.options.key_generator, moved=moved)
+    ntz = _has_ntz(schema)
+    payload = payload_of(config, request.options.payload_class)
+    payload.check_columns(schema)
+    payload.check_marker(request.options.delete_marker)
+    _check_columns(config, request, OrderingFields.of(config.ordering_fields, table_schema(state) or schema))
+    _check_update_columns(config, request, schema)
+    updated = _updated_columns(request, schema)
+    return WriteContext(
+        storage=state.storage,
+        config=config,
+        schema=schema,
+        table_avro_schema=table_avro_schema(config.name, schema, allow_timestamp_ntz=ntz),
+        generator=generator,
+        index=load_index(state, request.options),
+        merger=merger_of(config, request.options.payload_class, update_columns=updated, as_given=request.as_given),
+        ordering=payload.ordering(config, schema),
+        marks=payload.delete_marks({**config.properties, **request.options.delete_marker}),
+        options=request.options,
+        allow_timestamp_ntz=ntz,
+        given_keys=request.given_keys,
+        update_columns=updated,
+        unsaid_by_logs=request.as_given and storing_as_given(payload.merger) is not payload.merger,
+    )
+
+
+def _updated_columns(request: WriteRequest, schema: pa.Schema) -> tuple[str, ...] | None:
+    """The columns that a matched row takes from the batch; None for all.
+
+    A column that the batch leaves out is not known to be null: stored rows keep theirs, and only new ones have none.
+    """
+    if request.update_columns is not None or request.data is None or request.operation not in _MATCHES:
+        return request.update_columns
+    offered = {field.name.lower() for field in request.data.schema}
+    named = tuple(name for name in schema.names if name.lower() in offered)
+    return None if len(named) == len(schema) else named
+
+
+def _check_table(config: TableConfig, request: WriteRequest) -> None:
+    _check_storage(config)
+    _check_payload(config, request)
+    if request.replace_schema and request.operation is not WriteOperationType.INSERT_OVERWRITE_TABLE:
+        raise OptionError(f"only insert_overwrite_table can replace the schema, not {request.operation}", table=config.name)
+    if request.replaced_rows is not None:
+        if not config.populates_meta_fields:
+            raise UnsupportedTableError("rows of a table without meta columns have no numbers to replace them by", table=config.name)
+        return
+    if not config.record_key_fields and request.operation in _NEEDS_KEYS and not request.given_keys:
+        raise OptionError(f"{request.operation} needs a table with record key fields; this one has generated keys", table=config.name)
+
+
+def _check_storage(config: TableConfig) -> None:
+    """Raise `UnsupportedTableError` for base files that are no Parquet, and `PropertiesError` where no instant could be archived."""
+    if config.base_file_format != "PARQUET":
+        raise UnsupportedTableError(
+            f"hoodie.table.base.file.format={config.base_file_format}: base files are read and written as Parquet only, and a table has"
+            " files of one kind; let Hudi rewrite the table with PARQUET, or copy its rows into a new one",
+            table=config.name,
+        )
+    _ = config.archive_folder
+
+
+def _check_given_columns(config: TableConfig, request: WriteRequest) -> None:
+    """Rows that say that they name stored ones have the columns to do so."""
+    needed = [(request.data, RECORD_KEY)] if request.given_keys else []
+    needed += [(request.replaced_rows, COMMIT_SEQNO)] if request.replaced_rows is not None else []
+    for rows, column in needed:
+        if rows is not None and column not in rows.schema.names:
+            raise MissingOptionError(f"rows that name stored rows need the column {column!r}", table=config.name, column=column)
+
+
+def _check_payload(config: TableConfig, request: WriteRequest) -> None:
+    """Logs are merged when they are read, by what the table says: a write cannot have other rules of its own."""
+    override, marker = request.options.payload_class, request.options.delete_marker
+    if config.table_type is not TableType.MERGE_ON_READ:
+        return
+    if override and payload_of(config, override) != payload_of(config):
+        raise OptionError(
+            f"a merge-on-read table is merged as its properties say, not by the {override} of a write; set"
+            " hoodie.compaction.payload.class in the table",
+            table=config.name,
+        )
+    payload = payload_of(config)
+    if marker and payload.delete_marks({**config.properties, **marker}) != payload.delete_marks(config.properties):
+        raise OptionError(
+            f"deletions of a merge-on-read table are told as its properties say, not by the {' and '.join(marker)} of a write; set them in"
+            " the table",
+            table=config.name,
+        )
+
+
+def refuse_cdc(config: TableConfig) -> None:
+    """Raise `UnsupportedTableError` for a table whose changes would have to be recorded (`hoodie.table.cdc.enabled`)."""
+    if config.cdc_enabled:
+        raise UnsupportedTableError(
+            "the changes of this table are to be recorded (hoodie.table.cdc.enabled=true), which this engine does not do: only new"
+            " records can be inserted. Update it with Hudi, or copy its rows into a table without change data capture",
+            table=config.name,
+        )
+
+
+def _write_schema(state: TableState, request: WriteRequest) -> pa.Schema:
+    table = table_schema(state)
+    if request.data is None or request.operation is WriteOperationType.DELETE:
+        return table
+    offered = request.data.schema
+    if request.given_keys:
+        offered = pa.schema([field for field in offered if not field.name.startswith("_hoodie_record_key")])
+    incoming = canonical_schema(offered, allow_timestamp_ntz=request.options.allow_timestamp_ntz or _has_ntz(table))
+    check_reserved(incoming)
+    if request.replace_schema or not len(table):
+        return pa.schema([field.with_nullable(True) for field in incoming])
+    evolve = request.options.schema_evolution or request.update_columns is not None
+    return pa.schema([field.with_nullable(True) for field in reconcile(table, incoming, evolve=evolve)])
+
+
+def _check_columns(config: TableConfig, request: WriteRequest, ordering: OrderingFields) -> None:
+    """A column that decides on a row's key, place or order is never filled with nulls, whatever else a batch may leave out.
+
+    Hudi 0.15 names an ordering field `ts` in tables that have no such column, and inserts into them; so does this engine.
+    """
+    if request.data is None or request.operation is WriteOperationType.DELETE:
+        return
+    offered = {field.name.lower() for field in request.data.schema}
+    needed = (*config.record_key_fields, *config.partition_fields)
+    for name in (*needed, *(ordering.roots if request.operation not in _NEEDS_KEYS else config.ordering_fields)):
+        if name.split(".")[0].lower() not in offered:
+            raise SchemaIncompatibleError(f"the table's key, partition or ordering column {name!r} is not in the batch", column=name)
+    for name in () if request.replace_schema else config.constraints.not_null:
+        if name.lower() not in offered:
+            raise ConstraintError(f"the column {name!r} is NOT NULL and is not in the batch", column=name)
+
+
+def _check_update_columns(config: TableConfig, request: WriteRequest, schema: pa.Schema) -> None:
+    offered = None if request.data is None else {field.name.lower() for field in request.data.schema}
+    for name in request.update_columns or ():
+        if name not in schema.names:
+            raise OptionError(f"the column to update {name!r} is not in the table; it has {', '.join(schema.names)}", column=name)
+        if offered is not None and name.lower() not in offered:
+            raise OptionError(f"the column to update {name!r} is not in the batch, so that there is nothing to update it to", column=name)
+        if name in config.record_key_fields:
+            raise OptionError(f"{name!r} is part of the record key and cannot be among the columns to update", column=name)
+
+
+def _has_ntz(schema: pa.Schema) -> bool:
+    def nested(kind: pa.DataType) -> bool:
+        if pa.types.is_timestamp(kind):
+            return kind.tz is None
+        return any(nested(kind.field(number).type) for number in range(kind.num_fields))
+
+    return any(nested(field.type) for field in schema)

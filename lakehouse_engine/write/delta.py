@@ -1,0 +1,223 @@
+"""What happens to each slice of a merge-on-read table in one commit, and which tasks that makes.
+
+A small base file without logs that takes new records is written anew with all of its changes, as by Hudi's
+`SparkUpsertDeltaCommitPartitioner` where the index finds no keys in logs. Elsewhere changes are logged. What a log cannot say rightly is
+a rewrite: the slice, merged, as a new base file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from lakehouse_engine.commit.pending import check_group_not_pending, check_not_compacting, compacting_groups, pending_groups
+from lakehouse_engine.errors import UnsupportedTableError
+from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
+from lakehouse_engine.model.files import BaseFile, FileSlice
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.append import AppendTask, GroupAppend, append_tasks
+from lakehouse_engine.write.assign import SizedFile
+from lakehouse_engine.write.buckets import place_in_buckets
+from lakehouse_engine.write.context import WriteContext, refuse_cdc
+from lakehouse_engine.write.input import Batch
+from lakehouse_engine.write.log_target import log_target
+from lakehouse_engine.write.logged import SliceLogs
+from lakehouse_engine.write.numbered import OlderTask, older_numbers
+from lakehouse_engine.write.placing import NewGroup, Places
+from lakehouse_engine.write.plan import WritePlan
+from lakehouse_engine.write.settle import SliceHits
+from lakehouse_engine.write.slice_merge import SliceMergeTask
+from lakehouse_engine.write.source import Rows
+from lakehouse_engine.write.tasks import NO_ROWS, CreateTask, FileContext, Mask, MergeTask
+
+_SMALL_FILES = 1
+"""Small files of a partition that take new records in a commit (Hudi `hoodie.merge.small.file.group.candidates.limit`)."""
+
+
+@dataclass(slots=True)
+class SliceChange:
+    """Changes of one slice. Rows are numbers of the batch's source.
+
+    `rows[i]` meets the base row at `positions[i]`. `revived` are rows of keys that the slice has no live row of,
+    `unseen` rows to be logged of which that is not known. `gone` are base rows
+    to drop, `keys` the record keys of rows to drop, `seqnos` the numbers of those that have no key to themselves.
+    """
+
+    piece: FileSlice
+    rows: Rows = field(default_factory=lambda: NO_ROWS)
+    positions: Rows = field(default_factory=lambda: NO_ROWS)
+    revived: list[Rows] = field(default_factory=list)
+    unseen: list[Rows] = field(default_factory=list)
+    gone: list[Rows] = field(default_factory=list)
+    keys: list[pa.Array] = field(default_factory=list)
+    seqnos: list[pa.Array] = field(default_factory=list)
+    inserts: Rows = field(default_factory=lambda: NO_ROWS)
+    rewrite: bool = False
+
+    def update(self, hits: SliceHits, source_rows: Rows) -> None:
+        self.rows, self.positions = source_rows[hits.rows], hits.positions
+
+    def delete(self, hits: SliceHits, keys: pa.Array) -> None:
+        """`keys` are those of the batch that the hits number."""
+        self.gone.append(hits.positions[hits.positions >= 0])
+        self.keys.append(keys.take(pa.array(np.unique(hits.rows))))
+
+    def logged(self) -> Rows:
+        """Every row that is an update or comes back, ascending."""
+        return np.unique(np.concatenate([self.rows, *self.revived, *self.unseen]))
+
+    def deleted_keys(self) -> pa.Array:
+        return _distinct(self.keys)
+
+    def deleted_numbers(self) -> pa.Array:
+        return _distinct(self.seqnos)
+
+
+def _distinct(parts: Sequence[pa.Array]) -> pa.Array:
+    return pa.concat_arrays([pa.array([], pa.string()), *parts]).unique()
+
+
+class DeltaPlan:
+    """Collects changes of slices and new groups; numbers the tasks."""
+
+    def __init__(self, state: TableState, context: WriteContext, files: FileContext, batch: Batch) -> None:
+        self.state, self.context, self.files, self.batch = state, context, files, batch
+        self.logs = SliceLogs(state, context)
+        self.changes: dict[FileGroupId, SliceChange] = {}
+        self._clustering, self._compacting = pending_groups(state), compacting_groups(state)
+        self._creates: list[NewGroup] = []
+
+    def change(self, piece: FileSlice) -> SliceChange:
+        check_group_not_pending(piece.group, self._clustering)
+        refuse_cdc(self.context.config)
+        return self.changes.setdefault(piece.group, SliceChange(piece))
+
+    def drop(self, hits: SliceHits, chosen: Mask, batch: Batch) -> None:
+        """Drop the stored rows of the chosen hits. A log deletes by key; where some rows of a key stay, others go by their numbers."""
+        if not chosen.any():
+            return
+        change = self.change(hits.piece)
+        torn = chosen & np.isin(hits.rows, hits.rows[hits.alive & ~chosen])
+        change.delete(hits.only(chosen & ~torn), batch.keys)
+        if torn.any():
+            change.rewrite = True
+            change.gone.append(hits.positions[torn & (hits.positions >= 0)])
+            if hits.piece.log_files:
+                change.seqnos.append(self._numbers(hits.piece, np.unique(hits.rows[torn]), batch))
+
+    def _numbers(self, piece: FileSlice, indices: Rows, batch: Batch) -> pa.Array:
+        """Numbers of the stored rows that rows of the batch win against."""
+        if not self.context.config.populates_meta_fields:
+            raise UnsupportedTableError(
+                "several rows of one key are stored, only some of them are to be deleted, and they have no meta columns to tell them"
+                " apart by; compact the table first",
+                table=self.context.config.name,
+            )
+        ordering, rows = self.logs.reader.rules.ordering, batch.rows[indices]
+        values = tuple(ordering.values(batch.source.columns(ordering.roots).take(pa.array(rows))))
+        return older_numbers(OlderTask(self.logs.reader, self.logs.logged(piece), batch.keys.take(pa.array(indices)), values))
+
+    def insert(self, indices: Rows) -> None:
+        """New records, by partition: to the group of their bucket, else to a small file first."""
+        index = self.context.index
+        if isinstance(index, BucketIndex):
+            self._insert_into_buckets(index.layout, indices)
+            return
+        placement = Places(self.files, self._bases, self._open).place(self.batch, indices)
+        for base, rows in placement.to_files:
+            self.change(self._slices(base.partition_path)[base.path]).inserts = rows
+        self._creates += placement.to_new
+
+    def _insert_into_buckets(self, layout: BucketLayout, indices: Rows) -> None:
+        for found in place_in_buckets(layout, self.batch, self.state.view, indices):
+            if found.piece is None:
+                self._creates.append(found.new_group(self.batch))
+            else:
+                self.change(found.piece).revived.append(self.batch.rows[found.rows])
+
+    def _slices(self, partition: str) -> dict[str, FileSlice]:
+        """Slices with a base file, by its path."""
+        return {piece.base_file.path: piece for piece in self.state.view.latest_slices(partition) if piece.base_file is not None}
+
+    def _bases(self, partition: str) -> list[BaseFile]:
+        return [piece.base_file for piece in self._slices(partition).values() if piece.base_file is not None]
+
+    def _open(self, sized: Sequence[SizedFile]) -> list[SizedFile]:
+        if self.context.config.cdc_enabled or not sized:
+            return []
+        slices = self._slices(sized[0].base.partition_path)
+        small = [file for file in sized if self._takes_inserts(slices[file.base.path])]
+        return sorted(small, key=lambda file: file.base.size)[:_SMALL_FILES]
+
+    def _takes_inserts(self, piece: FileSlice) -> bool:
+        busy = (piece.partition_path, piece.file_id) in self._clustering or piece.group in self._compacting
+        return not piece.log_files and not busy
+
+    def finish(self, parallelism: int, moves: int = 0) -> WritePlan:
+        """Raises `CommitConflictError` for a slice to be rewritten that a compaction has plans for."""
+        merges, rewrites, appends = self._split()
+        tasks = [self._merge(number, change) for number, change in enumerate(merges)]
+        slices = [self._rewrite(len(tasks) + number, change) for number, change in enumerate(rewrites)]
+        first = len(tasks) + len(slices)
+        creates = [
+            CreateTask(self.files, first + number, group.partition, group.file_id, self.batch.source, group.rows)
+            for number, group in enumerate(self._creates)
+        ]
+        logs = self._append_tasks([self._append(change) for change in appends], first + len(creates), parallelism)
+        return WritePlan(tuple(tasks), tuple(creates), tuple(logs), tuple(slices), moves)
+
+    def _split(self) -> tuple[list[SliceChange], list[SliceChange], list[SliceChange]]:
+        """Changes that make a new version of a base file, those that rewrite a slice with logs, and those that are logged."""
+        merges: list[SliceChange] = []
+        rewrites: list[SliceChange] = []
+        appends: list[SliceChange] = []
+        for change in self.changes.values():
+            if not (change.rewrite or len(change.inserts)):
+                appends.append(change)
+                continue
+            check_not_compacting(change.piece.group, self._compacting)
+            (rewrites if change.piece.log_files else merges).append(change)
+        return merges, rewrites, appends
+
+    def _merge(self, number: int, change: SliceChange) -> MergeTask:
+        assert change.piece.base_file is not None
+        return MergeTask(
+            context=self.files,
+            task=number,
+            base=change.piece.base_file,
+            source=self.batch.source,
+            merger=self.context.merger,
+            ordering=self.context.ordering,
+            marks=self.context.marks,
+            positions=change.positions,
+            rows=change.rows,
+            deletes=np.unique(np.concatenate([NO_ROWS, *change.gone])),
+            # Without logs nothing is dead: what has no live row is new.
+            inserts=np.unique(np.concatenate([change.inserts, *change.revived])),
+        )
+
+    def _rewrite(self, number: int, change: SliceChange) -> SliceMergeTask:
+        return SliceMergeTask(
+            context=self.files,
+            task=number,
+            piece=self.logs.logged(change.piece),
+            reader=self.logs.reader,
+            source=self.batch.source,
+            rows=change.logged(),
+            deletes=change.deleted_keys(),
+            seqnos=change.deleted_numbers(),
+        )
+
+    def _append(self, change: SliceChange) -> GroupAppend:
+        target = log_target(self.state, change.piece, self._compacting)
+        inserts = sum(len(rows) for rows in change.revived)
+        return GroupAppend(change.piece, target, change.logged(), inserts, change.deleted_keys())
+
+    def _append_tasks(self, groups: Sequence[GroupAppend], first: int, parallelism: int) -> list[AppendTask]:
+        if not groups:
+            return []
+        return append_tasks(self.files, groups, self.batch.source, first, parallelism, self.logs.reader.rules)

@@ -1,0 +1,273 @@
+"""A batch on its way in: brought to the table's schema, given keys, and reduced to one row a key.
+
+An `Input` is what a write was called with. The engine knows two: Arrow data (here) and Spark DataFrames (`spark/input.py`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.engine import LocalRunner, TaskRunner
+from lakehouse_engine.errors import DuplicateKeyError
+from lakehouse_engine.format.file_names import new_file_id
+from lakehouse_engine.model.constraints import NO_CONSTRAINTS, Constraints
+from lakehouse_engine.model.keys import COMMIT_SEQNO, PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.record.constraints import check_constraints, fitted
+from lakehouse_engine.record.keygen import KeyGenerator, generated_keys
+from lakehouse_engine.record.mergers import RecordMerger
+from lakehouse_engine.record.ordering import latest_per_key
+from lakehouse_engine.record.ordering_fields import OrderingFields
+from lakehouse_engine.record.schema import conform
+from lakehouse_engine.record.types import canonical_table
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.write.bulk import ENCODED_SHARE, split_by_partition
+from lakehouse_engine.write.source import MemorySource, PatchedSource, Rows, RowSource
+from lakehouse_engine.write.tasks import CreateTask, FileContext, WriteStatus, create_file
+
+_WORTH_SPLITTING = 200_000
+"""Rows of one partition from which a file is written by every processor, although fewer files would hold them."""
+
+_STAGING_THREADS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Keying:
+    """How raw rows become rows of the table: canonical types, the table's columns, record key and partition path.
+
+    Picklable; runs where the rows are. `schema` has the table's user columns; `columns` restricts the result to some of them (a
+    delete needs keys only). Every row keeps `constraints`. A table without key fields has its keys made from `instant_time` and where
+    a row was met.
+    """
+
+    schema: pa.Schema
+    generator: KeyGenerator
+    instant_time: str
+    keyless: bool
+    allow_timestamp_ntz: bool
+    given_keys: bool = False
+    constraints: Constraints = NO_CONSTRAINTS
+
+    def key(self, rows: pa.Table, *, task: int = 0, first_row: int = 0) -> pa.Table:
+        """Rows with `_hoodie_record_key` and `_hoodie_partition_path` in front. Raises `WriteError`s for rows that cannot be held."""
+        given = rows.column(RECORD_KEY) if self.given_keys else None
+        user = rows.drop_columns([RECORD_KEY]) if self.given_keys else rows
+        shaped = conform(canonical_table(user, allow_timestamp_ntz=self.allow_timestamp_ntz, untrusted=True), self.schema)
+        shaped = fitted(shaped, self.constraints)
+        if given is not None:
+            keys = given.cast(pa.string())
+        elif self.keyless:
+            keys = generated_keys(self.instant_time, task, shaped.num_rows, first_row)
+        else:
+            keys = self.generator.record_keys(shaped)
+        check_constraints(shaped, keys, self.constraints)
+        return _keyed(keys, self.generator.partition_paths(shaped), shaped)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteKeying:
+    """How rows that only name keys become keyed rows; `schema` has the key (and partition) columns that are used.
+
+    `given_keys`: rows carry `_hoodie_record_key`, and `_hoodie_partition_path` unless the index is global.
+    """
+
+    schema: pa.Schema
+    generator: KeyGenerator
+    is_global: bool
+    given_keys: bool
+
+    def key(self, rows: pa.Table, *, task: int = 0, first_row: int = 0) -> pa.Table:
+        if self.given_keys:
+            keys = rows.column(RECORD_KEY).cast(pa.string())
+            paths = _nowhere(rows.num_rows) if self.is_global else rows.column(PARTITION_PATH).cast(pa.string())
+            return _keyed(keys, paths, rows.select([]))
+        offered = {name.lower(): name for name in rows.column_names}
+        chosen = rows.select([offered[name.lower()] for name in self.schema.names])
+        shaped = conform(canonical_table(chosen, allow_timestamp_ntz=True, untrusted=True), self.schema)
+        keys = self.generator.record_keys(shaped)
+        paths = _nowhere(rows.num_rows) if self.is_global else self.generator.partition_paths(shaped)
+        return _keyed(keys, paths, shaped)
+
+
+@dataclass(frozen=True, slots=True)
+class RowNumberKeying:
+    """How rows that only name stored rows, by `_hoodie_commit_seqno`, become keyed rows: the number stands for the key."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([])
+
+    def key(self, rows: pa.Table, *, task: int = 0, first_row: int = 0) -> pa.Table:
+        return _keyed(rows.column(COMMIT_SEQNO).cast(pa.string()), _nowhere(rows.num_rows), rows.select([]))
+
+
+def _keyed(keys: pa.Array, paths: pa.Array, rows: pa.Table) -> pa.Table:
+    return pa.table([keys, paths.cast(pa.string()), *rows.columns], schema=keyed_schema(rows.schema))
+
+
+def _nowhere(count: int) -> pa.Array:
+    """With a global index the partition of a key to delete does not matter."""
+    return pa.array([""], pa.string()).take(pa.array(np.zeros(count, dtype=np.int32)))
+
+
+def keyed_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of keyed rows."""
+    return pa.schema([pa.field(RECORD_KEY, pa.string()), pa.field(PARTITION_PATH, pa.string()), *schema])
+
+
+class RowKeying(Protocol):
+    """Turns raw rows into keyed ones; picklable."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def key(self, rows: pa.Table, *, task: int = 0, first_row: int = 0) -> pa.Table: ...
+
+
+class Input(Protocol):
+    """Raw rows that a write was given. Evaluated at most once by either method."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Their Arrow schema, before any conversion."""
+        ...
+
+    def stage(self, keying: RowKeying, storage: Storage, folder: str) -> RowSource:
+        """All rows, keyed, where every task can read them again and again; files go below `folder` of the table."""
+        ...
+
+    def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:
+        """Stream all rows, keyed, into new file groups."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowInput:
+    """Rows of an Arrow table in this process."""
+
+    table: pa.Table
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.table.schema
+
+    def stage(self, keying: RowKeying, storage: Storage, folder: str) -> RowSource:
+        return MemorySource(self._keyed(keying, _STAGING_THREADS))
+
+    def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:
+        tasks: list[CreateTask] = []
+        for partition, rows in split_by_partition(self._keyed(keying, runner.parallelism)):
+            per_file = max(1, int(context.options.max_file_size / max(1.0, rows.nbytes / rows.num_rows * ENCODED_SHARE)))
+            pieces = -(-rows.num_rows // per_file)
+            if rows.num_rows >= _WORTH_SPLITTING:
+                pieces += -pieces % runner.parallelism
+            for low, high in _cuts(rows.num_rows, pieces):
+                part = MemorySource(rows.slice(low, high - low))
+                tasks.append(CreateTask(context, len(tasks), partition, new_file_id(), part, None))
+        return runner.run(create_file, tasks, name="write")
+
+    def _keyed(self, keying: RowKeying, threads: int) -> pa.Table:
+        """All rows keyed, in slices side by side; slices are numbered so that generated keys differ."""
+        pieces = threads if self.table.num_rows >= _WORTH_SPLITTING else 1
+        slices = [(number, self.table.slice(low, high - low)) for number, (low, high) in enumerate(_cuts(self.table.num_rows, pieces))]
+        return pa.concat_tables(LocalRunner(threads).run(lambda piece: keying.key(piece[1], task=piece[0]), slices, name="key"))
+
+
+def _cuts(rows: int, pieces: int) -> list[tuple[int, int]]:
+    """The bounds of `pieces` pieces of about equal length; one empty piece where there are no rows."""
+    return list(itertools.pairwise(rows * number // pieces for number in range(pieces + 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A staged batch reduced to the rows that count.
+
+    `keys[i]` is the record key of source row `rows[i]`; `partitions[i]` its partition path; `duplicates` rows were dropped because
+    another row of their key is later.
+    """
+
+    source: RowSource
+    rows: Rows
+    keys: pa.Array
+    partitions: pa.DictionaryArray
+    duplicates: int
+
+    def rows_by_partition(self) -> dict[str, Rows]:
+        """Indices into `keys` for each partition path, ascending."""
+        names = self.partitions.dictionary.to_pylist()
+        codes = self.partitions.indices.to_numpy(zero_copy_only=False)
+        order = np.argsort(codes, kind="stable").astype(np.int64)
+        cuts = np.flatnonzero(np.diff(codes[order])) + 1
+        return {names[codes[piece[0]]]: piece for piece in np.split(order, cuts) if len(piece)}
+
+    def identity(self, is_global: bool) -> pa.Array:
+        """What is unique in a table: the record key, with the partition path unless `is_global`."""
+        return self.keys if is_global else pc.binary_join_element_wise(pc.cast(self.partitions, pa.string()), self.keys, "\x00")
+
+
+def reduce_batch(
+    source: RowSource, ordering: OrderingFields, *, is_global: bool, policy: str, merger: RecordMerger | None = None
+) -> Batch:
+    """Keep the latest row of every key (of every key and partition unless `is_global`).
+
+    The greatest ordering value wins, a null one is the least, and of equal ones the last row or, as `merger` has it, the first; where
+    older rows matter to that, they fill the nulls of the latest. With policy `ERROR` several rows of one key raise `DuplicateKeyError`
+    naming some. Raises `SchemaIncompatibleError` as `OrderingFields.offered`.
+    """
+    table = source.columns([RECORD_KEY, PARTITION_PATH, *ordering.roots])
+    keys, paths = _flat(table.column(RECORD_KEY)), _encoded(table.column(PARTITION_PATH))
+    identity = keys if is_global or len(paths.dictionary) <= 1 else _with_partition(keys, paths)
+    earliest = merger is not None and merger.earliest_of_equals
+    kept = latest_per_key(identity, ordering.offered(table), earliest=earliest)
+    dropped = len(keys) - len(kept)
+    if dropped and policy == "ERROR":
+        raise DuplicateKeyError(f"{dropped} rows of the batch have a key that another row has too, for example {_repeated(identity)}")
+    if not dropped:
+        return Batch(source, np.arange(len(keys), dtype=np.int64), keys, paths, 0)
+    if merger is not None and merger.losers_matter:
+        source = _filled_in(source, identity, kept, ordering, merger)
+    chosen = pa.array(kept)
+    return Batch(source, kept.astype(np.int64), keys.take(chosen), paths.take(chosen), dropped)
+
+
+def _filled_in(source: RowSource, identity: pa.Array, kept: Rows, ordering: OrderingFields, merger: RecordMerger) -> RowSource:
+    """The source with the last row of every repeated key made of all rows of that key."""
+    left_out = np.setdiff1d(np.arange(len(identity), dtype=np.int64), kept)
+    repeated = pc.is_in(identity, value_set=identity.take(pa.array(left_out)))
+    rows = np.flatnonzero(repeated.to_numpy(zero_copy_only=False)).astype(np.int64)
+    keyed = source.take(rows)
+    user = keyed.drop_columns([RECORD_KEY, PARTITION_PATH])
+    merged, latest = merger.reduce(user, identity.take(pa.array(rows)), ordering.values(user))
+    where = keyed.select([RECORD_KEY, PARTITION_PATH]).take(pa.array(latest))
+    return PatchedSource(source, rows[latest], pa.table([*where.columns, *merged.columns], schema=keyed.schema))
+
+
+def unreduced(source: RowSource) -> Batch:
+    """Every row of a staged batch, duplicates included."""
+    table = source.columns([RECORD_KEY, PARTITION_PATH])
+    rows = np.arange(source.num_rows, dtype=np.int64)
+    return Batch(source, rows, _flat(table.column(RECORD_KEY)), _encoded(table.column(PARTITION_PATH)), 0)
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    flat = column.combine_chunks()
+    return pa.concat_arrays(flat.chunks) if isinstance(flat, pa.ChunkedArray) else flat
+
+
+def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    return _flat(column).dictionary_encode()
+
+
+def _with_partition(keys: pa.Array, paths: pa.DictionaryArray) -> pa.Array:
+    return pc.binary_join_element_wise(pc.cast(paths.indices, pa.string()), keys, "\x00")
+
+
+def _repeated(identity: pa.Array) -> list[str]:
+    counts = pc.value_counts(identity)
+    values = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
+    return [str(value).rsplit("\x00", 1)[-1] for value in values.slice(0, 3).to_pylist()]

@@ -1,0 +1,93 @@
+"""Writes one log file: data blocks as they come, then the keys to delete."""
+
+from __future__ import annotations
+
+import zlib
+from contextlib import suppress
+
+import pyarrow as pa
+
+from lakehouse_engine.format.data_block import render_avro_block, render_parquet_block
+from lakehouse_engine.format.delete_block import encode_delete_content
+from lakehouse_engine.format.log_format import BlockType, HeaderKey
+from lakehouse_engine.format.log_writer import frame_block
+from lakehouse_engine.model.keys import COMMIT_SEQNO, RECORD_KEY
+from lakehouse_engine.options import WriteOptions
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.os_errors import as_storage_errors
+from lakehouse_engine.write.file_writer import dictionary_leaves, parquet_codec
+
+_DELETES = 500_000
+"""Keys in a delete block; its content is made in memory."""
+
+Content = bytes | memoryview
+
+
+class LogFileWriter:
+    """One new log file at `path`. Blocks say that `instant_time` wrote them and carry `avro_schema` (meta columns included).
+
+    `unique_columns` never repeat, so a dictionary of them is not tried. Nothing more is held than the block that is being written.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        instant_time: str,
+        avro_schema: str,
+        options: WriteOptions,
+        *,
+        unique_columns: frozenset[str] = frozenset(),
+    ) -> None:
+        self._storage, self._path, self._options = storage, path, options
+        self._header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant_time, HeaderKey.SCHEMA: avro_schema}
+        self._avro_schema = avro_schema
+        self._unique = unique_columns | {RECORD_KEY, COMMIT_SEQNO}
+        self._sink: pa.NativeFile | None = None
+        self._crc = 0
+
+    def write_rows(self, rows: pa.Table) -> None:
+        """A data block of rows in `file_schema`."""
+        if not rows.num_rows:
+            return
+        if self._options.log_block_format == "AVRO":
+            self._write(BlockType.AVRO_DATA, render_avro_block(self._avro_schema, rows))
+            return
+        codec = parquet_codec(self._options.compression)
+        dictionary = dictionary_leaves(rows, self._unique) or False
+        self._write(BlockType.PARQUET_DATA, render_parquet_block(rows.unify_dictionaries(), compression=codec, dictionary=dictionary))
+
+    def write_deletes(self, keys: pa.Array, partition_path: str) -> None:
+        """Delete blocks of record keys. Their ordering value is the int 0, with which every reader lets a deletion apply."""
+        for start in range(0, len(keys), _DELETES):
+            some = keys.slice(start, _DELETES)
+            self._write(BlockType.DELETE, encode_delete_content(some, pa.repeat(partition_path, len(some))))
+
+    def _write(self, kind: BlockType, content: Content) -> None:
+        head, tail = frame_block(kind, self._header, len(content))
+        with as_storage_errors("write", self._path, self._storage.root):
+            if self._sink is None:
+                self._sink = self._storage.open_output(self._path)
+            for part in (head, content, tail):
+                self._sink.write(part)
+                self._crc = zlib.crc32(part, self._crc)
+
+    def close(self) -> int:
+        """Make the file durable; its size in bytes. There must have been something to write."""
+        assert self._sink is not None
+        with as_storage_errors("write", self._path, self._storage.root):
+            size = self._sink.tell()
+            self._sink.close()
+        self._storage.sync(self._path)
+        return int(size)
+
+    @property
+    def checksum(self) -> str:
+        """The CRC-32 of the file."""
+        return f"{self._crc:08x}"
+
+    def discard(self) -> None:
+        """Close after a failure; the file is garbage, which the caller's marker names."""
+        if self._sink is not None and not self._sink.closed:
+            with suppress(OSError):  # the failure that led here may come again, and is the one to be told
+                self._sink.close()

@@ -1,0 +1,123 @@
+"""Records that are stored under another partition path than they come with: with a global index they move, or are kept from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.index.base import TaggedFile
+from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.read.base_file import read_base_file
+from lakehouse_engine.record.ordering_fields import NO_ORDERING
+from lakehouse_engine.write.context import WriteContext
+from lakehouse_engine.write.input import Batch
+from lakehouse_engine.write.source import PatchedSource, Rows
+from lakehouse_engine.write.tasks import NO_ROWS, FileContext
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Moves:
+    """Collects the records that leave their partition; `rows` are their indices in the batch.
+
+    Where an incoming row is merged with the stored one (`PartialUpdateAvroPayload`, or an update of some columns), it is merged before
+    it is decided where the record belongs, and what is inserted there is the merged row (as Hudi's
+    `HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded`). A row whose partition columns are not updated so stays where it is.
+    """
+
+    context: WriteContext
+    files: FileContext
+    batch: Batch
+    _rows: list[Rows] = field(default_factory=list)
+    _merged: list[pa.Table] = field(default_factory=list)
+
+    @property
+    def rows(self) -> Rows:
+        return np.unique(np.concatenate(self._rows)) if self._rows else NO_ROWS
+
+    def split(self, tagged: TaggedFile) -> tuple[TaggedFile, TaggedFile]:
+        """The hits in one file that are updated there, and those to remove because the record moves. Others lost, and do nothing."""
+        here = self._here(tagged)
+        if here.all():
+            return tagged, part_of(tagged, ~here)
+        away = part_of(tagged, ~here)
+        if self.context.merger.whole_rows:
+            goes = part_of(away, winners(self.context, self.files, self.batch, away))
+            self._rows.append(goes.rows)
+            return part_of(tagged, here), goes
+        merged, belongs_here = self._merge(away)
+        here[np.flatnonzero(~here)[belongs_here]] = True
+        self._rows.append(away.rows[~belongs_here])
+        self._merged.append(merged.filter(pa.array(~belongs_here)))
+        return part_of(tagged, here), part_of(away, ~belongs_here)
+
+    def patched_batch(self) -> Batch:
+        """The batch, with merged rows and their partition paths in the place of rows that move."""
+        if not self._merged:
+            return self.batch
+        batch, moved, table = self.batch, np.concatenate(self._rows), pa.concat_tables(self._merged)
+        # Of several stored records of one key, the last one found is what the incoming row is merged with.
+        moved, first = np.unique(moved[::-1], return_index=True)
+        table = table.take(pa.array(len(table) - 1 - first))
+        paths = np.asarray(batch.partitions.cast(pa.string()), dtype=object)
+        paths[moved] = np.asarray(table.column(PARTITION_PATH), dtype=object)
+        numbers = batch.rows[moved]
+        order = np.argsort(numbers)
+        source = PatchedSource(batch.source, numbers[order], table.take(pa.array(order)))
+        return Batch(source, batch.rows, batch.keys, pa.array(paths, pa.string()).dictionary_encode(), batch.duplicates)
+
+    def _here(self, tagged: TaggedFile) -> Mask:
+        """Which of the found records come under the partition path that they are stored in, or have to stay there."""
+        context, batch = self.context, self.batch
+        if not context.is_global or not context.options.update_partition_path:
+            return np.ones(len(tagged.rows), dtype=bool)
+        here = pc.index_in(pa.array([tagged.base.partition_path]), value_set=batch.partitions.dictionary)[0].as_py()
+        codes = batch.partitions.indices.to_numpy(zero_copy_only=False)
+        return np.asarray(codes[tagged.rows] == (-1 if here is None else here))
+
+    def _merge(self, away: TaggedFile) -> tuple[pa.Table, Mask]:
+        """The merged rows with their keys and partition paths, and which of them belong where they are stored.
+
+        Rows marked as deleted are left where they are, to be deleted there.
+        """
+        rows = self.batch.rows[away.rows]
+        order = np.argsort(rows, kind="stable")
+        keyed = self.batch.source.take(rows[order]).take(pa.array(np.argsort(order, kind="stable")))
+        incoming, stored = keyed.drop_columns([RECORD_KEY, PARTITION_PATH]), _stored(self.files, away, self.files.schema.names)
+        merged = self.context.merger.combine(stored, incoming.select(stored.column_names), _compared(self.context, stored, incoming))
+        paths = self.context.generator.partition_paths(merged).cast(pa.string())
+        belongs = np.array(pc.equal(paths, away.base.partition_path))
+        belongs |= self.context.marks.of(incoming)
+        return pa.table([keyed.column(RECORD_KEY), paths, *merged.columns], schema=keyed.schema), belongs
+
+
+def winners(context: WriteContext, files: FileContext, batch: Batch, tagged: TaggedFile) -> Mask:
+    """Of found records, those whose incoming ordering value does not lose against the stored one.
+
+    All of them where ordering does not count, or the batch has keys only.
+    """
+    names = context.ordering.roots if context.merger.compares_ordering else []
+    if not names or not set(names) <= set(batch.source.take(batch.rows[:1]).column_names):
+        return np.ones(len(tagged.rows), dtype=bool)
+    incoming = batch.source.columns(names).take(pa.array(batch.rows[tagged.rows]))
+    return _compared(context, _stored(files, tagged, names), incoming)
+
+
+def _compared(context: WriteContext, stored: pa.Table, incoming: pa.Table) -> Mask:
+    compared = context.ordering if context.merger.compares_ordering else NO_ORDERING
+    wins = context.merger.wins(compared.values(stored), compared.values(incoming))
+    return np.ones(stored.num_rows, dtype=bool) if wins is None else wins
+
+
+def _stored(files: FileContext, tagged: TaggedFile, names: Sequence[str]) -> pa.Table:
+    return read_base_file(files.storage, tagged.base.path, files.schema, columns=names).take(pa.array(tagged.positions))
+
+
+def part_of(tagged: TaggedFile, chosen: Mask) -> TaggedFile:
+    return TaggedFile(tagged.base, tagged.num_rows, tagged.positions[chosen], tagged.rows[chosen])

@@ -1,0 +1,225 @@
+"""One write, from a batch to a commit.
+
+ 1. lock the table, roll back what dead writers left, drop a metadata table that would go stale   (`transaction`)
+ 2. fix the schema: the batch's against the table's                                               (`context`)
+ 3. request the instant; stage the batch: canonical types, record keys, partition paths           (`input`)
+ 4. reduce it to one row a key                                                                    (`input.reduce_batch`)
+ 5. tag: where are those keys stored?  assign: new keys to small files and new groups             (`plan_cow`, `plan_mor`)
+ 6. make the instant inflight with the plan; run its tasks, one or more a file group              (`plan`, `tasks`, `append`)
+ 7. complete the instant: the commit                                                              (`transaction`)
+
+A failure before step 7 takes the table back to where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from lakehouse_engine.commit.pending import check_group_not_pending, pending_groups
+from lakehouse_engine.commit.transaction import Transaction, begin
+from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.format.file_names import marker_folder
+from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
+from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata, checksum_metadata
+from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
+from lakehouse_engine.read.completeness import lost_files
+from lakehouse_engine.read.schema import table_schema
+from lakehouse_engine.record.ordering_fields import NO_ORDERING, OrderingFields
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.write import plan_cow, plan_mor
+from lakehouse_engine.write.buckets import plan_new_buckets
+from lakehouse_engine.write.context import WriteContext, prepare
+from lakehouse_engine.write.input import Batch, Input, RowNumberKeying, reduce_batch, unreduced
+from lakehouse_engine.write.plan import WritePlan, plan_new_groups, run_task
+from lakehouse_engine.write.request import WriteRequest
+from lakehouse_engine.write.result import no_change, result_of
+from lakehouse_engine.write.source import RowSource
+from lakehouse_engine.write.tasks import WriteStatus, create_file
+
+_REPLACING = frozenset(
+    {WriteOperationType.INSERT_OVERWRITE, WriteOperationType.INSERT_OVERWRITE_TABLE, WriteOperationType.DELETE_PARTITION}
+)
+_INSERTS = frozenset({WriteOperationType.INSERT, WriteOperationType.BULK_INSERT})
+
+
+def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner) -> WriteResult:
+    """Run one write to its commit. Raises `WriteError`s; the table is then as it was, but for `CommitOutcomeUnknownError`."""
+    with begin(storage, lock_timeout_ms=request.options.lock_timeout_ms) as transaction:
+        write = _Write(transaction, request, prepare(transaction.state, request), runner)
+        if request.operation is WriteOperationType.DELETE_PARTITION:
+            return write.delete_partitions()
+        transaction.start(write.action)
+        if request.operation in _REPLACING or (request.operation is WriteOperationType.BULK_INSERT and write.buckets is None):
+            return write.new_groups()
+        return write.changes()
+
+
+class _Write:
+    """The steps of one write; holds what they share."""
+
+    def __init__(self, transaction: Transaction, request: WriteRequest, context: WriteContext, runner: TaskRunner) -> None:
+        self.transaction, self.request, self.context, self.runner = transaction, request, context, runner
+        self._pending = pending_groups(transaction.state) if request.operation in _REPLACING else {}
+
+    @property
+    def _merges_on_read(self) -> bool:
+        return self.context.config.table_type is TableType.MERGE_ON_READ
+
+    @property
+    def buckets(self) -> BucketLayout | None:
+        """How keys are spread over file groups, where the table's index says that."""
+        index = self.context.index
+        return index.layout if isinstance(index, BucketIndex) else None
+
+    @property
+    def action(self) -> Action:
+        """What the commit is on the timeline."""
+        if self.request.operation in _REPLACING:
+            return Action.REPLACE_COMMIT
+        return Action.DELTA_COMMIT if self._merges_on_read else Action.COMMIT
+
+    @property
+    def _staging(self) -> str:
+        """Beside the markers, so that whoever cleans those up cleans this up."""
+        return f"{marker_folder(self.transaction.instant_time)}/.staged"
+
+    def delete_partitions(self) -> WriteResult:
+        replaced = {path: ids for path in self.request.partitions if (ids := self._live_file_ids(path))}
+        if not replaced:
+            return no_change(self.request.operation, self.transaction)
+        self.transaction.start(Action.REPLACE_COMMIT)
+        self.transaction.inflight(HoodieCommitMetadata(operation_type=self.request.operation))
+        return self._commit([], replaced=replaced)
+
+    def new_groups(self) -> WriteResult:
+        """Operations that look nothing up: every row goes to a new file group."""
+        assert self.request.data is not None
+        instant, options = self.transaction.instant_time, self.request.options
+        self.transaction.inflight(HoodieCommitMetadata(operation_type=self.request.operation))
+        files, keying, dropped = self.context.files(instant), self.context.keying(instant), 0
+        combine = options.combine_before_insert and not self.context.keyless
+        if combine or self.buckets is not None:
+            source = self.request.data.stage(keying, files.storage, self._staging)
+            batch = self._reduced(source) if combine else unreduced(source)
+            dropped = batch.duplicates
+            plan = plan_new_groups(files, batch) if self.buckets is None else plan_new_buckets(files, self.buckets, batch)
+            statuses = self.runner.run(create_file, list(plan.creates), name="write")
+        else:
+            statuses = self.request.data.write_files(keying, files, self.runner)
+        replaced = self._replaced_by(statuses)
+        if not statuses and not replaced and not self._changes_columns:
+            self.transaction.abandon()
+            return no_change(self.request.operation, self.transaction, dropped)
+        return self._commit(statuses, replaced=replaced, dropped=dropped)
+
+    @property
+    def _changes_columns(self) -> bool:
+        """Whether the commit has something to say without any rows: other columns, of an empty table."""
+        return self.request.replace_schema and self.context.schema != table_schema(self.transaction.state)
+
+    def changes(self) -> WriteResult:
+        """Insert, upsert and delete: rows find their file groups."""
+        batch, plan = self._planned()
+        if plan.is_empty:
+            self.transaction.abandon()
+            return no_change(self.request.operation, self.transaction, batch.duplicates)
+        self.transaction.inflight(HoodieCommitMetadata(partition_to_write_stats=plan.profile(), operation_type=self.request.operation))
+        statuses = [status for written in self.runner.run(run_task, plan.tasks, name="write") for status in written if status.stat]
+        if not statuses:
+            self.transaction.abandon()
+            return no_change(self.request.operation, self.transaction, batch.duplicates)
+        return self._commit(statuses, dropped=batch.duplicates, moves=plan.moves)
+
+    def _planned(self) -> tuple[Batch, WritePlan]:
+        request, context, state = self.request, self.context, self.transaction.state
+        assert request.data is not None
+        planner = plan_mor if self._merges_on_read else plan_cow
+        files = context.files(self.transaction.instant_time)
+        if request.operation is WriteOperationType.DELETE:
+            keying = context.key_keying(files.instant_time, request.data.schema)
+            batch = self._reduced(request.data.stage(keying, files.storage, self._staging), NO_ORDERING)
+            return batch, planner.plan_deletes(state, context, files, batch, self.runner)
+        source = request.data.stage(context.keying(files.instant_time), files.storage, self._staging)
+        if request.operation in _INSERTS:
+            # A log holds one row a key, as far as readers are concerned.
+            combine = request.options.combine_before_insert or (self._merges_on_read and self.buckets is not None)
+            batch = self._reduced(source) if combine and not context.keyless else unreduced(source)
+            return batch, planner.plan_inserts(state, context, files, batch, self.runner)
+        if request.replaced_rows is not None:
+            batch = unreduced(source)
+            replaced = self._replaced_batch(request.replaced_rows)
+            return batch, planner.plan_replacement(state, context, files, batch, replaced, self.runner)
+        batch = self._reduced(source)
+        return batch, planner.plan_upsert(state, context, files, batch, self._delete_batch(), self.runner)
+
+    def _reduced(self, source: RowSource, ordering: OrderingFields | None = None) -> Batch:
+        context = self.context
+        fields = context.ordering if ordering is None else ordering
+        policy, merger = self.request.options.duplicate_policy, None if ordering is not None else context.merger
+        return reduce_batch(source, fields, is_global=context.is_global, policy=policy, merger=merger)
+
+    def _delete_batch(self) -> Batch | None:
+        keys = self.request.delete_keys
+        if keys is None:
+            return None
+        keying = self.context.key_keying(self.transaction.instant_time, keys.schema, ordering=True)
+        source = keys.stage(keying, self.transaction.state.storage, f"{self._staging}/deletes")
+        known = set(self.context.ordering.roots) <= set(keying.schema.names)
+        ordering = self.context.ordering if known else NO_ORDERING
+        return reduce_batch(source, ordering, is_global=self.context.is_global, policy="LATEST")
+
+    def _replaced_batch(self, rows: Input) -> Batch:
+        return unreduced(rows.stage(RowNumberKeying(), self.transaction.state.storage, f"{self._staging}/replaced"))
+
+    def _live_file_ids(self, partition: str) -> tuple[str, ...]:
+        """File groups of a partition to be replaced, those included whose base file is lost: replacing them repairs the table.
+
+        Raises `CommitConflictError` for one that a clustering has plans for.
+        """
+        slices = self.transaction.state.view.latest_slices(partition)
+        for piece in slices:
+            check_group_not_pending(piece.group, self._pending)
+        listed = {piece.file_id for piece in slices}
+        return tuple(sorted(listed | {group.file_id for group in self._lost if group.partition_path == partition}))
+
+    @cached_property
+    def _lost(self) -> list[FileGroupId]:
+        state = self.transaction.state
+        return [file.group for file in lost_files(state, None, state.view.latest_slices())]
+
+    def _replaced_by(self, statuses: Sequence[WriteStatus]) -> dict[str, tuple[str, ...]] | None:
+        """File groups that the new ones take the place of: of the partitions written to, or of the whole table."""
+        operation = self.request.operation
+        if operation is WriteOperationType.INSERT_OVERWRITE_TABLE:
+            partitions = set(self.transaction.state.view.partitions()) | {group.partition_path for group in self._lost}
+        elif operation is WriteOperationType.INSERT_OVERWRITE:
+            partitions = {status.stat.partition_path or "" for status in statuses if status.stat} | set(self.request.partitions)
+        else:
+            return None
+        return {path: ids for path in sorted(partitions) if (ids := self._live_file_ids(path))}
+
+    def _commit(
+        self,
+        statuses: Sequence[WriteStatus],
+        *,
+        replaced: Mapping[str, tuple[str, ...]] | None = None,
+        dropped: int = 0,
+        moves: int = 0,
+    ) -> WriteResult:
+        stats: dict[str, list[HoodieWriteStat]] = {}
+        for status in statuses:
+            if status.stat is not None:
+                stats.setdefault(status.stat.partition_path or "", []).append(status.stat)
+        written = [stat for group in stats.values() for stat in group]
+        metadata = HoodieCommitMetadata(
+            partition_to_write_stats={path: tuple(group) for path, group in stats.items()},
+            operation_type=self.request.operation,
+            extra_metadata={**self.request.extra_metadata, SCHEMA_KEY: self.context.table_avro_schema, **checksum_metadata(written)},
+            partition_to_replace_file_ids=None if replaced is None else dict(replaced),
+        )
+        self.transaction.complete(metadata)
+        return result_of(self.transaction, metadata, dropped=dropped, moves=moves)

@@ -1,0 +1,92 @@
+"""Where new records of a write go: into small files, then into new groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from lakehouse_engine.format.file_names import new_file_id
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.read.footer import read_footer
+from lakehouse_engine.record.deletions import DeleteMarks
+from lakehouse_engine.write.assign import SizedFile, assign_inserts, average_record_size
+from lakehouse_engine.write.bulk import ENCODED_SHARE
+from lakehouse_engine.write.input import Batch
+from lakehouse_engine.write.source import Rows
+from lakehouse_engine.write.tasks import FileContext
+
+_MOST_MEASURED = 32
+"""Base files of a partition whose footers are read to fill the small ones and to learn the size of a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewGroup:
+    """A file group to be: rows of the batch's source."""
+
+    partition: str
+    rows: Rows
+    file_id: str = field(default_factory=new_file_id)
+
+
+@dataclass(slots=True)
+class Placement:
+    """Rows of the batch's source for existing base files, and for new groups."""
+
+    to_files: list[tuple[BaseFile, Rows]] = field(default_factory=list)
+    to_new: list[NewGroup] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """`bases` names the base files of a partition, `open_to` those of the measured ones that may take new records."""
+
+    files: FileContext
+    bases: Callable[[str], Sequence[BaseFile]]
+    open_to: Callable[[Sequence[SizedFile]], Sequence[SizedFile]]
+
+    def place(self, batch: Batch, indices: Rows) -> Placement:
+        """Rows of the batch by their indices, by partition."""
+        placement = Placement()
+        if len(indices):
+            chosen = np.zeros(len(batch.rows), dtype=bool)
+            chosen[indices] = True
+            for partition, rows in batch.rows_by_partition().items():
+                self._place(placement, batch, partition, rows[chosen[rows]])
+        return placement
+
+    def _place(self, placement: Placement, batch: Batch, partition: str, indices: Rows) -> None:
+        if not len(indices):
+            return
+        sized = self._sized_files(partition)
+        size = average_record_size(sized, fallback=bytes_per_row(batch))
+        assignment = assign_inserts(indices, self.open_to(sized), size, self.files.options)
+        placement.to_files += [(base, batch.rows[rows]) for base, rows in assignment.to_files]
+        placement.to_new += [NewGroup(partition, batch.rows[rows]) for rows in assignment.to_new]
+
+    def _sized_files(self, partition: str) -> list[SizedFile]:
+        bases = sorted(self.bases(partition), key=lambda base: base.size)
+        half = _MOST_MEASURED // 2
+        measured = bases if len(bases) <= _MOST_MEASURED else bases[:half] + bases[-half:]
+        return [self._measure(base) for base in measured]
+
+    def _measure(self, base: BaseFile) -> SizedFile:
+        footer = read_footer(self.files.storage, base.path)
+        return SizedFile(base, footer.num_rows, max(0, base.size - len(footer.bloom or "")))
+
+
+def bytes_per_row(batch: Batch) -> float:
+    """What a row of the batch may take in a base file."""
+    sample = batch.source.take(batch.rows[:1000])
+    return float(sample.nbytes / max(1, sample.num_rows) * ENCODED_SHARE)
+
+
+def alive(batch: Batch, indices: Rows, marks: DeleteMarks) -> Rows:
+    """Rows that are not marked as deletions: deleting what is not there does nothing."""
+    names = marks.columns(batch.source.take(batch.rows[:1]).column_names) if len(indices) else []
+    if not names:
+        return indices
+    marked = marks.of(batch.source.columns(names).take(pa.array(batch.rows[indices])))
+    return np.asarray(indices[~marked], dtype=np.int64)

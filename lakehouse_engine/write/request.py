@@ -1,0 +1,35 @@
+"""What a caller wants written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.options import WriteOptions
+from lakehouse_engine.write.input import Input
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """One write.
+
+    `data` is None for DELETE_PARTITION only; for DELETE it has key columns (or meta columns). `delete_keys` has keys to delete in
+    the same commit in which `data` is upserted. `update_columns` restricts what an update changes. `partitions` are partition paths
+    to replace. `extra_metadata` goes into the commit. `replace_schema` lets an INSERT_OVERWRITE_TABLE bring its own schema.
+    `replaced_rows` has `_hoodie_commit_seqno` of stored rows that go when `data` is added (without being compared with what is stored).
+    `given_keys`: rows come from the table itself and carry their record key in `_hoodie_record_key`. `as_given`: rows were computed from
+    stored ones, and what they hold is stored, nulls too, whatever the payload class would fill in or keep.
+    """
+
+    operation: WriteOperationType
+    data: Input | None
+    options: WriteOptions
+    delete_keys: Input | None = None
+    replaced_rows: Input | None = None
+    update_columns: tuple[str, ...] | None = None
+    partitions: tuple[str, ...] = ()
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    replace_schema: bool = False
+    given_keys: bool = False
+    as_given: bool = False

@@ -1,0 +1,28 @@
+"""Columns of single rows of a base file, by their positions: only row groups that hold some of them are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.read.base_file import iter_base_file
+from lakehouse_engine.read.footer import read_footer
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.write.source import Rows
+
+
+def stored_values(storage: Storage, base: BaseFile, schema: pa.Schema, columns: Sequence[str], positions: Rows) -> pa.Table:
+    """The rows at `positions` (row numbers in the file, in any order), in that order, in user columns of `schema`."""
+    starts = np.cumsum([0, *(group.num_rows for group in read_footer(storage, base.path).row_groups)])
+    groups = np.searchsorted(starts, positions, side="right") - 1
+    wanted = np.unique(groups)
+    parts = list(iter_base_file(storage, base, schema, columns=columns, row_groups=[int(number) for number in wanted]))
+    if not parts:
+        return pa.schema([schema.field(name) for name in columns]).empty_table()
+    # Row groups that were read stand behind each other now.
+    begins = np.cumsum([0, *(part.num_rows for part in parts[:-1])])
+    moved = begins[np.searchsorted(wanted, groups)] - starts[groups]
+    return pa.concat_tables(parts).take(pa.array(positions + moved))

@@ -1,0 +1,98 @@
+"""Finds the keys of a batch in slices: by the index in base files, and in the logs on top of them where these may matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.index.base import KeyedRows, TaggedFile
+from lakehouse_engine.index.bucket import BucketIndex
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.buckets import rows_by_bucket
+from lakehouse_engine.write.context import WriteContext
+from lakehouse_engine.write.input import Batch
+from lakehouse_engine.write.logged import SliceLogs
+from lakehouse_engine.write.settle import SettleTask, SliceHits, settle
+from lakehouse_engine.write.source import Rows
+from lakehouse_engine.write.tasks import NO_ROWS
+
+
+def find_hits(
+    state: TableState, context: WriteContext, logs: SliceLogs, batch: Batch, runner: TaskRunner, *, ordered: bool
+) -> list[SliceHits]:
+    """Every slice that has keys of the batch. With `ordered`, rows are compared by the ordering fields that the batch has."""
+    keyed = KeyedRows(batch.keys, batch.rows_by_partition())
+    found = context.index.tag(state.storage, state.view, keyed, context.stored_keys, runner)
+    finder = _Finder(context, logs, batch, {tagged.base.path: tagged for tagged in found}, _ordering(logs, batch) if ordered else ())
+    known, tasks = [], []
+    for piece, rows in _places(state, context, batch):
+        one = finder.look(piece, rows)
+        if isinstance(one, SliceHits):
+            known.append(one)
+        elif one is not None:
+            tasks.append(one)
+    return [*known, *(hits for hits in runner.run(settle, tasks, name="tag") if len(hits.rows))]
+
+
+def _ordering(logs: SliceLogs, batch: Batch) -> tuple[pa.Array, ...]:
+    ordering = logs.reader.rules.ordering
+    if not set(ordering.roots) <= set(batch.source.take(batch.rows[:1]).column_names):
+        return ()
+    return tuple(ordering.values(batch.source.columns(ordering.roots).take(pa.array(batch.rows))))
+
+
+def _places(state: TableState, context: WriteContext, batch: Batch) -> Iterator[tuple[FileSlice, Rows | None]]:
+    """Slices where rows of the batch may be, with the indices of those rows; None for all."""
+    if context.is_global:
+        for piece in state.view.latest_slices():
+            yield piece, None
+        return
+    if isinstance(context.index, BucketIndex):
+        for found in rows_by_bucket(context.index.layout, batch, state.view):
+            if found.piece is not None:
+                yield found.piece, found.rows
+        return
+    for partition, rows in batch.rows_by_partition().items():
+        for piece in state.view.latest_slices(partition):
+            yield piece, rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Finder:
+    """Decides what has to be read of a slice. `tagged` has the hits in base files by their paths."""
+
+    context: WriteContext
+    logs: SliceLogs
+    batch: Batch
+    tagged: dict[str, TaggedFile]
+    ordering: tuple[pa.Array, ...]
+
+    def look(self, piece: FileSlice, rows: Rows | None) -> SliceHits | SettleTask | None:
+        """What is known without reading, else the task that finds out; None for a slice that has none of the keys."""
+        tagged = self.tagged.get(piece.base_file.path) if piece.base_file is not None else None
+        added = self.logs.may_insert(piece)
+        if tagged is None:
+            return self._task(piece, None, rows) if added else None
+        if added or self._compares(piece) or self.logs.may_delete(piece):
+            return self._task(piece, tagged, rows if added else np.unique(tagged.rows))
+        return SliceHits.of_tagged(piece, tagged)
+
+    def _compares(self, piece: FileSlice) -> bool:
+        rules = self.logs.reader.rules
+        return bool(self.ordering) and (rules.merger.compares_ordering or bool(piece.log_files))
+
+    def _task(self, piece: FileSlice, tagged: TaggedFile | None, rows: Rows | None) -> SettleTask:
+        positions, hits = (tagged.positions, tagged.rows) if tagged is not None else (NO_ROWS, NO_ROWS)
+        keys, ordering, found = self.batch.keys, self.ordering, hits
+        if rows is not None:
+            chosen = pa.array(rows)
+            keys, ordering = keys.take(chosen), tuple(column.take(chosen) for column in ordering)
+            found = np.searchsorted(rows, hits).astype(np.int64)
+        logged = self.logs.logged(piece)
+        merger, fold = self.context.merger, bool(piece.log_files)
+        return SettleTask(self.logs.reader, logged, keys, rows, ordering, positions, found, merger, fold)

@@ -1,0 +1,63 @@
+"""Rollbacks that another process began and did not finish."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lakehouse_engine.commit.rollback.plan import plan_rollback
+from lakehouse_engine.format.plans_codec import encode_plan
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRollbackPlan, HoodieRollbackRequest
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.clock import InstantClock
+from tests.support.table_builder import TableBuilder, rich_row
+
+
+def test_a_rollback_of_a_published_commit_is_finished_before_the_next_write(tmp_path: Path) -> None:
+    built = TableBuilder.create(tmp_path / "t")
+    built.insert([rich_row(1), rich_row(2)])
+    built.upsert([rich_row(2, seed=1), rich_row(3)])
+    state = built.table.state
+    taken_back = state.timeline.completed().last()
+    assert taken_back is not None
+    requested = Instant(InstantClock().next(state.timeline), Action.ROLLBACK, State.REQUESTED)
+    ActiveTimeline(state.storage, state.layout).create_requested(requested, encode_plan(plan_rollback(state, taken_back)))
+    del built.model.snapshots[taken_back.requested_time]
+    built.model.stored = dict(next(iter(built.model.snapshots.values())))
+    built.upsert([rich_row(5)])
+    built.check()
+    assert built.table.timeline.find(taken_back.requested_time) is None
+    assert not list(built.path.rglob(f"*_{taken_back.requested_time}.parquet"))
+
+
+def test_a_rollback_whose_logs_are_gone_leaves_no_file_of_its_own(tmp_path: Path) -> None:
+    """A restore of Hudi's that stops half-way leaves rollbacks behind, which are younger than it is and finished after it."""
+    built = TableBuilder.create(tmp_path / "t", table_type="mor", ordering="ts", index="SIMPLE")
+    first = built.insert([rich_row(1), rich_row(2)]).instant
+    assert first is not None
+    built.table.savepoint()
+    built.upsert([rich_row(2, seed=1)])
+    built.table.compact()
+    state = built.table.state
+    group = state.view.latest_slices()[0].group
+    lost = built.upsert([rich_row(1, seed=2)]).instant
+    assert lost is not None
+    slice_of_compaction = built.table.state.view.latest_slices()[0]
+    log = slice_of_compaction.log_files[0]
+    built.table.restore(first)
+    built.model.go_back(first)
+
+    request = HoodieRollbackRequest(
+        partition_path=group.partition_path,
+        file_id=group.file_id,
+        latest_base_instant=slice_of_compaction.base_instant,
+        log_blocks_to_be_deleted={log.path: 1},
+    )
+    plan = HoodieRollbackPlan(instant_to_rollback=HoodieInstantInfo(commit_time=lost, action="deltacommit"), rollback_requests=(request,))
+    state = built.table.state
+    requested = Instant(InstantClock().next(state.timeline), Action.ROLLBACK, State.REQUESTED)
+    ActiveTimeline(state.storage, state.layout).create_requested(requested, encode_plan(plan))
+    built.upsert([rich_row(2, seed=3)])
+    built.check()
+    names = {path.name.partition("_")[2].partition(".log")[0] for path in built.path.glob(".*.log.*")}
+    assert names == {first}

@@ -1,0 +1,115 @@
+"""Small tables in memory for tests of savepoints, rollbacks and restores, and a sweep of crashes over any of these actions."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pytest
+
+from lakehouse_engine.errors import LakehouseError
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
+from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.write.create import TableSpec, create_table
+from tests.support.local_table import LocalTable
+from tests.support.readers import first_difference
+
+SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
+TIMEOUT = 2000
+KINDS = ("cow", "mor")
+
+
+def rows(ids: Sequence[int], seed: int) -> pa.Table:
+    made = [{"id": number, "part": "xy"[number % 2], "ts": seed, "v": f"v{number}/{seed}"} for number in ids]
+    return pa.Table.from_pylist(made, schema=SCHEMA)
+
+
+def new_table(kind: str = "cow", storage: Storage | None = None) -> LocalTable:
+    """Partitioned by `part`, one thread; merge-on-read with `kind` "mor"."""
+    target = MemoryStorage() if storage is None else storage
+    create_table(target, TableSpec("t", SCHEMA, ["id"], ["ts"], ["part"], table_type=kind))
+    return LocalTable(target, lock_timeout_ms=TIMEOUT)
+
+
+def history(kind: str = "cow") -> tuple[LocalTable, list[str]]:
+    """Three commits, the last two with updates; the table and their instants."""
+    table = new_table(kind)
+    results = [table.insert(rows(range(6), 1)), table.upsert(rows([1, 2, 7], 2)), table.upsert(rows([2, 3, 8], 3))]
+    instants = [result.instant for result in results]
+    assert all(instants)
+    return table, [str(instant) for instant in instants]
+
+
+def copy_of(storage: Storage) -> MemoryStorage:
+    target = MemoryStorage(storage.root)
+    for entry in storage.walk():
+        target.create(entry.path, storage.read(entry.path))
+    return target
+
+
+def data_files(storage: Storage) -> set[str]:
+    return {entry.path for entry in storage.walk() if re.search(r"\.parquet$|\.log\.", entry.name)}
+
+
+def die(table: LocalTable, before: str, act: Callable[[LocalTable], object]) -> None:
+    """Do `act` in a process that dies before the first mutating call whose name matches `before`."""
+    trial = FaultyStorage(copy_of(table.storage))
+    act(LocalTable(trial, lock_timeout_ms=TIMEOUT))
+    call = next(number for number, name in enumerate(trial.mutations, 1) if re.search(before, name))
+    with pytest.raises(SimulatedCrash):
+        act(LocalTable(FaultyStorage(table.storage, call, Fault.CRASH_BEFORE), lock_timeout_ms=TIMEOUT))
+
+
+def sweep(table: LocalTable, act: Callable[[LocalTable], object], then: Callable[[LocalTable], object]) -> int:
+    """Fail `act` in every way at each of its mutating calls, on copies of the table.
+
+    After each failure a reader sees the rows before `act` or those after it. Then another process does `then`, which repairs the table
+    first, and is itself crashed at each call of the repair and done again: at the end nothing is pending. Returns the number of points.
+    """
+    before = table.read(meta_columns=True)
+    trial = FaultyStorage(copy_of(table.storage))
+    act(LocalTable(trial, lock_timeout_ms=TIMEOUT))
+    after = LocalTable(trial).read(meta_columns=True)
+    points = 0
+    for call in range(1, len(trial.mutations) + 1):
+        for fault in Fault:
+            storage = copy_of(table.storage)
+            _fail(FaultyStorage(storage, call, fault), act)
+            named = f"{fault} at {trial.mutations[call - 1]}"
+            seen = LocalTable(storage).read(meta_columns=True)
+            assert first_difference(seen, before) is None or first_difference(seen, after) is None, f"{named}: neither before nor after"
+            # Dying after a call leaves what dying before the next one leaves.
+            points += _repair(storage, then, named) if fault is Fault.CRASH_BEFORE else 0
+            points += 1
+    return points
+
+
+def _fail(storage: FaultyStorage, act: Callable[[LocalTable], object]) -> None:
+    with contextlib.suppress(SimulatedCrash, LakehouseError):
+        act(LocalTable(storage, lock_timeout_ms=TIMEOUT))
+
+
+def _repair(storage: MemoryStorage, then: Callable[[LocalTable], object], named: str) -> int:
+    counting = FaultyStorage(copy_of(storage))
+    then(LocalTable(counting, lock_timeout_ms=TIMEOUT))
+    expected = LocalTable(counting).read()
+    own = [number for number, name in enumerate(counting.mutations, 1) if name.endswith("commit.requested")]
+    for call in range(1, own[-1] + 1):
+        crashed = copy_of(storage)
+        _fail(FaultyStorage(crashed, call, Fault.CRASH_BEFORE), then)
+        then(LocalTable(crashed, lock_timeout_ms=TIMEOUT))
+        state = LocalTable(crashed).state
+        point = f"{named}, then before {counting.mutations[call - 1]} of the repair"
+        assert not len(state.timeline.pending()), f"{point}: {[str(instant) for instant in state.timeline.pending()]} left"
+        assert first_difference(LocalTable(crashed).read(), expected) is None, point
+        assert data_files(crashed) == {path for path in data_files(crashed) if _is_live(crashed, path)}, point
+    return own[-1]
+
+
+def _is_live(storage: MemoryStorage, path: str) -> bool:
+    """Whether a base file is of a completed write, or a log file has something that is."""
+    match = re.search(r"_(\d{17})\.parquet$", path)
+    return match is None or LocalTable(storage).state.timeline.is_committed(match[1])
