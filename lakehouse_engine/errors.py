@@ -10,6 +10,7 @@ LakehouseError                      one thing to catch; carries context (table, 
   x WriteError                      RecordKeyError, DuplicateKeyError, PartitionValueError, ReservedColumnError, ConstraintError
       + SchemaIncompatibleError     UnsupportedTypeError
       + CommitConflictError         nothing was committed; safe to retry
+          - ChangedSinceReadError   what the write was computed from has changed: read again first
       + CommitOutcomeUnknownError   may have committed; nothing is cleaned up
       + ProtectedFileError          a savepointed file was about to be deleted
   x LockError                       LockTimeoutError
@@ -187,6 +188,10 @@ class UnsupportedTypeError(SchemaIncompatibleError):
 
 class CommitConflictError(WriteError):
     """Another writer changed the same file groups. Nothing was committed; the write can be tried again."""
+
+
+class ChangedSinceReadError(CommitConflictError):
+    """What was read for this write has changed since. Nothing was committed; read again, and repeat the write."""
 
 
 class CommitOutcomeUnknownError(WriteError):

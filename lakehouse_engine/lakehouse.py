@@ -13,11 +13,12 @@ from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.catalog.records import StoredView
 from lakehouse_engine.errors import MissingOptionError
-from lakehouse_engine.options import LOCK_TIMEOUT_MS
+from lakehouse_engine.options import CONFLICT_RETRIES, LOCK_TIMEOUT_MS
 from lakehouse_engine.options.arguments import checked
 from lakehouse_engine.repair import RepairReport, repair
 from lakehouse_engine.spark.execute.context import Execution
 from lakehouse_engine.spark.execute.dispatch import execute
+from lakehouse_engine.spark.execute.reading import Reading
 from lakehouse_engine.spark.pins import Pins
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.storage.local import LocalStorage
@@ -153,6 +154,10 @@ class Lakehouse:
         """
         return execute(self._execution(args), text)
 
+    def reading(self) -> Reading:
+        """For statements that belong together: each table that they read is pinned once for all of them."""
+        return Reading(self._execution(None))
+
     def with_session(self, spark: SparkSession) -> Lakehouse:
         """The same warehouse through another Spark session."""
         return Lakehouse(self.warehouse, spark=spark, options=self._options, allow_files=self._allow_files)
@@ -160,7 +165,8 @@ class Lakehouse:
     def _execution(self, args: Sequence[Any] | Mapping[str, Any] | None) -> Execution:
         if self._spark is None or self._pins is None:
             raise MissingOptionError("sql() needs a SparkSession: Lakehouse(warehouse, spark=...)")
-        return Execution(self._catalog, self._spark, self._pins, self._open, self._make, args)
+        repeats = CONFLICT_RETRIES.read(self._options)
+        return Execution(self._catalog, self._spark, self._pins, self._pins.reads(), self._open, self._make, args, repeats)
 
     def _open(self, name: RelationName) -> HoodieTable:
         return HoodieTable.open(self._path(name), spark=self._spark, options=self._options)

@@ -40,7 +40,8 @@ class HoodieTable(TableServices):
     """One table. Reads see the newest commit of any process at the time of the call; writes are one commit each.
 
     `data` of every write is a Spark DataFrame, a pyarrow Table or RecordBatchReader, or a pandas DataFrame. `options` are `hoodie.*`
-    keys for that call; they count over the table's own properties and those given to `open`.
+    keys for that call; they count over the table's own properties and those given to `open`. `expected_instant`: the write is made only
+    if no commit after that instant touched the partitions that it changes, and raises `ChangedSinceReadError` else.
     """
 
     def __init__(self, storage: LocalStorage, *, spark: SparkSession | None = None, options: Mapping[str, Any] | None = None) -> None:
@@ -205,3 +206,4 @@ def _check_arguments(operation: WriteOperationType, given: Mapping[str, Any]) ->
     for name in ("replace_schema", "given_keys", "as_given"):
         if name in given:
             check(name, "bool", given[name])
+    check("expected_instant", "str | None", given.get("expected_instant"))

@@ -17,6 +17,7 @@ from lakehouse_engine.options.services import ArchiveOptions, CleanOptions, Comp
 from lakehouse_engine.options.write import (
     BUCKET_ENGINE,
     BUCKET_HASH_FIELD,
+    CONFLICT_RETRIES,
     DELETE_FIELD,
     DELETE_MARKER,
     INDEX_TYPE,
@@ -35,6 +36,7 @@ from lakehouse_engine.options.write import (
 __all__ = [
     "BUCKET_ENGINE",
     "BUCKET_HASH_FIELD",
+    "CONFLICT_RETRIES",
     "DELETE_FIELD",
     "DELETE_MARKER",
     "INDEX_TYPE",

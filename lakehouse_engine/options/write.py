@@ -100,6 +100,12 @@ LOCK_TIMEOUT_MS = Option(
     600_000,
     "How long to wait for the table lock, which a write holds from start to end, in milliseconds.",
 )
+CONFLICT_RETRIES = Option(
+    "hoodie.write.num.retries.on.conflict.failures",
+    natural,
+    8,
+    "How often a statement that reads what it changes is run again because a commit in between changed what it had read.",
+)
 LOG_BLOCK_FORMAT = Option(
     "hoodie.logfile.data.block.format", one_of("PARQUET", "AVRO"), "PARQUET", "Format of data blocks in the logs of merge-on-read tables."
 )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.errors import RelationNotFoundError, UnsupportedSqlError
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.spark.scan import scan
@@ -23,6 +25,42 @@ from lakehouse_engine.view.table_state import TableState
 
 _KEPT = 256
 """Temporary views kept at once. A DataFrame on Spark Connect resolves its names when it runs, so a view outlives its statement."""
+
+
+class Reads:
+    """What one statement (or several that belong together) reads: each table at the one state of its first reading.
+
+    `partial` says of a table whose rows were read by a condition on its partitions only which paths those are.
+    """
+
+    def __init__(self, state_of: Callable[[RelationName], TableState]) -> None:
+        self._state_of = state_of
+        self._states: dict[RelationName, TableState] = {}
+        self._current: Counter[RelationName] = Counter()
+        self._partial: dict[RelationName, frozenset[str]] = {}
+
+    def state(self, name: RelationName, *, current: bool = True) -> TableState:
+        """The table's state for this reading; `current`: its newest rows are read, rather than an older state or a range of changes."""
+        if name not in self._states:
+            self._states[name] = self._state_of(name)
+        self._current[name] += current
+        return self._states[name]
+
+    def pinned(self, name: RelationName) -> TableState | None:
+        """The state that the table is read at, if it was read."""
+        return self._states.get(name)
+
+    def narrow(self, name: RelationName, partitions: Iterable[str]) -> None:
+        """The (one) reading of the table's newest rows is of these partitions only."""
+        self._partial[name] = frozenset(partitions)
+
+    def expected(self, name: RelationName) -> ExpectedState | None:
+        """The state that a write of the table rests on; None where its newest rows were not read."""
+        if not self._current[name]:
+            return None
+        expected = ExpectedState.of(self._states[name])
+        partitions = self._partial.get(name) if self._current[name] == 1 else None
+        return expected if partitions is None else expected.within(partitions)
 
 
 class Pins:
@@ -61,14 +99,23 @@ class Pins:
         if not self._allow_files:
             check_no_files(text, self.knows)
 
-    def bind(self, text: str) -> Bound:
-        """The statement with every read of the warehouse replaced by a pinned view."""
-        return bind_statement(text, Names(self.knows, self._stored_view, self._pin_table, self._pin_query))
+    def reads(self) -> Reads:
+        """For a statement that begins."""
+        return Reads(self._state_of)
 
-    def target(self, name: RelationName) -> str:
-        """A view of the table's newest rows with its meta columns, for statements that change it."""
-        plan = plan_query(self._state_of(name), Query(), self._options)
-        return self.keep(scan(self._spark, plan.verified(True), meta_columns=True))
+    def bind(self, text: str, reads: Reads) -> Bound:
+        """The statement with every read of the warehouse replaced by a pinned view."""
+        return bind_statement(text, Names(self.knows, self._stored_view, partial(self._pin_table, reads), self._pin_query))
+
+    def target(self, name: RelationName, reads: Reads) -> str:
+        """A view of the table's rows with its meta columns, for statements that change it."""
+        return self.keep(self.stored_rows(name, reads))
+
+    def stored_rows(self, name: RelationName, reads: Reads) -> DataFrame:
+        """The table's rows with their meta columns, checked as they are read: what is written anew must not carry damage on."""
+        stored = self._catalog.table(name)
+        plan = plan_query(reads.state(stored), Query(), self._options)
+        return scan(self._spark, plan.verified(True), meta_columns=True)
 
     def _scan(self, state: TableState, query: Query, *, meta_columns: bool = False) -> DataFrame:
         return scan(self._spark, plan_query(state, query, self._options), meta_columns=meta_columns)
@@ -89,11 +136,11 @@ class Pins:
         view = self._catalog.view(name)
         return ViewText(view.sql, tuple(column for column, _ in view.columns))
 
-    def _pin_table(self, pin: Pin) -> str:
+    def _pin_table(self, reads: Reads, pin: Pin) -> str:
         name = self.name(pin.parts)
         if self._catalog.kind_of((name.schema, name.name)) is None:
             raise RelationNotFoundError(f"there is no relation {name}", relation=name)
-        state = self._state_of(self._catalog.table(name))
+        state = reads.state(self._catalog.table(name), current=pin.changes is None and pin.as_of is None)
         if pin.changes is not None:
             if pin.changes.mode != "latest_state":
                 message = "hudi_table_changes reads 'latest_state' only: change data capture is not supported yet"

@@ -13,23 +13,28 @@ A failure before step 7 takes the table back to where it was.
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from lakehouse_engine.commit.expected import Expectation, check_expected, touched_partitions
 from lakehouse_engine.commit.pending import check_group_not_pending, pending_groups
 from lakehouse_engine.commit.transaction import Transaction, begin
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
-from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata, checksum_metadata
+from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITER_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
 from lakehouse_engine.read.completeness import lost_files
+from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.record.ordering_fields import NO_ORDERING, OrderingFields
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write import plan_cow, plan_mor
 from lakehouse_engine.write.buckets import plan_new_buckets
 from lakehouse_engine.write.context import WriteContext, prepare
@@ -49,7 +54,8 @@ _INSERTS = frozenset({WriteOperationType.INSERT, WriteOperationType.BULK_INSERT}
 def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner) -> WriteResult:
     """Run one write to its commit. Raises `WriteError`s; the table is then as it was, but for `CommitOutcomeUnknownError`."""
     with begin(storage, lock_timeout_ms=request.options.lock_timeout_ms) as transaction:
-        write = _Write(transaction, request, prepare(transaction.state, request), runner)
+        since = _check_expected(transaction.state, request)
+        write = _Write(transaction, request, prepare(transaction.state, request), runner, since)
         if request.operation is WriteOperationType.DELETE_PARTITION:
             return write.delete_partitions()
         transaction.start(write.action)
@@ -58,11 +64,23 @@ def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner) -
         return write.changes()
 
 
+def _check_expected(state: TableState, request: WriteRequest) -> Expectation | None:
+    """Raises `ChangedSinceReadError` where what was read has changed. What comes back is to be asked once it is known what is changed."""
+    if request.expected is not None:
+        check_expected(state, request.expected)
+    if request.expected_instant is None:
+        return None
+    moment = moment_of(state, request.expected_instant)
+    return Expectation.since(state, moment, exact=request.expected_instant.strip() == moment)
+
+
 class _Write:
     """The steps of one write; holds what they share."""
 
-    def __init__(self, transaction: Transaction, request: WriteRequest, context: WriteContext, runner: TaskRunner) -> None:
-        self.transaction, self.request, self.context, self.runner = transaction, request, context, runner
+    def __init__(
+        self, transaction: Transaction, request: WriteRequest, context: WriteContext, runner: TaskRunner, since: Expectation | None = None
+    ) -> None:
+        self.transaction, self.request, self.context, self.runner, self.since = transaction, request, context, runner, since
         self._pending = pending_groups(transaction.state) if request.operation in _REPLACING else {}
 
     @property
@@ -218,8 +236,15 @@ class _Write:
         metadata = HoodieCommitMetadata(
             partition_to_write_stats={path: tuple(group) for path, group in stats.items()},
             operation_type=self.request.operation,
-            extra_metadata={**self.request.extra_metadata, SCHEMA_KEY: self.context.table_avro_schema, **checksum_metadata(written)},
+            extra_metadata={
+                WRITER_KEY: f"process {os.getpid()} on {socket.gethostname()}",
+                **self.request.extra_metadata,
+                SCHEMA_KEY: self.context.table_avro_schema,
+                **checksum_metadata(written),
+            },
             partition_to_replace_file_ids=None if replaced is None else dict(replaced),
         )
+        if self.since is not None:
+            self.since.check(touched_partitions(metadata))
         self.transaction.complete(metadata)
         return result_of(self.transaction, metadata, dropped=dropped, moves=moves)

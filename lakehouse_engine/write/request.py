@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.write.input import Input
@@ -19,7 +20,8 @@ class WriteRequest:
     to replace. `extra_metadata` goes into the commit. `replace_schema` lets an INSERT_OVERWRITE_TABLE bring its own schema.
     `replaced_rows` has `_hoodie_commit_seqno` of stored rows that go when `data` is added (without being compared with what is stored).
     `given_keys`: rows come from the table itself and carry their record key in `_hoodie_record_key`. `as_given`: rows were computed from
-    stored ones, and what they hold is stored, nulls too, whatever the payload class would fill in or keep.
+    stored ones, and what they hold is stored, nulls too, whatever the payload class would fill in or keep. `expected`: what was read for
+    it. `expected_instant`: an instant (or another moment) after which nobody may have touched the partitions that this write changes.
     """
 
     operation: WriteOperationType
@@ -33,3 +35,5 @@ class WriteRequest:
     replace_schema: bool = False
     given_keys: bool = False
     as_given: bool = False
+    expected: ExpectedState | None = None
+    expected_instant: str | None = None

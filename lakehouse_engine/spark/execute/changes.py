@@ -13,11 +13,13 @@ from lakehouse_engine.errors import SqlError, UnsupportedSqlError
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.record.keygen import root_columns
+from lakehouse_engine.spark.execute.partitions_read import partitions_read
 from lakehouse_engine.spark.schema import to_spark_type
 from lakehouse_engine.sql.lexer import quote_name
 from lakehouse_engine.sql.statements import Delete, DropPartitions, Insert, Truncate, Update
 
 if TYPE_CHECKING:
+    from lakehouse_engine.commit.expected import ExpectedState
     from lakehouse_engine.spark.execute.context import Execution
 
 _EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
@@ -27,14 +29,15 @@ def insert(run: Execution, statement: Insert) -> WriteResult:
     """Columns by position (or by the list, or by name), cast to the table's types; columns that are left out are null."""
     table = run.table(statement.name)
     rows = _shaped(run.query(statement.query), statement, table.schema)
+    expected = run.expected(statement.name)
     if not statement.overwrite:
-        return table.insert(rows, options=_EVOLVE)
+        return table.insert(rows, options=_EVOLVE, expected=expected)
     if statement.partition and not statement.dynamic:
-        return table.insert_overwrite(rows, options=_EVOLVE, replace_partitions=[_typed(statement.partition)])
+        return table.insert_overwrite(rows, options=_EVOLVE, replace_partitions=[_typed(statement.partition)], expected=expected)
     mode = run.spark.conf.get("spark.sql.sources.partitionOverwriteMode", "STATIC") or "STATIC"
     if statement.dynamic or mode.upper() == "DYNAMIC":
-        return table.insert_overwrite(rows, options=_EVOLVE)
-    return table.insert_overwrite_table(rows, options=_EVOLVE)
+        return table.insert_overwrite(rows, options=_EVOLVE, expected=expected)
+    return table.insert_overwrite_table(rows, options=_EVOLVE, expected=expected)
 
 
 def _typed(partition: tuple[tuple[str, object], ...]) -> Mapping[str, object]:
@@ -70,7 +73,7 @@ def delete(run: Execution, statement: Delete) -> WriteResult:
         return table.insert_overwrite_table(table.schema.empty_table())
     keys = f"{RECORD_KEY}, {PARTITION_PATH}"
     rows = run.query(f"select {keys} from {_target(run, statement)} where {statement.condition}")
-    return table.delete(rows, given_keys=True)
+    return table.delete(rows, given_keys=True, expected=_expected(run, statement))
 
 
 def update(run: Execution, statement: Update) -> WriteResult:
@@ -87,7 +90,13 @@ def update(run: Execution, statement: Update) -> WriteResult:
     columns = ", ".join(_value(field, assigned) for field in schema)
     where = "" if statement.condition is None else f" where {statement.condition}"
     rows = run.query(f"select {RECORD_KEY}, {columns} from {_target(run, statement)}{where}")
-    return table.upsert(rows, given_keys=True, as_given=True)
+    return table.upsert(rows, given_keys=True, as_given=True, expected=_expected(run, statement))
+
+
+def _expected(run: Execution, statement: Update | Delete) -> ExpectedState | None:
+    """What the statement read: where its condition says so, of single partitions only."""
+    run.narrow(statement.name, lambda state: partitions_read(statement.condition, statement.alias or statement.name[-1], state))
+    return run.expected(statement.name)
 
 
 def _column(name: str, statement: Update) -> str:
@@ -105,8 +114,7 @@ def _value(field: pa.Field, assigned: Mapping[str, str]) -> str:
 
 def _target(run: Execution, statement: Update | Delete) -> str:
     """The table with its meta columns, answering to its alias or its own last name."""
-    view = run.pins.target(run.pins.name(statement.name))
-    return f"{quote_name(view)} as {quote_name(statement.alias or statement.name[-1])}"
+    return f"{quote_name(run.target(statement.name))} as {quote_name(statement.alias or statement.name[-1])}"
 
 
 def truncate(run: Execution, statement: Truncate) -> WriteResult:

@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.write_stats import WriteResult
-from lakehouse_engine.spark.pins import Pins
+from lakehouse_engine.spark.pins import Pins, Reads
 from lakehouse_engine.sql.references import Parts
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.table_services import TableServices
@@ -48,14 +49,19 @@ class TableHandle(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One statement at work in one session. `args` are its parameters (`?` or `:name`), handed to Spark and never formatted."""
+    """One statement at work in one session. `args` are its parameters (`?` or `:name`), handed to Spark and never formatted.
+
+    `reads` holds what it reads. With `repeats` the statement is run again by itself when that changes; else who gave the reads does that.
+    """
 
     catalog: Catalog
     spark: SparkSession
     pins: Pins
+    reads: Reads
     open_table: Callable[[RelationName], TableHandle]
     make_table: Callable[[RelationName, TableSpec], TableHandle]
     args: Sequence[Any] | Mapping[str, Any] | None = None
+    repeats: int = 0
 
     def table(self, parts: Parts) -> TableHandle:
         """The table that a statement names. Raises `TableNotFoundError`."""
@@ -63,7 +69,23 @@ class Execution:
 
     def query(self, text: str) -> DataFrame:
         """A query's rows, its reads bound to snapshots of this moment."""
-        return self.run(self.pins.bind(text).text)
+        return self.run(self.pins.bind(text, self.reads).text)
+
+    def target(self, parts: Parts) -> str:
+        """A view of the rows of the table to be changed, with their meta columns."""
+        return self.pins.target(self.pins.name(parts), self.reads)
+
+    def narrow(self, parts: Parts, partitions_of: Callable[[TableState], frozenset[str] | None]) -> None:
+        """Say which partitions of the table to be changed were read, if `partitions_of` its state are not all of them (None)."""
+        name = self.catalog.table(self.pins.name(parts))
+        state = self.reads.pinned(name)
+        partitions = None if state is None else partitions_of(state)
+        if partitions is not None:
+            self.reads.narrow(name, partitions)
+
+    def expected(self, parts: Parts) -> ExpectedState | None:
+        """What was read of the table to be changed: an argument of its write."""
+        return self.reads.expected(self.catalog.table(self.pins.name(parts)))
 
     def run(self, text: str) -> DataFrame:
         """What Spark makes of a statement. Raises `UnsupportedSqlError` for one on files where those are not allowed."""

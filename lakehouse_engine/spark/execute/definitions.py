@@ -122,7 +122,14 @@ def _replace(run: Execution, name: RelationName, spec: TableSpec, frame: Any) ->
     rows = spec.schema.empty_table() if frame is None else frame
     # The old columns' constraints go before the new rows come, the new ones come when there are no rows.
     _constrain(table, lambda _: Constraints())
-    result = table.insert_overwrite_table(rows, replace_schema=True, options=_COMBINE if spec.record_key else None)
+    options, expected = _COMBINE if spec.record_key else None, run.reads.expected(name)
+    try:
+        result = table.insert_overwrite_table(rows, replace_schema=True, options=options, expected=expected)
+    except CommitOutcomeUnknownError:
+        raise
+    except BaseException:
+        _constrain(table, lambda _: config.constraints)
+        raise
     _constrain(table, lambda _: spec.constraints)
     return result
 
@@ -202,7 +209,7 @@ def _set_nullable(run: Execution, statement: AlterColumn, nullable: bool) -> Non
     _constrain(table, lambda old: old.with_not_null(column, not nullable))
     if nullable or before.is_not_null(column):
         return
-    name = quote_name(run.pins.target(run.pins.name(statement.name)))
+    name = quote_name(run.target(statement.name))
     nulls = run.spark.sql(f"select {RECORD_KEY} from {name} where {quote_name(column)} is null").limit(1).toArrow()
     if nulls.num_rows:
         _constrain(table, lambda old: old.with_not_null(column, False))
@@ -270,8 +277,8 @@ def _named(kept: Constraints, like: Constraints, column: str, name: str) -> Cons
 
 
 def _rewrite(run: Execution, parts: Parts, table: TableHandle, columns: str) -> Any:
-    view = run.pins.target(run.pins.name(parts))
-    return table.insert_overwrite_table(run.spark.sql(f"select {columns} from {quote_name(view)}"), replace_schema=True)
+    rows = run.spark.sql(f"select {columns} from {quote_name(run.target(parts))}")
+    return table.insert_overwrite_table(rows, replace_schema=True, expected=run.expected(parts))
 
 
 def set_table_properties(run: Execution, statement: SetProperties) -> None:

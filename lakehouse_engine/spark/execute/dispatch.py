@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from lakehouse_engine.commit.expected import repeated
 from lakehouse_engine.spark.execute import answers, changes, definitions, procedures
 from lakehouse_engine.spark.execute.context import Execution
 from lakehouse_engine.spark.execute.merge import merge
@@ -49,6 +51,12 @@ HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
 
 
 def execute(run: Execution, text: str) -> Any:
-    """Run one statement: a DataFrame for what answers with rows, a `WriteResult` for a write, None for the rest."""
+    """Run one statement: a DataFrame for what answers with rows, a `WriteResult` for a write, None for the rest.
+
+    A write of what it reads itself is run again, on newer states, when a commit came in between; raises `ChangedSinceReadError` in the end.
+    """
     statement = route(text, run.pins.knows)
-    return HANDLERS[type(statement)](run, statement)
+    handler = HANDLERS[type(statement)]
+    if not run.repeats:
+        return handler(run, statement)
+    return repeated(lambda: handler(replace(run, reads=run.pins.reads()), statement), run.repeats)

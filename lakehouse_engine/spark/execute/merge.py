@@ -16,9 +16,11 @@ from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.record.keygen import root_columns
 from lakehouse_engine.spark.execute.context import Execution, TableHandle
+from lakehouse_engine.spark.execute.partitions_read import partitions_read
 from lakehouse_engine.spark.schema import to_spark_type
 from lakehouse_engine.sql.lexer import quote_name
 from lakehouse_engine.sql.statements import Merge, MergeClause
+from lakehouse_engine.view.table_state import TableState
 
 _PRESENT, _CLAUSE = "__lakehouse_present", "__lakehouse_clause"
 _OPTIONS = {"lakehouse.duplicate.source.keys": "ERROR"}
@@ -28,19 +30,28 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
     """Carry out a MERGE. Raises `DuplicateKeyError` when two source rows would write one key, `UnsupportedSqlError` as it says."""
     table = run.table(statement.name)
     _check(statement, table)
-    target = run.pins.target(run.pins.name(statement.name))
+    target = run.target(statement.name)
     source = run.query(f"select *, true as {_PRESENT} from {statement.source}{_alias(statement.source_alias)}")
     joined = run.query(_joined(statement, table.schema, target, run.pins.keep(source), source.columns)).cache()
+    run.narrow(statement.name, lambda state: _partitions_read(statement, state))
+    expected = run.expected(statement.name)
     try:
         upserts = [number for number, clause in enumerate(statement.clauses) if clause.action != "delete"]
         deletes = [number for number, clause in enumerate(statement.clauses) if clause.action == "delete"]
         rows = joined.where(joined[_CLAUSE].isin(upserts)).select(*map(quote_name, table.schema.names))
         if not deletes:
-            return table.upsert(rows, as_given=True, options=_OPTIONS)
+            return table.upsert(rows, as_given=True, options=_OPTIONS, expected=expected)
         keys = joined.where(joined[_CLAUSE].isin(deletes)).select(RECORD_KEY, PARTITION_PATH).distinct()
-        return table.upsert(rows, delete_keys=keys, as_given=True, options=_OPTIONS)
+        return table.upsert(rows, delete_keys=keys, as_given=True, options=_OPTIONS, expected=expected)
     finally:
         joined.unpersist()
+
+
+def _partitions_read(statement: Merge, state: TableState) -> frozenset[str] | None:
+    """Partitions outside of which no stored row can be matched; all, where stored rows without a match are changed, too."""
+    if any(clause.when == "not_matched_by_source" for clause in statement.clauses):
+        return None
+    return partitions_read(statement.condition, statement.alias or statement.name[-1], state, qualified=True)
 
 
 def _alias(name: str | None) -> str:

@@ -1,0 +1,195 @@
+"""What a read-modify-write read, and whether it still stands when the write gets the lock.
+
+The state that was read is a set of writes, never "all up to an instant": beside other writers an instant can complete after a later one.
+Services that leave rows as they are (compaction, clustering) do not count. A write that was archived in between is still there.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from lakehouse_engine.errors import ChangedSinceReadError
+from lakehouse_engine.model.commit_metadata import WRITER_KEY, HoodieCommitMetadata
+from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.table_config import TableConfig, TableType
+from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.view.table_state import TableState
+
+Result = TypeVar("Result")
+
+_SAME_ROWS = frozenset({WriteOperationType.COMPACT, WriteOperationType.LOG_COMPACT, WriteOperationType.CLUSTER, WriteOperationType.INDEX})
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.02, 2.0
+_NAMED_PARTITIONS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedState:
+    """The completed writes that a statement's reading rests on.
+
+    `instant` is the newest of them, for messages. `partitions` are the paths that were read; None: any row may have been.
+    """
+
+    instant: str | None
+    writes: frozenset[str]
+    partitions: frozenset[str] | None = None
+
+    @classmethod
+    def of(cls, state: TableState) -> ExpectedState:
+        """What a reading of `state` saw."""
+        writes = frozenset(instant.requested_time for instant in state.timeline.completed().writes())
+        return cls(max(writes, default=None), writes)
+
+    def within(self, partitions: Iterable[str]) -> ExpectedState:
+        """The same, where nothing but rows of `partitions` was read."""
+        return replace(self, partitions=frozenset(partitions))
+
+    def after(self, instant: str) -> ExpectedState:
+        """The same with a write of the reader's own on top."""
+        return replace(self, instant=max(self.instant or instant, instant), writes=self.writes | {instant})
+
+
+def check_expected(now: TableState, expected: ExpectedState) -> None:
+    """Raise `ChangedSinceReadError` where a write that `expected` does not have changed what was read, or one that it has is gone.
+
+    `now` is the table under its lock.
+    """
+    for instant, touched in _unseen(now, expected):
+        found = touched if expected.partitions is None else touched & expected.partitions
+        if found or not touched:
+            raise _changed(now, expected.instant, instant, found)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """That nobody touched, after an instant, what a write is going to change. `unseen` are the writes after it, with their partitions."""
+
+    state: TableState
+    instant: str
+    unseen: tuple[tuple[Instant, frozenset[str]], ...]
+
+    @classmethod
+    def since(cls, now: TableState, instant: str, *, exact: bool) -> Expectation:
+        """Of the table under its lock. `exact`: `instant` names a write, rather than a point in time.
+
+        Raises `ChangedSinceReadError` where there is no such write (any more), or where what came after it is archived by now.
+        """
+        completed = frozenset(one.requested_time for one in now.timeline.completed().writes())
+        if instant not in completed:
+            archived = _archived_writes(now)
+            _check_known(now, instant, exact and instant not in archived, {one for one in archived - completed if one > instant})
+        expected = ExpectedState(instant, frozenset(one for one in completed if one <= instant))
+        return cls(now, instant, tuple(_unseen(now, expected)))
+
+    def check(self, partitions: frozenset[str]) -> None:
+        """Raise `ChangedSinceReadError` where one of `partitions` was touched."""
+        for instant, touched in self.unseen:
+            if found := touched & partitions:
+                raise _changed(self.state, self.instant, instant, found)
+
+
+def _unseen(now: TableState, expected: ExpectedState) -> Iterator[tuple[Instant, frozenset[str]]]:
+    """Writes of `now` that `expected` does not have, each with the partitions that it touched; none for a change of the columns.
+
+    Raises `ChangedSinceReadError` where writes were taken back, or where what came between is archived by now.
+    """
+    completed = {instant.requested_time: instant for instant in now.timeline.completed().writes()}
+    _check_all_there(now, expected, completed)
+    for instant_time in sorted(completed.keys() - expected.writes):
+        instant = completed[instant_time]
+        metadata = now.commit_metadata(instant)
+        if not _keeps_rows(now.config, instant, metadata):
+            yield instant, touched_partitions(metadata)
+
+
+def _check_all_there(now: TableState, expected: ExpectedState, completed: Iterable[str]) -> None:
+    """Archived writes count as there. What is on neither timeline was taken back, and what was read of it is no more."""
+    gone = expected.writes - set(completed)
+    if not gone:
+        return
+    archived = _archived_writes(now)
+    if gone - archived:
+        message = f"the table was read as of {expected.instant}, and since then {_listed(gone - archived)} was taken back"
+        raise ChangedSinceReadError(f"{message}; nothing was written: read it again", table=now.config.name)
+    between = {instant for instant in archived - expected.writes if instant > min(expected.writes)}
+    if between:
+        message = f"the table was read as of {expected.instant}; {_listed(between)} came since then and was archived"
+        raise ChangedSinceReadError(f"{message}; nothing was written: read it again", table=now.config.name)
+
+
+def _check_known(now: TableState, instant: str, missing: bool, later: set[str]) -> None:
+    if missing:
+        message = f"the table has no commit {instant}: it was taken back, or is none of this table"
+        raise ChangedSinceReadError(f"{message}; nothing was written: read the table again", table=now.config.name, instant=instant)
+    if later:
+        message = f"{_listed(later)} came after {instant} and was archived: what it touched is not looked up"
+        raise ChangedSinceReadError(f"{message}; nothing was written: read the table again", table=now.config.name, instant=instant)
+
+
+def _archived_writes(now: TableState) -> set[str]:
+    archive = ArchivedTimeline(now.storage, now.layout, now.config.archive_folder)
+    return {one.requested_time for one in archive.readable_instants() if one.is_completed and one.action.is_write}
+
+
+def _keeps_rows(config: TableConfig, instant: Instant, metadata: HoodieCommitMetadata) -> bool:
+    """Whether a commit only wrote stored rows anew. A plain commit of a merge-on-read table is a compaction, whatever it says."""
+    if metadata.operation_type is WriteOperationType.ALTER_SCHEMA:
+        return False
+    compacted = config.table_type is TableType.MERGE_ON_READ and instant.action is Action.COMMIT
+    return compacted or metadata.operation_type in _SAME_ROWS
+
+
+def touched_partitions(metadata: HoodieCommitMetadata) -> frozenset[str]:
+    """Partitions that a commit wrote files of, or replaced files in."""
+    written = {path for path, stats in metadata.partition_to_write_stats.items() if stats}
+    return frozenset(written | {path for path, groups in (metadata.partition_to_replace_file_ids or {}).items() if groups})
+
+
+def _changed(now: TableState, read: str | None, instant: Instant, partitions: frozenset[str]) -> ChangedSinceReadError:
+    metadata = now.commit_metadata(instant)
+    where = f" in {_listed(path or 'the table' for path in partitions)}" if partitions else ""
+    what = "its columns" if metadata.operation_type is WriteOperationType.ALTER_SCHEMA else "rows"
+    return ChangedSinceReadError(
+        f"{instant.requested_time} ({metadata.operation_type} by {_writer(metadata)}) changed {what}{where} after the table was read as of "
+        f"{read or 'its creation'}; nothing was written. Read it again and repeat the write, or let it be repeated more often with "
+        "hoodie.write.num.retries.on.conflict.failures",
+        table=now.config.name,
+        instant=instant.requested_time,
+    )
+
+
+def _writer(metadata: HoodieCommitMetadata) -> str:
+    extra = metadata.extra_metadata
+    names = (extra.get(key) for key in ("dbt.node", WRITER_KEY))
+    return ", ".join(name for name in names if name) or "a writer that does not give its name"
+
+
+def _listed(names: Iterable[str]) -> str:
+    found = sorted(names)
+    more = f" and {len(found) - _NAMED_PARTITIONS} more" if len(found) > _NAMED_PARTITIONS else ""
+    return ", ".join(found[:_NAMED_PARTITIONS]) + more
+
+
+def repeated(attempt: Callable[[], Result], retries: int, again: Callable[[], None] | None = None) -> Result:
+    """The result of `attempt`, which reads and writes, made up to `retries` times more while others change what it reads.
+
+    `again` is called before each repetition. Raises what the last one raised.
+    """
+    for pause in _pauses(retries):
+        try:
+            return attempt()
+        except ChangedSinceReadError:  # noqa: PERF203 - one attempt is a whole statement
+            time.sleep(pause)
+            if again is not None:
+                again()
+    return attempt()
+
+
+def _pauses(retries: int) -> Iterator[float]:
+    """Seconds to wait, longer each time, and at random, so that two that met do not meet again."""
+    for number in range(retries):
+        yield random.uniform(0, min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2**number))

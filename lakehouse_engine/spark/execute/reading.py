@@ -1,0 +1,33 @@
+"""Statements that belong together: what they read is one state of each table, and what is written of it names that state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from lakehouse_engine.commit.expected import ExpectedState
+from lakehouse_engine.spark.execute.context import Execution
+from lakehouse_engine.spark.execute.dispatch import execute
+from lakehouse_engine.sql.references import Parts
+
+
+class Reading:
+    """Made by `Lakehouse.reading`. A write that finds what was read changed raises `ChangedSinceReadError`: then begin with a new one."""
+
+    def __init__(self, run: Execution) -> None:
+        self._run = replace(run, repeats=0)
+
+    def sql(self, text: str, args: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
+        """As `Lakehouse.sql`, but that every table is read as it was when this reading met it first."""
+        return execute(replace(self._run, args=args), text)
+
+    def stored_rows(self, parts: Parts) -> DataFrame:
+        """The table's rows with their meta columns."""
+        return self._run.pins.stored_rows(self._run.pins.name(parts), self._run.reads)
+
+    def expected(self, parts: Parts) -> ExpectedState | None:
+        """What was read of a table, as the argument `expected` of its writes; None where its newest rows were not."""
+        return self._run.expected(parts)
