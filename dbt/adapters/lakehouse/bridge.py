@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
@@ -21,6 +22,7 @@ from lakehouse_engine import errors, options
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.cli.describe import describe_table
+from lakehouse_engine.commit.expected import repeated
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.read.moments import moment_of
@@ -82,9 +84,26 @@ def retried(write: Callable[[], Result]) -> Result:
     for attempt in range(1, RETRIES):
         try:
             return write()
-        except errors.CommitConflictError:  # noqa: PERF203 - one attempt is a whole commit
+        except errors.ChangedSinceReadError:  # noqa: PERF203 - one attempt is a whole commit
+            raise  # who read has to read again
+        except errors.CommitConflictError:
             time.sleep(0.2 * attempt)
     return write()
+
+
+def run_again(attempt: Callable[[], Result], retries: int, again: Callable[[], None] | None = None) -> Result:
+    """The result of `attempt`, made up to `retries` times more while others change what it read; `again` is called before each."""
+    return repeated(attempt, retries, again)
+
+
+def conflict_retries(given: Mapping[str, str]) -> int:
+    """How often what reads and writes one table is run again because others changed what it read."""
+    return options.CONFLICT_RETRIES.read(given)
+
+
+def is_changed_since_read(error: BaseException) -> bool:
+    """Whether a write was refused because what it was computed from has changed."""
+    return isinstance(error, errors.ChangedSinceReadError)
 
 
 def is_outcome_unknown(error: BaseException) -> bool:
@@ -172,6 +191,24 @@ class Warehouse:
         self.options = dict(options or {})
         self.allow_files = allow_files
         self.catalog = Catalog(LocalStorage(root))
+        self._reading: Any = None
+
+    def pinned(self) -> Warehouse:
+        """The same warehouse, for statements that belong together: each table that they read is at one state for all of them."""
+        found = copy(self)
+        found._reading = self._lakehouse.reading()
+        return found
+
+    def expected(self, schema: str, identifier: str) -> Any:
+        """What was read of a table since `pinned`, as an argument of its writes; None where it was not read."""
+        if self._reading is None or self.kind(schema, identifier) != RelationKind.TABLE.value:
+            return None
+        return self._reading.expected((schema, identifier))
+
+    def wrote(self, schema: str, identifier: str, instant: str) -> None:
+        """Say that a table has a write of one's own since it was read."""
+        if self._reading is not None:
+            self._reading.wrote((schema, identifier), instant)
 
     @cached_property
     def _lakehouse(self) -> Any:
@@ -181,7 +218,7 @@ class Warehouse:
 
     def sql(self, text: str, bindings: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
         """One statement through the engine's router: a DataFrame, a write result, or None."""
-        return self._lakehouse.sql(text, bindings)
+        return (self._reading or self._lakehouse).sql(text, bindings)
 
     # schemas and relations
 
@@ -244,6 +281,8 @@ class Warehouse:
 
     def stored_rows(self, schema: str, identifier: str) -> Any:
         """The table's newest rows with their meta columns, as a DataFrame."""
+        if self._reading is not None:
+            return self._reading.stored_rows((schema, identifier))
         return self.table(schema, identifier).dataframe(meta_columns=True)
 
     def moment(self, schema: str, identifier: str, point: str) -> str:

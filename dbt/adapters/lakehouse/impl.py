@@ -23,7 +23,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.lakehouse import __version__, seeds, travel
-from dbt.adapters.lakehouse.bridge import Warehouse, check_options, response_of
+from dbt.adapters.lakehouse.bridge import Warehouse, check_options, conflict_retries, response_of
 from dbt.adapters.lakehouse.catalog import CatalogEntry, catalog_table
 from dbt.adapters.lakehouse.column import LakehouseColumn
 from dbt.adapters.lakehouse.connections import LakehouseConnectionManager
@@ -143,6 +143,9 @@ class LakehouseAdapter(SparkAdapter):
     @available.parse_none
     def drop_relation(self, relation: LakehouseRelation) -> None:
         self.cache_dropped(relation)
+        connection = self.connections.get_if_exists()
+        if connection is not None:
+            connection.handle.forget_view(relation.identifier)
         self._ask(lambda metadata: metadata.drop(relation))
 
     @available.parse_none
@@ -206,14 +209,16 @@ class LakehouseAdapter(SparkAdapter):
 
     # -- writes: each is one commit, and its response is the model's result
 
-    def _write(self, sql: str, job: Callable[[Warehouse], Any]) -> AdapterResponse:
-        """Run a write as dbt runs a statement: logged, cancellable, its errors mapped."""
+    def _write(self, sql: str, job: Callable[[Warehouse], Any], model: Mapping[str, Any] | None = None) -> AdapterResponse:
+        """Run a write as dbt runs a statement: logged, cancellable, its errors mapped; again, when what `sql` reads of it has changed."""
+        hoodie = self.config.credentials.hoodie
+        retries = conflict_retries(hoodie if model is None else ModelConfig.from_node(model, hoodie).options)
         connection = self.connections.get_thread_connection()
         text = self.connections._add_query_comment(sql)
         fire_event(SQLQuery(conn_name=str(connection.name), sql=text, node_info=get_node_info()))
         started = datetime.now(timezone.utc)
         with self.connections.exception_handler(sql):
-            response = response_of(self.connections.session().work(job))
+            response = response_of(self.connections.session().write(sql, job, retries))
         elapsed = (datetime.now(timezone.utc) - started).total_seconds()
         fire_event(SQLQueryStatus(status=str(response), elapsed=elapsed, node_info=get_node_info(), query_id=response.query_id))
         return response
@@ -234,7 +239,7 @@ class LakehouseAdapter(SparkAdapter):
     ) -> AdapterResponse:
         """The table with the rows and columns of `sql`, whatever was there."""
         kind = str(existing.type) if existing is not None else None
-        return self._write(sql, lambda house: self._writer(house, relation, model).replace(house.sql(sql), existing=kind))
+        return self._write(sql, lambda house: self._writer(house, relation, model).replace(house.sql(sql), existing=kind), model)
 
     @available.parse(_nothing)
     def write_relation(
@@ -242,7 +247,7 @@ class LakehouseAdapter(SparkAdapter):
     ) -> AdapterResponse:
         """Add the rows of `sql` by one of the writer's increments; `argument` is its keys or its condition."""
         arguments = [] if argument is None else [argument]
-        return self._write(sql, lambda house: getattr(self._writer(house, relation, model), strategy)(house.sql(sql), *arguments))
+        return self._write(sql, lambda house: getattr(self._writer(house, relation, model), strategy)(house.sql(sql), *arguments), model)
 
     @available.parse(_nothing)
     def write_snapshot(
@@ -250,7 +255,7 @@ class LakehouseAdapter(SparkAdapter):
     ) -> AdapterResponse:
         """Apply the changes that a snapshot staged; `current` is the SQL of `dbt_valid_to_current`."""
         names = SnapshotColumns(columns["dbt_scd_id"], columns["dbt_valid_to"], current)
-        return self._write(sql, lambda house: self._writer(house, relation, model).snapshot(house.sql(sql), names))
+        return self._write(sql, lambda house: self._writer(house, relation, model).snapshot(house.sql(sql), names), model)
 
     @available.parse(_nothing)
     def write_seed(
@@ -336,13 +341,14 @@ class LakehouseAdapter(SparkAdapter):
     def create_session_view(self, relation: LakehouseRelation, sql: str) -> None:
         """A view of this thread's session: it keeps the snapshots that `sql` was bound to."""
         with self.connections.exception_handler(sql):
-            self.connections.session().run(sql).createOrReplaceTempView(relation.identifier)
+            name = relation.identifier
+            self.connections.session().keep_view(name, sql, lambda house: house.sql(sql).createOrReplaceTempView(name))
 
     def submit_python_job(self, parsed_model: dict[str, Any], compiled_code: str) -> AdapterResponse:
         view = self.python_view(parsed_model)
         with self.connections.exception_handler(compiled_code):
-            session = self.connections.session()
-            session.work(lambda _: run_python_model(compiled_code, session, view, parsed_model["unique_id"]))
+            unique_id = parsed_model["unique_id"]
+            self.connections.session().keep_view(view, "", lambda house: run_python_model(compiled_code, house, view, unique_id))
         return AdapterResponse(_message="OK", code="OK")
 
     @available.parse(lambda *a, **k: "")

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 from dbt_common.exceptions import DbtRuntimeError
 
 if TYPE_CHECKING:
-    from dbt.adapters.lakehouse.session import ThreadSession
+    from dbt.adapters.lakehouse.bridge import Warehouse
 
 
-def run_python_model(script: str, session: ThreadSession, view: str, name: str) -> None:
+def run_python_model(script: str, warehouse: Warehouse, view: str, name: str) -> None:
     """Run `script`'s `model(dbt, session)` and leave its rows as the session view `view`.
 
     It may return a Spark, pandas or polars DataFrame, or a pyarrow Table. Raises `DbtRuntimeError` for anything else.
     """
     module = types.ModuleType(f"dbt_model_{view.strip('_')}")
     exec(compile(script, f"<{name}>", "exec"), module.__dict__)
-    module.spark = session.spark  # type: ignore[attr-defined]
-    dbt_object = module.dbtObj(lambda relation: session.run(f"select * from {relation}"))
-    answer = module.model(dbt_object, session.spark)
-    _as_frame(answer, session.spark, name).createOrReplaceTempView(view)
+    module.spark = warehouse.spark  # type: ignore[attr-defined]
+    dbt_object = module.dbtObj(lambda relation: warehouse.sql(f"select * from {relation}"))
+    answer = module.model(dbt_object, warehouse.spark)
+    _as_frame(answer, warehouse.spark, name).createOrReplaceTempView(view)
 
 
 def _as_frame(answer: Any, spark: Any, name: str) -> Any:

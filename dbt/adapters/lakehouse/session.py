@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import Warehouse
+from dbt.adapters.lakehouse.bridge import Warehouse, conflict_retries, run_again
 from dbt.adapters.lakehouse.credentials import LakehouseCredentials
 from dbt.adapters.lakehouse.cursor import Cursor
 from dbt.adapters.lakehouse.environments import environment_of
 
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class _Source:
+    """How a session view is made, after those that it is made of, and the warehouse as it was read for it."""
+
+    makers: Mapping[str, Callable[[Warehouse], None]]
+    warehouse: Warehouse
 
 
 class ThreadSession:
@@ -30,6 +40,7 @@ class ThreadSession:
         self._spark: Any = None
         self._cancelled = threading.Event()
         self._working = threading.Event()
+        self._sources: dict[str, _Source] = {}
 
     @property
     def warehouse(self) -> Warehouse:
@@ -46,7 +57,58 @@ class ThreadSession:
 
     def run(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
         """One statement through the engine's router: a DataFrame, a write result, or None."""
+        if self._named(sql):
+            return self.write(sql, lambda warehouse: warehouse.sql(sql, bindings), conflict_retries(self._credentials.hoodie))
         return self.work(lambda warehouse: warehouse.sql(sql, bindings))
+
+    def keep_view(self, name: str, sql: str, make: Callable[[Warehouse], None]) -> None:
+        """Have `make` make a session view (of `sql`, where that is what it is of). What was read for it is known from here on."""
+        named = self._named(sql)
+        if len({id(source.warehouse) for source in named.values()}) > 1:
+            self._make_anew(named)
+        makers = {name: maker for source in named.values() for name, maker in source.makers.items()}
+        read = [self._sources[one].warehouse for one in named]
+
+        def begin(warehouse: Warehouse) -> None:
+            pinned = read[0] if read else warehouse.pinned()
+            make(pinned)
+            self._sources[name.lower()] = _Source({**makers, name.lower(): make}, pinned)
+
+        self.work(begin)
+
+    def forget_view(self, name: str) -> None:
+        self._sources.pop(name.lower(), None)
+
+    def write(self, sql: str, job: Callable[[Warehouse], Result], retries: int) -> Result:
+        """Run a write of the rows of `sql`. When what was read for them has changed, they are computed again, `retries` times at most."""
+        named = self._named(sql)
+        if len({id(source.warehouse) for source in named.values()}) > 1:
+            self._make_anew(named)
+
+        def attempt() -> Result:
+            found = [self._sources[name].warehouse for name in named]
+            return self.work(lambda warehouse: job(found[0] if found else warehouse.pinned()))
+
+        return run_again(attempt, retries, lambda: self._make_anew(named))
+
+    def _make_anew(self, named: Mapping[str, _Source]) -> None:
+        """The views, and those that they are made of, from one new reading."""
+        makers = {name: maker for source in named.values() for name, maker in source.makers.items()}
+
+        def make(warehouse: Warehouse) -> None:
+            pinned = warehouse.pinned()
+            for maker in makers.values():
+                maker(pinned)
+            self._sources.update({name: _Source(source.makers, pinned) for name, source in named.items()})
+
+        self.work(make)
+
+    def _named(self, sql: str) -> dict[str, _Source]:
+        """The views of `keep_view` that a statement names."""
+        if not self._sources:
+            return {}
+        words = set(re.findall(r"\w+", sql.lower()))
+        return {name: source for name, source in self._sources.items() if name in words}
 
     def work(self, job: Callable[[Warehouse], Result]) -> Result:
         """Run `job` so that `cancel` can interrupt its Spark jobs."""
@@ -85,3 +147,4 @@ class ThreadSession:
     def close(self) -> None:
         """Forget the session; Spark itself stays for the process."""
         self._warehouse, self._spark = None, None
+        self._sources.clear()

@@ -13,7 +13,16 @@ from typing import Any
 
 from dbt_common.exceptions import DbtDatabaseError
 
-from dbt.adapters.lakehouse.bridge import EngineError, TableShape, Warehouse, is_outcome_unknown, retried
+from dbt.adapters.lakehouse.bridge import (
+    EngineError,
+    TableShape,
+    Warehouse,
+    conflict_retries,
+    is_changed_since_read,
+    is_outcome_unknown,
+    retried,
+    run_again,
+)
 from dbt.adapters.lakehouse.columns import plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.constraints import Check, violation_query
 from dbt.adapters.lakehouse.model_config import ModelConfig
@@ -159,6 +168,8 @@ class TableWriter:
         return f"{quoted(self.schema)}.{quoted(self.identifier)}"
 
     def _put(self, operation: str, frame: Any, options: Mapping[str, str], **more: Any) -> Any:
+        """One commit; it rests on what was read of the table so far."""
+        more.setdefault("expected", self.warehouse.expected(self.schema, self.identifier))
         with self._checked(frame) as rows:
 
             def write() -> Any:
@@ -188,7 +199,8 @@ class TableWriter:
             try:
                 yield batch, {}
             except BaseException as error:
-                self._take_back(reshaped, error)
+                if not is_changed_since_read(error):  # else there is a commit on top, and the model is run again
+                    self._take_back(reshaped, error)
                 raise
 
     def _check_shape(self, frame: Any) -> None:
@@ -214,13 +226,17 @@ class TableWriter:
     def _reshape(self, columns: Sequence[str]) -> str | None:
         """Write the table anew with these columns; the commit, if there was anything to change."""
         shaped = self.warehouse.sql(f"select {', '.join(columns)} from {self._name}")
+        expected = self.warehouse.expected(self.schema, self.identifier)
         options = {**self.config.options, **UNTOUCHED}
         written = retried(
             lambda: self.warehouse.table(self.schema, self.identifier).insert_overwrite_table(
-                shaped, options=options, extra_metadata=dict(self.metadata), replace_schema=True
+                shaped, options=options, extra_metadata=dict(self.metadata), replace_schema=True, expected=expected
             )
         )
-        return None if written.instant is None else str(written.instant)
+        if written.instant is None:
+            return None
+        self.warehouse.wrote(self.schema, self.identifier, str(written.instant))
+        return str(written.instant)
 
     def _take_back(self, instant: str | None, cause: BaseException) -> None:
         """The table as it was before the commit `instant`, unless what came after it may be published."""
@@ -265,9 +281,17 @@ class TableWriter:
     def _rewrite(self, condition: str, source: str, columns: Sequence[str], options: Mapping[str, str]) -> Any:
         """One commit: the stored rows that `condition` holds for go, the rows of `source` come. Other files are not touched."""
         rows = self.warehouse.sql(f"select {', '.join(map(quoted, columns))} from {source}")
-        with self._view(self.warehouse.stored_rows(self.schema, self.identifier)) as target:
-            gone = self.warehouse.sql(f"select _hoodie_commit_seqno from {target} as {TARGET} where coalesce({condition}, false)")
-            return self._put("replace_rows", rows, options, replaced=gone)
+        # A model that does not read its own table need not be computed again when others commit: only what it replaces is looked up anew.
+        own_reading = self.warehouse.expected(self.schema, self.identifier) is None
+
+        def attempt() -> Any:
+            house = self.warehouse.pinned() if own_reading else self.warehouse
+            with self._view(house.stored_rows(self.schema, self.identifier)) as target:
+                gone = house.sql(f"select _hoodie_commit_seqno from {target} as {TARGET} where coalesce({condition}, false)")
+                expected = house.expected(self.schema, self.identifier)
+                return self._put("replace_rows", rows, options, replaced=gone, expected=expected)
+
+        return run_again(attempt, conflict_retries(self.config.options) if own_reading else 0)
 
     def _update_columns(self, columns: Sequence[str]) -> list[str] | None:
         if self.config.merge_update_columns:

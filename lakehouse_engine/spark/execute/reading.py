@@ -28,6 +28,10 @@ class Reading:
         """The table's rows with their meta columns."""
         return self._run.pins.stored_rows(self._run.pins.name(parts), self._run.reads)
 
+    def wrote(self, parts: Parts, instant: str) -> None:
+        """Say that a table that was read has a write of one's own: what is read of it next has it."""
+        self._run.reads.wrote(self._run.catalog.table(self._run.pins.name(parts)), instant)
+
     def expected(self, parts: Parts) -> ExpectedState | None:
         """What was read of a table, as the argument `expected` of its writes; None where its newest rows were not."""
         return self._run.expected(parts)

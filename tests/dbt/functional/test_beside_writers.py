@@ -1,0 +1,169 @@
+"""Models that read their own table while others write to it: nothing that came in between is lost, ignored, or there twice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lakehouse_engine.table as facade
+from lakehouse_engine import HoodieTable
+from tests.dbt.functional.test_increments import MERGE, Changing
+from tests.dbt.functional.test_lakehouse import values
+
+RETRIES = "hoodie.write.num.retries.on.conflict.failures"
+
+
+class Between(Changing):
+    """A commit of somebody else between what the model reads and what it writes."""
+
+    @pytest.fixture
+    def between(self, monkeypatch: pytest.MonkeyPatch, project: Any) -> Callable[..., list[int]]:
+        def plan(rows: dict[str, list[Any]], times: int = 1, put: str = "upsert") -> list[int]:
+            write, done = facade.execute_write, []
+
+            def interrupted(*arguments: Any) -> Any:
+                if len(done) < times:
+                    done.append(len(done))
+                    monkeypatch.setattr(facade, "execute_write", write)
+                    getattr(HoodieTable.open(self.table(project).path), put)(pa.table(rows))
+                    monkeypatch.setattr(facade, "execute_write", interrupted)
+                return write(*arguments)
+
+            monkeypatch.setattr(facade, "execute_write", interrupted)
+            return done
+
+        return plan
+
+
+class TestModelsThatReadThemselves(Between):
+    INCREMENT = "select id, n + 1 as n from {{ this }}"
+
+    @pytest.mark.parametrize("kind", ["cow", "mor"])
+    def test_merge_computes_the_model_again_from_what_came_in_between(self, project, between, kind):
+        config = f"{MERGE}, table_type='{kind}'"
+        self.first(project, config, values("id, n", "1, 10", "2, 20"))
+        self.write(project, config, "{% if is_incremental() %}" + self.INCREMENT + "{% else %}select 1{% endif %}")
+        done = between({"id": pa.array([1, 3], pa.int32()), "n": pa.array([100, 30], pa.int32())})
+        self.run()
+        assert done
+        assert self.rows(project) == [(1, 101), (2, 21), (3, 31)]
+
+    def test_a_table_model_of_itself_keeps_what_was_appended(self, project, between):
+        self.first(project, "materialized='table', unique_key='id'", values("id, n", "1, 10"))
+        self.write(project, "materialized='table', unique_key='id'", self.INCREMENT)
+        between({"id": pa.array([3], pa.int32()), "n": pa.array([30], pa.int32())})
+        self.run()
+        assert self.rows(project) == [(1, 11), (3, 31)]
+
+    def test_after_its_retries_the_model_fails_and_says_who_was_faster(self, project, between):
+        config = MERGE + ", hoodie={'" + RETRIES + "': '1'}"
+        self.first(project, config, values("id, n", "1, 10"))
+        self.write(project, config, self.INCREMENT)
+        done = between({"id": pa.array([1], pa.int32()), "n": pa.array([100], pa.int32())}, times=9)
+        assert "UPSERT by process" in self.fails()
+        assert len(done) == 2
+        assert self.rows(project) == [(1, 100)]
+
+
+class TestAPythonModel(Between):
+    SCRIPT = """
+def model(dbt, session):
+    dbt.config(materialized="incremental", unique_key="id")
+    if dbt.is_incremental:
+        return dbt.source("own", "m").selectExpr("id", "n + 1 as n")
+    return session.createDataFrame([(1, 10)], "id int, n int")
+"""
+
+    SOURCES = 'sources:\n  - name: own\n    schema: "{{ target.schema }}"\n    tables: [{name: m}]\n'
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"m.py": self.SCRIPT, "sources.yml": self.SOURCES}
+
+    def test_its_script_runs_again(self, project, between):
+        self.run()
+        between({"id": pa.array([1, 3], pa.int32()), "n": pa.array([100, 30], pa.int32())})
+        self.run()
+        assert self.rows(project) == [(1, 101), (3, 31)]
+
+
+class TestReplacingRows(Between):
+    """Strategies that look up which stored rows they replace."""
+
+    @pytest.mark.parametrize("kind", ["cow", "mor"])
+    @pytest.mark.parametrize(
+        "config",
+        [
+            "incremental_strategy='delete+insert', unique_key='id'",
+            "incremental_strategy='replace_where', unique_key='id', incremental_predicates=['id >= 2']",
+        ],
+        ids=["delete+insert", "replace_where"],
+    )
+    def test_each_id_is_there_once_although_another_writer_put_it_there_first(self, project, between, kind, config):
+        config = f"materialized='incremental', table_type='{kind}', {config}"
+        self.first(project, config, values("id, n", "1, 10", "2, 20"))
+        self.write(project, config, values("id, n", "2, 21", "3, 31"))
+        done = between({"id": pa.array([2, 3], pa.int32()), "n": pa.array([-1, -1], pa.int32())}, put="insert")
+        self.run()
+        assert done
+        assert self.rows(project) == [(1, 10), (2, 21), (3, 31)]
+
+    def test_the_query_of_a_model_that_does_not_read_itself_runs_once(self, project, between):
+        config = "materialized='incremental', incremental_strategy='delete+insert', unique_key='id'"
+        self.first(project, config, "select 2 as id, 'first' as token")
+        self.write(project, config, "select 2 as id, uuid() as token")
+        asked: list[str] = []
+        computed = project.adapter.__class__.create_session_view
+
+        def counted(adapter, relation, sql):
+            asked.append(sql)
+            return computed(adapter, relation, sql)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(project.adapter.__class__, "create_session_view", counted)
+            done = between({"id": pa.array([2], pa.int32()), "token": ["theirs"]}, times=3, put="insert")
+            self.run()
+        assert len(done) == 3
+        assert len(asked) == 1
+        assert len(self.rows(project)) == 1
+
+
+class TestSnapshotsAndColumns(Between):
+    def test_sync_all_columns_keeps_rows_that_came_while_the_table_was_written_anew(self, project, between):
+        config = f"{MERGE}, on_schema_change='sync_all_columns'"
+        self.first(project, config, values("id, a, b", "1, 5, 'gone'"))
+        self.write(project, config, values("id, a", "2, 6"))
+        done = between({"id": pa.array([3], pa.int32()), "a": pa.array([7], pa.int32()), "b": ["gone"]})
+        self.run()
+        assert done
+        assert self.rows(project) == [(1, 5), (2, 6), (3, 7)]
+
+
+class TestTwoProcesses(Changing):
+    """Real ones, of one project."""
+
+    def test_two_increments_at_once_count_twice(self, project):
+        self.first(project, MERGE, values("id, n", "1, 10"))
+        slow = "select id, n + 1 as n from {{ this }}"
+        self.write(project, MERGE, slow)
+        environment = {**os.environ, "DBT_PROFILES_DIR": str(project.profiles_dir)}
+        running = [self.start(project, environment, number) for number in range(2)]
+        for process in running:
+            output, _ = process.communicate(timeout=300)
+            assert process.returncode == 0, output
+        assert self.rows(project) == [(1, 12)]
+
+    def start(self, project: Any, environment: dict[str, str], number: int) -> subprocess.Popen[str]:
+        target = str(Path(project.project_root) / f"target{number}")
+        command = [sys.executable, "-c", "from dbt.cli.main import cli; cli()", "run", "--target-path", target]
+        return subprocess.Popen(
+            command, cwd=project.project_root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
