@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import date, datetime
 from difflib import get_close_matches
 from typing import Any
@@ -186,9 +186,9 @@ class HoodieTable(TableServices):
         )
         runner = self._runner(options or {})
         result = execute_write(self._storage, request, runner)
-        if result.instant is not None:
-            after_commit(self._storage, services, request.options, runner)
-        return result
+        if result.instant is None:
+            return result
+        return replace(result, failed_services=after_commit(self._storage, services, request.options, runner))
 
     def _runner(self, options: Mapping[str, Any]) -> TaskRunner:
         return runner_for(self._spark, {**self._options, **options})

@@ -76,7 +76,8 @@ class HoodieWriteStat:
 class WriteResult:
     """What one commit did, as returned by every write of the public API.
 
-    `instant` is None (and nothing was written) for a no-op. Counts are rows; `bytes_written` counts data files.
+    `instant` is None (and nothing was written) for a no-op. Counts are rows; `bytes_written` counts data files. `failed_services` says,
+    one text each, which table services that were due after the commit failed; the commit stands.
     """
 
     operation: WriteOperationType
@@ -91,6 +92,7 @@ class WriteResult:
     log_files: int = 0
     bytes_written: int = 0
     duplicates_dropped: int = 0
+    failed_services: tuple[str, ...] = ()
 
     @property
     def rows_affected(self) -> int:

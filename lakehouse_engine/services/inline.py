@@ -1,6 +1,6 @@
 """What runs after a commit: table services that the options ask for, when they are due.
 
-A commit stands whatever becomes of them: a service that fails is a warning in the log, and the next commit tries again.
+A commit stands whatever becomes of them: a service that fails is told of in the result and the log, and the next commit tries again.
 """
 
 from __future__ import annotations
@@ -23,25 +23,28 @@ from lakehouse_engine.view.table_state import TableState
 logger = logging.getLogger(__name__)
 
 
-def after_commit(storage: Storage, options: ServiceOptions, write_options: WriteOptions, runner: TaskRunner) -> None:
-    """Run the services that are due. The table lock is not held by the caller; each service takes it as it needs it."""
+def after_commit(storage: Storage, options: ServiceOptions, write_options: WriteOptions, runner: TaskRunner) -> tuple[str, ...]:
+    """Run the services that are due; what failed, a message each. The table lock is not held by the caller; each service takes it."""
     compaction = options.compaction
-    if compaction.log_inline:
-        _attempt("log compaction", storage, lambda: _compact_logs(storage, compaction, write_options, runner))
-    if compaction.inline or compaction.schedule_inline:
-        _attempt("compaction", storage, lambda: _compact(storage, compaction, write_options, runner))
-    if options.clean.automatic:
-        _attempt("clean", storage, lambda: _clean(storage, options, write_options))
-    if options.archive.automatic:
-        _attempt("archiving", storage, lambda: _archive(storage, options, write_options))
+    wanted: list[tuple[str, bool, Callable[[], None]]] = [
+        ("log compaction", compaction.log_inline, lambda: _compact_logs(storage, compaction, write_options, runner)),
+        ("compaction", compaction.inline or compaction.schedule_inline, lambda: _compact(storage, compaction, write_options, runner)),
+        ("clean", options.clean.automatic, lambda: _clean(storage, options, write_options)),
+        ("archiving", options.archive.automatic, lambda: _archive(storage, options, write_options)),
+    ]
+    failures = [_failure(name, storage, service) for name, is_wanted, service in wanted if is_wanted]
+    return tuple(message for message in failures if message is not None)
 
 
-def _attempt(name: str, storage: Storage, service: Callable[[], None]) -> None:
+def _failure(name: str, storage: Storage, service: Callable[[], None]) -> str | None:
+    """Run a service; what went wrong, if anything did."""
     try:
         service()
     except Exception as error:
         unexpected = not isinstance(error, LakehouseError)
         logger.warning("the write of %s is committed, but the %s after it failed: %s", storage.root, name, error, exc_info=unexpected)
+        return f"the {name} after the commit failed: {error}"
+    return None
 
 
 def _compact(storage: Storage, options: CompactionOptions, write_options: WriteOptions, runner: TaskRunner) -> None:

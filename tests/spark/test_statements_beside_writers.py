@@ -60,7 +60,9 @@ def content(table: HoodieTable) -> dict[int, int]:
     return dict(zip(read["id"].to_pylist(), read["n"].to_pylist(), strict=True))
 
 
-def test_an_update_counts_the_rows_that_were_appended_while_it_was_computed(lakehouse: Lakehouse, stock: HoodieTable, between: Between) -> None:
+def test_an_update_counts_the_rows_that_were_appended_while_it_was_computed(
+    lakehouse: Lakehouse, stock: HoodieTable, between: Between
+) -> None:
     done = between(lambda: HoodieTable.open(stock.path).upsert(rows([1, 4], [100, 40], ["a", "a"])))
     lakehouse.sql("update shop.stock set n = n + 1")
     assert done

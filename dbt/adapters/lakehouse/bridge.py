@@ -150,6 +150,7 @@ def response_of(result: Any) -> AdapterResponse:
         files_updated=result.files_updated,
         log_files=result.log_files,
         bytes_written=result.bytes_written,
+        failed_services=list(result.failed_services) or None,
     )
 
 

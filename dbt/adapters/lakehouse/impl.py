@@ -219,6 +219,8 @@ class LakehouseAdapter(SparkAdapter):
         started = datetime.now(timezone.utc)
         with self.connections.exception_handler(sql):
             response = response_of(self.connections.session().write(sql, job, retries))
+        for failure in getattr(response, "failed_services", None) or ():
+            logger.warning(f"{connection.name}: {failure}")
         elapsed = (datetime.now(timezone.utc) - started).total_seconds()
         fire_event(SQLQueryStatus(status=str(response), elapsed=elapsed, node_info=get_node_info(), query_id=response.query_id))
         return response

@@ -9,7 +9,10 @@ from dbt.adapters.contracts.connection import AdapterResponse
 
 @dataclass
 class LakehouseResponse(AdapterResponse):
-    """Fields are those of the commit; `files_created` and `files_updated` count base files, `bytes_written` is their size."""
+    """Fields are those of the commit; `files_created` and `files_updated` count base files, `bytes_written` is their size.
+
+    `failed_services` has messages of services that failed after the commit, which stands.
+    """
 
     instant: str | None = None
     previous_instant: str | None = None
@@ -22,6 +25,7 @@ class LakehouseResponse(AdapterResponse):
     files_updated: int | None = None
     log_files: int | None = None
     bytes_written: int | None = None
+    failed_services: list[str] | None = None
 
 
 def write_message(operation: str, inserts: int, updates: int, deletes: int, instant: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -79,6 +80,9 @@ def test_a_commit_becomes_the_response_of_the_model() -> None:
     assert fields["_message"] == "UPSERT 1,203 (12 new, 1,191 updated) @20261121101500000"
     assert (fields["instant"], fields["operation"], fields["table_type"]) == ("20261121101500000", "upsert", "cow")
     assert (fields["rows_affected"], fields["inserts"], fields["updates"], fields["bytes_written"]) == (1203, 12, 1191, 77)
+    assert fields["failed_services"] is None
+    failed = response_of(replace(result, failed_services=("the clean after the commit failed: why",))).to_dict()
+    assert failed["failed_services"] == ["the clean after the commit failed: why"]
 
 
 def test_no_new_data_says_so() -> None:

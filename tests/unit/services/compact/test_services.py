@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakehouse_engine import Lakehouse
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.write_stats import WriteOperationType
@@ -127,6 +128,20 @@ def test_a_failing_service_is_a_warning_and_the_commit_stands(tmp_path: Path, ca
     assert "is committed, but the compaction after it failed" in caplog.text
     assert "com.example.Unknown" not in table.rows()
     assert table.rows() == {"a": "v2"}
+
+
+def test_the_result_of_a_write_says_which_services_failed(tmp_path: Path) -> None:
+    lake = Lakehouse(str(tmp_path))
+    lake.create_schema("s")
+    schema = pa.schema([("id", pa.int64())])
+    table = lake.create_table("s.t", schema=schema, record_key=["id"], table_type="mor")
+    options = {"hoodie.compact.inline": True, "hoodie.compact.inline.max.delta.commits": 1, "hoodie.compaction.strategy": "x.Unknown"}
+    rows = pa.table({"id": [1]}, schema=schema)
+    assert table.upsert(rows).failed_services == ()
+    failed = table.upsert(rows, options=options).failed_services
+    assert len(failed) == 1
+    assert failed[0].startswith("the compaction after the commit failed: ")
+    assert "x.Unknown" in failed[0]
 
 
 def test_small_log_blocks_are_merged_inline(tmp_path: Path) -> None:
