@@ -141,7 +141,7 @@ def test_the_result_of_a_write_says_which_services_failed(tmp_path: Path) -> Non
     failed = table.upsert(rows, options=options).failed_services
     assert len(failed) == 1
     assert failed[0].startswith("the compaction after the commit failed: ")
-    assert "x.Unknown" in failed[0]
+    assert "hoodie.compaction.strategy='Unknown'" in failed[0]
 
 
 def test_small_log_blocks_are_merged_inline(tmp_path: Path) -> None:
