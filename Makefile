@@ -14,7 +14,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark dbt integration interop zoo interop-setup crash-full lint types format wheel lock bench docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark dbt integration interop interop-full zoo interop-setup crash-full lint types format wheel lock bench docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ integration: setup java ## a whole dbt project on TPC-H data, compared with plai
 
 interop: setup ## Apache Hudi itself reads and continues our tables (after interop-setup)
 	$(PYTEST) tests/interop
+
+interop-full: setup ## the same with its matrices whole: every payload class, every form of keys
+	LAKEHOUSE_INTEROP=all $(PYTEST) tests/interop --ignore=tests/interop/zoo
 
 # An hour on two cores; `interop` visits the share that the commit's hash chooses.
 zoo: setup ## every kind of table that Hudi's users make, all of them (after interop-setup)

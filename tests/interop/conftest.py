@@ -1,21 +1,47 @@
-"""Every test here needs a real Hudi: one JVM for each version and test session, never two at a time."""
+"""Every test here needs a real Hudi: one JVM for each version and test session, never two at a time.
+
+The largest matrices run a share, chosen by the commit's hash; `make interop-full` (LAKEHOUSE_INTEROP=all) runs them whole.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.interop.client import HudiJudge, why_unavailable
+from tests.interop.zoo.share import chosen, commit_here
 
 HERE = Path(__file__).parent
+MATRICES = {"test_payloads.py": 10, "test_key_forms.py": 12}
+"""Files whose tests are many of a kind, with how many of them a run has."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.interop)
+    asked = [item for item in items if item.path.parent == HERE and item.path.name in MATRICES]
+    kept = _share(asked)
+    left_out = [item for item in asked if item.name not in kept[item.path.name]]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _share(items: list[pytest.Item]) -> dict[str, list[str]]:
+    """Names of the tests that this run has, by file."""
+    wanted, commit = os.environ.get("LAKEHOUSE_INTEROP", ""), commit_here()
+    names = {file: [item.name for item in items if item.path.name == file] for file in MATRICES}
+    return {file: chosen(found, wanted, commit, MATRICES[file]) for file, found in names.items()}
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Another commit has another share."""
+    if not os.environ.get("LAKEHOUSE_INTEROP"):
+        terminalreporter.write_line(f"interop: a share of {', '.join(MATRICES)} (all of it: make interop-full)")
 
 
 @pytest.fixture(scope="session", params=["0.15.0", "1.2.0"])

@@ -56,7 +56,9 @@ def start_session(jar: str, work: str, memory: str, extra: dict[str, str]) -> Sp
         "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
         "spark.sql.avro.datetimeRebaseModeInWrite": "CORRECTED",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+        # Hudi measures what it keeps in memory by looking into locks.
+        " --add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED",
         **extra,
     }
     builder = SparkSession.builder.master("local[2]").appName("hudi-judge")

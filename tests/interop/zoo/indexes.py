@@ -33,7 +33,12 @@ KINDS = (
     ),
     of_index("bucket", "BUCKET", {**BUCKETS, **FAST}, BUCKETS),
     of_index("bucket-mor", "BUCKET, merge-on-read", {**BUCKETS, **FAST, **MOR}, BUCKETS),
-    of_index("bucket-untold", "BUCKET, of which we are told nothing", {**BUCKETS, **FAST}),
+    of_index(
+        "bucket-untold",
+        "BUCKET, of which we are told nothing",
+        {**BUCKETS, **FAST},
+        expected=not_written("look like those of Hudi's bucket index", "name the index and its number of buckets in the write, as above"),
+    ),
     of_index(
         "consistent",
         "BUCKET with consistent hashing, merge-on-read",

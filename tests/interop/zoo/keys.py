@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.interop.zoo.kind import CONTINUED, FAST, HISTORY, KEYS, MOR, PARTITIONED, Kind, Outcome, history, not_written
+from tests.interop.zoo.kind import CONTINUED, FAST, HISTORY, KEYS, MOR, PARTITIONED, VALIDATION, Kind, Outcome, history, not_written
 from tests.interop.zoo.rows import INSTANT, PLAIN, Rows, keyed, marked, moment_key
 
 CLASS = "hoodie.datasource.write.keygenerator.class"
@@ -31,21 +31,21 @@ def generated(
     return Kind(name=f"keygen-{name}", shown=f"key generator: {shown}", steps=HISTORY, options=every, rows=rows, ours=ours or {}, **more)
 
 
-def timed(name: str, kind: str, rows: Rows, of: str = "", *, expected: Outcome = CONTINUED, **settings: str) -> Kind:
+def timed(
+    name: str, kind: str, rows: Rows, of: str = "", *, expected: Outcome = CONTINUED, more: Mapping[str, Any] | None = None, **settings: str
+) -> Kind:
     """A timestamp-based key generator, which 0.15 does not store: our writes are told the same."""
     formats = {f"{TIMED}.timestamp.type": kind, f"{TIMED}.output.dateformat": "yyyy/MM/dd", f"{TIMED}.timezone": "UTC"}
     formats |= {f"{TIMED}.{key.replace('_', '.')}": value for key, value in settings.items()}
     options = {CLASS: "org.apache.hudi.keygen.TimestampBasedKeyGenerator", FIELD: "event", **formats}
     shown = f"timestamp-based, {kind}{f' {of}' if of else ''}"
-    return generated(f"timestamp-{name}", shown, options, rows, formats, expected=expected, **FORMATTED)
+    return generated(f"timestamp-{name}", shown, options, rows, formats, expected=expected, **FORMATTED, **(more or {}))
 
 
 def event(kind: pa.DataType, value: Any) -> Rows:
     return marked("event", kind, lambda number, _: value(number % 3))
 
 
-VALIDATION = {"hoodie.write.complex.keygen.validation.enable": "false"}
-"""Without it Hudi 1.2.0 does not write such tables."""
 FORMATTED: dict[str, Any] = {
     "ignore": {"every": ("event",)},
     "note": "Hudi shows the partition column as it reads it from the path (0.15 not in incremental queries), this engine as it is stored",
@@ -57,6 +57,9 @@ NOT_MILLIS = not_written(
 UNTOLD = not_written(
     f"does not store which of the fields .* pass {FIELD}", "name the fields with their kinds in the write, as in the line above"
 )
+UNREAD_BY_015 = {"alone": ("1.2.0",)}
+"""0.15 takes the text of the path for the number that such a column is, where 1.2 wrote the table."""
+SINCE_1 = {"makers": ("1.2.0",), "why_not": "0.15 has no EPOCHMICROSECONDS"}
 CUSTOM = {CLASS: "org.apache.hudi.keygen.CustomKeyGenerator"}
 MILLIS = 1_704_067_200_000
 EPOCH = {f"{TIMED}.timestamp.type": "EPOCHMILLISECONDS", f"{TIMED}.output.dateformat": "yyyyMM", f"{TIMED}.timezone": "UTC"}
@@ -104,9 +107,14 @@ KINDS = (
         {**EPOCH, FIELD: "part:SIMPLE,event:TIMESTAMP"},
         **FORMATTED,
     ),
-    timed("millis", "EPOCHMILLISECONDS", event(pa.int64(), lambda number: MILLIS + number * 86_400_000)),
-    timed("micros", "EPOCHMICROSECONDS", event(pa.int64(), lambda number: (MILLIS + number * 86_400_000) * 1000)),
-    timed("unix", "UNIX_TIMESTAMP", event(pa.int64(), lambda number: MILLIS // 1000 + number * 86_400)),
+    timed("millis", "EPOCHMILLISECONDS", event(pa.int64(), lambda number: MILLIS + number * 86_400_000), more=UNREAD_BY_015),
+    timed(
+        "micros",
+        "EPOCHMICROSECONDS",
+        event(pa.int64(), lambda number: (MILLIS + number * 86_400_000) * 1000),
+        more={**UNREAD_BY_015, **SINCE_1},
+    ),
+    timed("unix", "UNIX_TIMESTAMP", event(pa.int64(), lambda number: MILLIS // 1000 + number * 86_400), more=UNREAD_BY_015),
     timed(
         "text", "DATE_STRING", event(pa.string(), lambda number: f"2024-01-{number + 1:02d}"), input_dateformat="yyyy-MM-dd"
     ),
@@ -117,9 +125,15 @@ KINDS = (
         input_dateformat="yyyy-MM-dd'T'HH:mm:ssZ",
     ),
     timed(
-        "scalar", "SCALAR", event(pa.int64(), lambda number: 19_700 + number), timestamp_scalar_time_unit="DAYS"
+        "scalar", "SCALAR", event(pa.int64(), lambda number: 19_700 + number), more=UNREAD_BY_015, timestamp_scalar_time_unit="DAYS"
     ),
-    timed("timestamp", "EPOCHMICROSECONDS", event(INSTANT, lambda number: moment_key(number, 0)), "of a timestamp column"),
+    timed(
+        "timestamp",
+        "EPOCHMICROSECONDS",
+        event(INSTANT, lambda number: moment_key(number, 0)),
+        "of a timestamp column",
+        more={**UNREAD_BY_015, **SINCE_1},
+    ),
     timed(
         "as-millis",
         "EPOCHMILLISECONDS",

@@ -99,7 +99,8 @@ def all_kinds() -> Sequence[Kind]:
                 "hoodie.datasource.write.record.merger.impls": "org.apache.hudi.HoodieSparkRecordMerger",
                 "hoodie.logfile.data.block.format": "parquet",
             },
-            rows=LATE,
+            # Hudi 0.15 writes decimals to such logs in a form that it cannot read.
+            rows=LATE.but(amount=None),
             makers=("0.15.0",),
             why_not="not tried: 1.x has no use for the option",
         ),
