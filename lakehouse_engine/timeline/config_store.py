@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import (
@@ -174,7 +175,9 @@ def _is_whole(main: bytes, backup: bytes) -> bool:
     return CHECKSUM_KEY in config.properties or CHECKSUM_KEY not in parse_properties(backup)
 
 
+@lru_cache(maxsize=256)
 def _parse(data: bytes) -> TableConfig:
+    """Every action reads the properties anew, and they hardly ever change."""
     check_properties_seal(data)
     properties = parse_properties(data)
     verify_checksum(properties)
