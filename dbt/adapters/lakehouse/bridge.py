@@ -26,6 +26,7 @@ from lakehouse_engine.commit.expected import repeated
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.read.moments import moment_of
+from lakehouse_engine.repair import UNSOLVED
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.verify import verify
 
@@ -50,6 +51,8 @@ ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
 
 KEPT_OPTIONS = ("hoodie.index.type", "hoodie.bucket.index.", "hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class")
 """Options that a table keeps from its creation on: whoever else writes or reads it has to do it by the same rules."""
+UNSOLVED_DISORDERS = tuple(map(str, UNSOLVED))
+"""What a repair may leave and somebody has to see to."""
 RETRIES = 3
 _FOREIGN = ("pyspark", "py4j")
 _MAPPED_PARTITIONS = ("TimestampBasedKeyGenerator", "TIMESTAMP", "CustomKeyGenerator", "CUSTOM")
@@ -357,9 +360,13 @@ def facts(table: Any) -> dict[str, Any]:
 
 
 def findings(table: Any, *, quick: bool = False) -> tuple[str | None, list[str]]:
-    """The newest completed write, and what is wrong with the table: nothing, if it is whole. `quick` reads no data file."""
+    """The newest completed write, and what is wrong with the table, with the ways out last: nothing, if it is whole.
+
+    `quick` reads no data file.
+    """
     report = verify(table.state, quick=quick)
-    return report.instant, [f"{finding.kind} {finding.path}: {finding.message}" for finding in report.findings]
+    wrong = [f"{finding.kind} {finding.path}: {finding.message}" for finding in report.findings]
+    return report.instant, wrong + ([f"way out: {report.way_out}"] if wrong and report.way_out else [])
 
 
 def statistics(table: Any) -> dict[str, Any]:
