@@ -24,11 +24,13 @@ from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.cli.describe import describe_table
 from lakehouse_engine.commit.expected import repeated
 from lakehouse_engine.index.registry import load_index
+from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.repair import UNSOLVED
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.verify import verify
+from lakehouse_engine.write.alter import set_constraints
 
 Result = TypeVar("Result")
 EngineError = errors.LakehouseError
@@ -313,10 +315,37 @@ class Warehouse:
             return config.record_key_fields
         return tuple(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))
 
+    def limit(self, schema: str, identifier: str, lengths: Mapping[str, int | None], *, only_longer: bool = False) -> None:
+        """Let text columns hold so many characters and no more (None: any number); with `only_longer` where that is more than now."""
+        if not lengths:
+            return
+
+        def change(known: Constraints) -> Constraints:
+            for column, length in lengths.items():
+                before = known.length_of(column)
+                if not only_longer or (before is not None and (length is None or length > before)):
+                    known = known.with_length(column, length)
+            return known
+
+        table = self.table(schema, identifier)
+        if change(table.config.constraints) != table.config.constraints:
+            timeout = options.LOCK_TIMEOUT_MS.read(self.options)
+            set_constraints(table.storage, change, lock_timeout_ms=timeout)
+
     def create_filled(
-        self, schema: str, identifier: str, rows: Any, shape: TableShape, write_options: Mapping[str, str], metadata: Mapping[str, str]
+        self,
+        schema: str,
+        identifier: str,
+        rows: Any,
+        shape: TableShape,
+        write_options: Mapping[str, str],
+        metadata: Mapping[str, str],
+        lengths: Mapping[str, int | None] | None = None,
     ) -> Any:
-        """A new table that holds `rows`. If they cannot be written, the table is removed again (unless the commit may be there)."""
+        """A new table that holds `rows`, with text columns of those `lengths`.
+
+        If they cannot be written, the table is removed again (unless the commit may be there).
+        """
         name = str(RelationName(schema, identifier))
         table = self._lakehouse.create_table(
             name,
@@ -329,6 +358,7 @@ class Warehouse:
             properties={key: value for key, value in write_options.items() if key.startswith(KEPT_OPTIONS)},
         )
         try:
+            self.limit(schema, identifier, lengths or {})
             return table.bulk_insert(rows, options=dict(write_options), extra_metadata=dict(metadata))
         except errors.CommitOutcomeUnknownError:
             raise
