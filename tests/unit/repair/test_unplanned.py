@@ -62,7 +62,8 @@ def test_it_is_set_aside_and_the_table_is_restored_to_what_was_meant(kind: str, 
     assert not repair(storage, lock_timeout_ms=TIMEOUT).repaired
 
 
-def test_a_restore_of_ours_keeps_its_plan_and_is_finished() -> None:
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_restore_of_ours_keeps_its_plan_and_is_finished(damage: str) -> None:
     storage = MemoryStorage()
     create(storage)
     table = LocalTable(storage, lock_timeout_ms=TIMEOUT)
@@ -73,7 +74,9 @@ def test_a_restore_of_ours_keeps_its_plan_and_is_finished() -> None:
     infos = tuple(HoodieInstantInfo(commit_time=time, action="commit") for time in reversed(times[1:]))
     plan = encode_plan(HoodieRestorePlan(instants_to_rollback=infos, savepoint_to_restore_timestamp=times[0]))
     restore = f".hoodie/{int(times[-1]) + 1}.restore"
-    storage.create(f"{restore}.requested", plan[:40])
+    left = DAMAGES[damage](plan)
+    if left is not None:
+        storage.create(f"{restore}.requested", left)
     storage.create(f"{restore}.inflight", plan)
     repair(storage, lock_timeout_ms=TIMEOUT)
     assert table.instants() == times[:1]
