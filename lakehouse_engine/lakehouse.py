@@ -121,12 +121,15 @@ class Lakehouse:
         stored = self._catalog.rename_table(RelationName.parse(name), RelationName.parse(new_name), lock_timeout_ms=timeout)
         rename(LocalStorage(self._path(stored)), stored.name, lock_timeout_ms=timeout)
 
-    def repair_table(self, name: str, *, dry_run: bool = False, accept_future: bool = False) -> RepairReport:
+    def repair_table(
+        self, name: str, *, dry_run: bool = False, accept_future: bool = False, trust_files: bool = False
+    ) -> RepairReport:
         """As `HoodieTable.repair`, also where the table cannot be opened because its `hoodie.properties` are damaged or gone."""
         parsed = RelationName.parse(name)
         found = self._catalog.find(parsed)
         storage = LocalStorage(self._path(found[0] if found is not None else parsed))
-        return repair(storage, lock_timeout_ms=LOCK_TIMEOUT_MS.read(self._options), dry_run=dry_run, accept_future=accept_future)
+        timeout = LOCK_TIMEOUT_MS.read(self._options)
+        return repair(storage, lock_timeout_ms=timeout, dry_run=dry_run, accept_future=accept_future, trust_files=trust_files)
 
     # views
 

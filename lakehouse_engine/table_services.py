@@ -138,14 +138,21 @@ class TableServices:
 
     # services
 
-    def repair(self, *, dry_run: bool = False, accept_future: bool = False) -> RepairReport:
+    def repair(self, *, dry_run: bool = False, accept_future: bool = False, trust_files: bool = False) -> RepairReport:
         """Take dead writes back, finish what was cut off, and see to damaged and lost metadata; a dry run says what would be done.
 
         Of a table that cannot be opened, since its properties are damaged, see `lakehouse_engine.repair_table`.
 
-        `accept_future`: let the table go on from its newest instant, which a wrong clock put into the future.
+        `accept_future`: let the table go on from its newest instant, which a wrong clock put into the future. `trust_files`: make the
+        damaged record of a completed write anew of the files that carry its instant, though nothing proves that no other is lost.
         """
-        return repair(self._storage, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run, accept_future=accept_future)
+        return repair(
+            self._storage,
+            lock_timeout_ms=self._lock_timeout_ms,
+            dry_run=dry_run,
+            accept_future=accept_future,
+            trust_files=trust_files,
+        )
 
     def compact(
         self, op: str = "schedule_and_run", *, instant: str | None = None, dry_run: bool = False, options: Mapping[str, Any] | None = None
@@ -241,7 +248,12 @@ class TableServices:
 
 
 def repair_table(
-    path: str, *, dry_run: bool = False, accept_future: bool = False, options: Mapping[str, Any] | None = None
+    path: str,
+    *,
+    dry_run: bool = False,
+    accept_future: bool = False,
+    trust_files: bool = False,
+    options: Mapping[str, Any] | None = None,
 ) -> RepairReport:
     """As `HoodieTable.repair` for the table in directory `path`, also one that cannot be opened, its `hoodie.properties` damaged or gone.
 
@@ -255,6 +267,7 @@ def repair_table(
         lock_timeout_ms=LOCK_TIMEOUT_MS.read(given),
         dry_run=check("dry_run", "bool", dry_run),
         accept_future=check("accept_future", "bool", accept_future),
+        trust_files=check("trust_files", "bool", trust_files),
     )
 
 

@@ -52,18 +52,26 @@ def _count(findings: int) -> str:
 @click.command()
 @click.argument("table")
 @accept_future_option
+@click.option(
+    "--trust-files", is_flag=True, help="Make the damaged record of a completed write anew of the files that carry its instant."
+)
 @dry_run_option
 @with_settings
-def repair(settings: Settings, table: str, dry_run: bool, accept_future: bool) -> None:
-    """Take back dead writes and finish what was cut off, as the next write would; with --dry-run only say so."""
+def repair(settings: Settings, table: str, **arguments: bool) -> None:
+    """Take back dead writes and finish what was cut off, as the next write would; with --dry-run only say so.
+
+    Exit code 1 where something is left that somebody has to see to.
+    """
     # Not by opening the table: that its properties cannot be read may be what is to be repaired.
     storage = LocalStorage(settings.directory(table, damaged=True))
     with working(f"repairing {table}"):
-        report = repair_table(storage, lock_timeout_ms=LOCK_TIMEOUT_MS.default, dry_run=dry_run, accept_future=accept_future)
+        report = repair_table(storage, lock_timeout_ms=LOCK_TIMEOUT_MS.default, **arguments)
     if settings.as_json:
-        print_json(asdict(report))
+        print_json({"ok": report.ok, **asdict(report)})
     else:
         _print_repair(report)
+    if not report.ok:
+        click.get_current_context().exit(FAILED)
 
 
 def _print_repair(report: RepairReport) -> None:

@@ -9,9 +9,12 @@ import logging
 from datetime import datetime, timedelta
 
 from lakehouse_engine.compat import UTC
-from lakehouse_engine.errors import TimelineError
+from lakehouse_engine.errors import StorageError, TimelineError
+from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.model.instant import Instant, parse_instant_time
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.os_errors import is_full
+from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.clock import InstantClock, is_in_the_future
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.lock import TableLock
@@ -24,6 +27,7 @@ ACCEPTED_FUTURE = "lakehouse.accepted.future"
 """Property: the newest instant in the future from which writes may go on."""
 SKEW_REFUSED = timedelta(minutes=5)
 """Between this machine's clock and that of the table's storage."""
+_PROBE = f"{TEMP_FOLDER}/lakehouse.clock"
 
 _TOLD: set[tuple[str, timedelta]] = set()
 
@@ -57,6 +61,33 @@ def check_skew(state: TableState, clock: InstantClock, path: str) -> None:
             table=state.config.name,
             path=path,
         )
+
+
+def claim(state: TableState, clock: InstantClock, requested: Instant, content: bytes = b"") -> Instant:
+    """Put an instant of that clock on the timeline, and take it back where `check_skew` refuses it. Raises as both."""
+    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline.create_requested(requested, content)
+    try:
+        check_skew(state, clock, f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}")
+    except TimelineError:
+        timeline.delete_pending(requested)
+        raise
+    return requested
+
+
+def check_clock(state: TableState) -> None:
+    """As `check_skew`, before there is anything that readers see, by a file that is made for it. On a full disk it is not looked at."""
+    try:
+        state.storage.overwrite(_PROBE, b"1")
+    except StorageError as error:
+        if not is_full(error):
+            raise
+        logger.warning("the clock of %s cannot be looked at: %s", state.config.name, error.message)
+        return
+    try:
+        check_skew(state, table_clock(state), _PROBE)
+    finally:
+        state.storage.delete(_PROBE)
 
 
 def future_instants(state: TableState) -> tuple[Instant, ...]:

@@ -16,6 +16,8 @@ from lakehouse_engine.errors import (
     CorruptFileError,
     CorruptLogError,
     InstantCleanedError,
+    LakehouseError,
+    MetadataError,
     MissingFileError,
     OptionError,
     TimelineRestoredError,
@@ -135,7 +137,7 @@ def plan_incremental(state: TableState, begin: str | None, end: str | None = Non
         if on_restore == "resync":
             return plan_snapshot(state, end)
         return plan_incremental(state, restored.target, end, on_restore=on_restore)
-    return _plan(state, _changed(state, window), end, window=window)
+    return _plan(state, _changed_within(state, window), end, window=window)
 
 
 def _restore_behind(state: TableState, begin: str | None) -> RestoreRecord | None:
@@ -229,6 +231,33 @@ def _latest(state: TableState, *, logs: bool) -> list[FileSlice]:
 
 
 def _slices_as_of(state: TableState, as_of: str, logs: bool) -> list[FileSlice]:
+    try:
+        return _listed_as_of(state, as_of, logs)
+    except MetadataError as error:
+        # A later write that is damaged says nothing about what was there before it.
+        slices = _known_as_of(state, as_of, logs)
+        if slices is None:
+            raise error from error.__cause__
+        return slices
+
+
+def _known_as_of(state: TableState, as_of: str, logs: bool) -> list[FileSlice] | None:
+    """The slices by the word of writes not after `as_of` alone, with every file of them there; None where those do not tell."""
+    try:
+        slices = pinned_slices(state, as_of)
+        if slices is None:
+            before = state.up_to(as_of)
+            slices = before.view.slices_as_of(as_of)
+            is_told = as_of >= proven_since(state) and state.archived_files().is_known
+            if not is_told or lost_files(before, as_of, slices, logs=logs):
+                return None
+        _refuse_changed(changed_sizes(state, as_of, slices, logs=logs))
+    except MetadataError:
+        return None
+    return slices
+
+
+def _listed_as_of(state: TableState, as_of: str, logs: bool) -> list[FileSlice]:
     slices = state.view.slices_as_of(as_of)
     lost = lost_files(state, as_of, slices, logs=logs)
     if not lost and as_of >= proven_since(state):
@@ -295,6 +324,19 @@ def _instant_time(name: str, value: str | None) -> str | None:
     if value is not None and not (value.isascii() and value.isdigit()):
         raise OptionError(f"{name}={value!r} is no instant time (yyyyMMddHHmmssSSS)")
     return value
+
+
+def _changed_within(state: TableState, window: InstantRange) -> list[FileSlice]:
+    """As `_changed`; a write after the window that is damaged says nothing about what changed in it."""
+    try:
+        return _changed(state, window)
+    except MetadataError as error:
+        if window.end is None or window.end < proven_since(state) or not state.archived_files().is_known:
+            raise
+        try:
+            return _changed(state.up_to(window.end), window)
+        except LakehouseError:
+            raise error from error.__cause__
 
 
 def _changed(state: TableState, window: InstantRange) -> list[FileSlice]:

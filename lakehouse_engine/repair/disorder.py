@@ -38,6 +38,9 @@ REPAIRED = (
 )
 """What a repair sees to. The rest is harmless, or of somebody who is at work, or waits for what the message names."""
 
+UNSOLVED = (DisorderKind.FUTURE_INSTANT, DisorderKind.LOST_DATA, DisorderKind.BEYOND_REPAIR)
+"""What keeps a table from being read or written as it should, until somebody does what the message says."""
+
 
 @dataclass(frozen=True, slots=True)
 class Disorder:
@@ -56,3 +59,13 @@ class RepairReport:
     repaired: tuple[Disorder, ...]
     left: tuple[Disorder, ...]
     dry_run: bool = False
+
+    @property
+    def unsolved(self) -> tuple[Disorder, ...]:
+        """Of what is left that which is not harmless: somebody has to see to it."""
+        return tuple(one for one in self.left if one.kind in UNSOLVED)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is left that somebody has to see to (on a dry run: would be)."""
+        return not self.unsolved

@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakehouse_engine.commit.checkpoint import renew_checkpoint
-from lakehouse_engine.errors import FormatError, MetadataError, StoredFileNotFoundError
+from lakehouse_engine.errors import FormatError, LakehouseError, MetadataError, StoredFileNotFoundError
 from lakehouse_engine.format.archived import render_archive, salvage_archive
 from lakehouse_engine.format.archived_record import archived_commit
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.options.services import ARCHIVAL_BATCH
-from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.repair.aside import FOLDER, set_aside
 from lakehouse_engine.repair.damage import DamagedState, damaged_states
 from lakehouse_engine.repair.lost_plans import lost_compaction_plans
@@ -27,18 +26,24 @@ from lakehouse_engine.repair.mending import Mending, mending
 from lakehouse_engine.repair.metafiles import damaged_metafiles
 from lakehouse_engine.repair.properties import unfinished_properties
 from lakehouse_engine.repair.rebuild import rebuilt
+from lakehouse_engine.repair.recommit import recommitted
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.checkpoints import LIVE, SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.kept import KeptCommits
+from lakehouse_engine.verify.ways_out import earlier_moments
 from lakehouse_engine.view.table_state import TableState
 
 
-def mendings(state: TableState) -> Iterator[Mending]:
-    """What is to be done about every damaged file of the timelines, nothing of it done yet."""
+def mendings(state: TableState, *, trust_files: bool = False) -> Iterator[Mending]:
+    """What is to be done about every damaged file of the timelines, nothing of it done yet.
+
+    `trust_files`: what the files of a completed write say of it stands for its damaged record.
+    """
     for damage in damaged_states(ActiveTimeline(state.storage, state.layout)):
-        yield _state_file(state, damage)
+        is_commit = damage.instant.is_completed and damage.instant.action.is_write
+        yield _commit_file(state, damage, trust_files) if is_commit else _state_file(state, damage)
     archive = ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
     for file, error in archive.damaged():
         yield _archive_file(state, file, error)
@@ -50,16 +55,10 @@ def mendings(state: TableState) -> Iterator[Mending]:
 
 
 def _state_file(state: TableState, damage: DamagedState) -> Mending:
-    instant, storage = damage.instant, state.storage
+    instant = damage.instant
     record = rebuilt(state, instant)
     if record is not None:
-
-        def replace() -> None:
-            if storage.head(damage.path) is not None:
-                set_aside(storage, damage.path)
-            storage.overwrite(damage.path, encode_plan(record))
-
-        return mending(damage.path, f"{damage.message}: it is made anew, and the damaged one set aside in {FOLDER}", replace)
+        return _made_anew(state.storage, damage, encode_plan(record), "it is made anew")
     reason = _stays(state, damage)
     if reason is not None:
         return mending(damage.path, f"{damage.message}: {reason}", None)
@@ -72,17 +71,38 @@ def _state_file(state: TableState, damage: DamagedState) -> Mending:
     return mending(damage.path, message, lambda: _drop(state, states))
 
 
+def _made_anew(storage: Storage, damage: DamagedState, content: bytes, how: str) -> Mending:
+    def replace() -> None:
+        if storage.head(damage.path) is not None:
+            set_aside(storage, damage.path)
+        storage.overwrite(damage.path, content)
+
+    return mending(damage.path, f"{damage.message}: {how}, and the damaged one set aside in {FOLDER}", replace)
+
+
+def _commit_file(state: TableState, damage: DamagedState, trust_files: bool) -> Mending:
+    """The record of a completed write: nothing proves that the files which are there are all that it wrote."""
+    try:
+        record = recommitted(state, damage.instant)
+    except LakehouseError as error:
+        ways = ["put the file back from a backup", *earlier_moments(state, damage.instant.requested_time)]
+        return mending(damage.path, f"{damage.message}: what it wrote cannot be told ({error.message}); {', or '.join(ways)}", None)
+    files = sum(len(stats) for stats in record.partition_to_write_stats.values())
+    if trust_files:
+        return _made_anew(state.storage, damage, state.layout.encode_commit(record), f"it is made anew of the {files} files that it wrote")
+    ways = [
+        "put the file back from a backup",
+        f"`repair --trust-files` makes it anew of the {files} files that carry its instant (that no other is lost cannot be proven)",
+        *earlier_moments(state, damage.instant.requested_time),
+    ]
+    return mending(damage.path, f"{damage.message}: {', or '.join(ways)}", None)
+
+
 def _stays(state: TableState, damage: DamagedState) -> str | None:
     """Why a file that cannot be made anew must stay, and who leads out."""
     time, action = damage.instant.requested_time, damage.instant.action
     if action is Action.SAVEPOINT:
         return f"what it keeps cannot be proven, so nothing as old as it is deleted; `savepoint delete {time}` gives it up"
-    if action.is_write and damage.instant.is_completed:
-        before = [write.requested_time for write in state.timeline.completed().writes() if write.requested_time < time]
-        ways = [f"restore to {before[-1]}"] if before and not proven_since(state) else []
-        saved = [one for one in state.timeline.savepointed if one < time]
-        ways += [f"restore to the savepoint of {max(saved)}"] if saved else []
-        return "what it wrote cannot be told; put the file back from a backup" + (f", or {' or '.join(ways)}" if ways else "")
     if action is Action.RESTORE and damage.reached is not State.REQUESTED and damage.instant.state is not State.INFLIGHT:
         return "what the restore took back cannot be told; put the file back from a backup"
     return None

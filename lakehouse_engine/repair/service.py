@@ -16,26 +16,40 @@ from lakehouse_engine.repair.disorder import REPAIRED, Disorder, DisorderKind, R
 from lakehouse_engine.repair.future import future
 from lakehouse_engine.repair.leftovers import leftover_markers, orphans, temporary_files
 from lakehouse_engine.repair.mend import mendings
+from lakehouse_engine.repair.mending import Mending
 from lakehouse_engine.repair.pending import pending
 from lakehouse_engine.repair.properties import broken_properties, put_properties_back
 from lakehouse_engine.repair.unhealed import unhealed
+from lakehouse_engine.repair.unplanned import unplanned_restore
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import TableLock, lock_holder
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
-def repair(storage: Storage, *, lock_timeout_ms: int, dry_run: bool = False, accept_future: bool = False) -> RepairReport:
+def repair(
+    storage: Storage, *, lock_timeout_ms: int, dry_run: bool = False, accept_future: bool = False, trust_files: bool = False
+) -> RepairReport:
     """Take dead writes back, finish rollbacks and restores that were cut off, remove what killed processes left, and see to damaged
     metadata: what can be proven is made anew, what nothing rests on is set aside, what protects something stays.
 
-    `accept_future`: let the table go on from instants that a wrong clock put into the future.
+    `accept_future`: let the table go on from instants that a wrong clock put into the future. `trust_files`: make the damaged record of a
+    completed write anew of the files that carry its instant, though nothing proves that no other is lost.
     Raises as `locked_table`. A dry run takes no lock, and waits for nobody: what may belong to whoever holds the lock is left.
     """
-    properties = broken_properties(storage)
-    if properties is not None:
-        return _with_properties(storage, properties, lock_timeout_ms, dry_run=dry_run, accept_future=accept_future)
-    before = list(disorders(TableState.load(storage), lock_holder(storage)))
+    blocking = _unopenable(storage)
+    if blocking is not None:
+        if dry_run:
+            # The rest cannot be told before the table can be opened.
+            return RepairReport(table=storage.root, repaired=(blocking.disorder,), left=(), dry_run=True)
+        with TableLock(storage, lock_timeout_ms):
+            again = _unopenable(storage)
+            if again is not None and again.act is not None:
+                logger.warning("repairing %s of %s: %s", again.disorder.what, storage.root, again.disorder.message)
+                again.act()
+            done = repair(storage, lock_timeout_ms=lock_timeout_ms, accept_future=accept_future, trust_files=trust_files)
+        return replace(done, repaired=(blocking.disorder, *done.repaired))
+    before = list(disorders(TableState.load(storage), lock_holder(storage), trust_files=trust_files))
     kinds = (*REPAIRED, DisorderKind.FUTURE_INSTANT) if accept_future else REPAIRED
     if dry_run:
         wanted = tuple(one for one in before if one.kind in kinds)
@@ -45,7 +59,7 @@ def repair(storage: Storage, *, lock_timeout_ms: int, dry_run: bool = False, acc
         accept(storage, lock_timeout_ms=lock_timeout_ms)
     with TableLock(storage, lock_timeout_ms):
         # First, for what follows may not get past a damaged file; and until nothing is left, for one may hide what becomes of another.
-        mended = _mend(storage)
+        mended = _mend(storage, trust_files)
         with locked_table(storage, lock_timeout_ms=lock_timeout_ms, corrupt_writes=True) as state:
             remove_temporaries(storage, all_dead_temporaries(storage))
             put_back_metafiles(state)
@@ -57,24 +71,20 @@ def repair(storage: Storage, *, lock_timeout_ms: int, dry_run: bool = False, acc
     return RepairReport(table=storage.root, repaired=tuple(repaired), left=tuple(after))
 
 
-def _with_properties(
-    storage: Storage, properties: Disorder, lock_timeout_ms: int, *, dry_run: bool, accept_future: bool
-) -> RepairReport:
-    """A dry run ends here: the rest cannot be told before the properties are back."""
-    if dry_run:
-        return RepairReport(table=storage.root, repaired=(properties,), left=(), dry_run=True)
-    with TableLock(storage, lock_timeout_ms):
-        if broken_properties(storage) is not None:
-            put_properties_back(storage)
-        done = repair(storage, lock_timeout_ms=lock_timeout_ms, accept_future=accept_future)
-    return replace(done, repaired=(properties, *done.repaired))
+def _unopenable(storage: Storage) -> Mending | None:
+    """What keeps the table from being opened, where something can be done about it; raises as `broken_properties`."""
+    properties = broken_properties(storage)
+    if properties is not None:
+        return Mending(properties, lambda: put_properties_back(storage))
+    return unplanned_restore(storage)
 
 
-def _mend(storage: Storage) -> list[Disorder]:
+def _mend(storage: Storage, trust_files: bool) -> list[Disorder]:
     """One after the other, each file once, with a look at the whole table between: what is mended may decide about what is not."""
     done: dict[str, Disorder] = {}
     while True:
-        found = (one for one in mendings(TableState.load(storage)) if one.act is not None and one.disorder.what not in done)
+        known = mendings(TableState.load(storage), trust_files=trust_files)
+        found = (one for one in known if one.act is not None and one.disorder.what not in done)
         mending = next(found, None)
         if mending is None or mending.act is None:
             return list(done.values())
@@ -83,12 +93,12 @@ def _mend(storage: Storage) -> list[Disorder]:
         done[mending.disorder.what] = mending.disorder
 
 
-def disorders(state: TableState, holder: str | None) -> Iterator[Disorder]:
+def disorders(state: TableState, holder: str | None, *, trust_files: bool = False) -> Iterator[Disorder]:
     """What is pending, damaged or left over; `holder`: who holds the table lock and may be at work on it.
 
     Every directory of the table is listed, for files that no instant accounts for, and for those that must be there; no data file is read.
     """
-    damaged = [mending.disorder for mending in mendings(state)]
+    damaged = [mending.disorder for mending in mendings(state, trust_files=trust_files)]
     named = {one.what.rpartition("/")[2].partition(".")[0] for one in damaged}
     found = [
         *damaged,

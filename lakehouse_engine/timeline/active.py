@@ -118,7 +118,8 @@ class ActiveTimeline:
     def _in_file(self, instant: Instant, data: bytes, error: FormatError) -> FormatError:
         """The error about the content of a state file, with what tells where that is."""
         found = {"instant": str(instant), "path": self._path(instant), "bytes": str(len(data)), "table": self.storage.root}
-        hint = "" if instant.action.is_write and instant.is_completed else "; `repair` says what becomes of it, and sees to it"
+        done = instant.action.is_write and instant.is_completed
+        hint = "; `repair` says what leads out" if done else "; `repair` says what becomes of it, and sees to it"
         return type(error)(error.message + hint, **{**error.context, **found})
 
     def delete(self, instant: Instant) -> bool:

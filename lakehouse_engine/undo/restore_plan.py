@@ -25,7 +25,7 @@ from lakehouse_engine.model.savepoint import DamagedSavepoint, HoodieSavepointMe
 from lakehouse_engine.model.services import RestoreResult
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.completeness import lost_files, proven_since
-from lakehouse_engine.read.scan import complete_slices
+from lakehouse_engine.read.scan import check_complete, complete_slices
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.kept import KeptCommits
@@ -92,12 +92,13 @@ def plan_restore(state: TableState, savepoint: str | None, to: str | None, *, ca
 def _check_complete(state: TableState, target: str) -> None:
     """Raise as `complete_slices` unless every file of the table as of `target` is there.
 
-    A write that is to be taken back may be damaged. Where nothing was ever archived, those up to the target alone say what must be there.
+    A write that is to be taken back may be damaged. Where it is known what archived writes left, they and those up to the target say alone
+    what must be there.
     """
     try:
         complete_slices(state, target)
     except MetadataError:
-        if proven_since(state):
+        if not state.archived_files().is_known:
             raise
         before = state.up_to(target)
         lost = lost_files(before, None, before.view.latest_slices(), logs=True)
@@ -105,6 +106,7 @@ def _check_complete(state: TableState, target: str) -> None:
             raise MissingFileError(
                 f"the data file {lost[0].path!r} is gone, which the table as of {target} needs", path=lost[0].path, table=state.config.name
             ) from None
+        check_complete(before)
 
 
 def _target(state: TableState, savepoint: str | None, to: str | None) -> tuple[str, str | None]:

@@ -17,7 +17,7 @@ from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.pending import clustering_groups
 from lakehouse_engine.commit.rollback.execute import execute_rollback, files_to_delete, relative_paths
 from lakehouse_engine.commit.rollback.plan import plan_rollback
-from lakehouse_engine.commit.table_clock import table_clock
+from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import InstantCleanedError, InstantNotFoundError, RollbackError, RollbackUnfinishedError, StorageError
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -136,11 +136,12 @@ def _take_back(state: TableState, target: Instant) -> RollbackResult:
     would = _would(state, target)
     plan = plan_rollback(state, target)
     timeline = ActiveTimeline(state.storage, state.layout)
-    time = table_clock(state).next(state.timeline)
+    clock = table_clock(state)
+    time = clock.next(state.timeline)
     logger.info("rolling %s of %s back at %s", target, state.config.name, time)
     requested = Instant(time, Action.ROLLBACK, State.REQUESTED)
     try:
-        timeline.create_requested(requested, encode_plan(plan))
+        claim(state, clock, requested, encode_plan(plan))
         # One that archiving wrote and then died counts the write.
         LiveCheckpoints(state.storage).forget_from(target.requested_time)
         timeline.delete(target.at(State.COMPLETED))

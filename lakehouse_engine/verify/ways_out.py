@@ -27,6 +27,16 @@ def way_out(state: TableState, damaged: Collection[str]) -> str:
     return "; ".join([backup, back, anew + "".join(f", then {one}" for one in given_up)])
 
 
+def earlier_moments(state: TableState, time: str) -> Iterator[str]:
+    """Restores that take the write of `time` back, which is damaged: to the write before it, and to the savepoint before it."""
+    before = [write.requested_time for write in state.timeline.completed().writes() if write.requested_time < time]
+    if before and _can_be_restored(state, None, before[-1]):
+        yield f"restore to {before[-1]} (`restore --to {before[-1]}`)"
+    saved = [one for one in state.timeline.savepointed if one < time]
+    if saved and _can_be_restored(state, max(saved), None):
+        yield f"restore to the savepoint of {max(saved)} (`restore --savepoint {max(saved)}`)"
+
+
 def _targets(state: TableState, damaged: Collection[str]) -> Iterator[str]:
     """What a restore can be given, newest first."""
     savepoints = state.timeline.savepointed

@@ -24,10 +24,13 @@ from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.cli.describe import describe_table
 from lakehouse_engine.commit.expected import repeated
 from lakehouse_engine.index.registry import load_index
+from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.read.moments import moment_of
+from lakehouse_engine.repair import UNSOLVED
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.verify import verify
+from lakehouse_engine.write.alter import set_constraints
 
 Result = TypeVar("Result")
 EngineError = errors.LakehouseError
@@ -50,6 +53,8 @@ ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
 
 KEPT_OPTIONS = ("hoodie.index.type", "hoodie.bucket.index.", "hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class")
 """Options that a table keeps from its creation on: whoever else writes or reads it has to do it by the same rules."""
+UNSOLVED_DISORDERS = tuple(map(str, UNSOLVED))
+"""What a repair may leave and somebody has to see to."""
 RETRIES = 3
 _FOREIGN = ("pyspark", "py4j")
 _MAPPED_PARTITIONS = ("TimestampBasedKeyGenerator", "TIMESTAMP", "CustomKeyGenerator", "CUSTOM")
@@ -310,10 +315,37 @@ class Warehouse:
             return config.record_key_fields
         return tuple(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))
 
+    def limit(self, schema: str, identifier: str, lengths: Mapping[str, int | None], *, only_longer: bool = False) -> None:
+        """Let text columns hold so many characters and no more (None: any number); with `only_longer` where that is more than now."""
+        if not lengths:
+            return
+
+        def change(known: Constraints) -> Constraints:
+            for column, length in lengths.items():
+                before = known.length_of(column)
+                if not only_longer or (before is not None and (length is None or length > before)):
+                    known = known.with_length(column, length)
+            return known
+
+        table = self.table(schema, identifier)
+        if change(table.config.constraints) != table.config.constraints:
+            timeout = options.LOCK_TIMEOUT_MS.read(self.options)
+            set_constraints(table.storage, change, lock_timeout_ms=timeout)
+
     def create_filled(
-        self, schema: str, identifier: str, rows: Any, shape: TableShape, write_options: Mapping[str, str], metadata: Mapping[str, str]
+        self,
+        schema: str,
+        identifier: str,
+        rows: Any,
+        shape: TableShape,
+        write_options: Mapping[str, str],
+        metadata: Mapping[str, str],
+        lengths: Mapping[str, int | None] | None = None,
     ) -> Any:
-        """A new table that holds `rows`. If they cannot be written, the table is removed again (unless the commit may be there)."""
+        """A new table that holds `rows`, with text columns of those `lengths`.
+
+        If they cannot be written, the table is removed again (unless the commit may be there).
+        """
         name = str(RelationName(schema, identifier))
         table = self._lakehouse.create_table(
             name,
@@ -326,6 +358,7 @@ class Warehouse:
             properties={key: value for key, value in write_options.items() if key.startswith(KEPT_OPTIONS)},
         )
         try:
+            self.limit(schema, identifier, lengths or {})
             return table.bulk_insert(rows, options=dict(write_options), extra_metadata=dict(metadata))
         except errors.CommitOutcomeUnknownError:
             raise
@@ -357,9 +390,13 @@ def facts(table: Any) -> dict[str, Any]:
 
 
 def findings(table: Any, *, quick: bool = False) -> tuple[str | None, list[str]]:
-    """The newest completed write, and what is wrong with the table: nothing, if it is whole. `quick` reads no data file."""
+    """The newest completed write, and what is wrong with the table, with the ways out last: nothing, if it is whole.
+
+    `quick` reads no data file.
+    """
     report = verify(table.state, quick=quick)
-    return report.instant, [f"{finding.kind} {finding.path}: {finding.message}" for finding in report.findings]
+    wrong = [f"{finding.kind} {finding.path}: {finding.message}" for finding in report.findings]
+    return report.instant, wrong + ([f"way out: {report.way_out}"] if wrong and report.way_out else [])
 
 
 def statistics(table: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -269,10 +270,11 @@ class LakehouseAdapter(SparkAdapter):
     ) -> AdapterResponse:
         """The table with the rows of a CSV file. Needs no Spark."""
         inferred = {name: self.convert_type(table, position) for position, name in enumerate(table.column_names)}
-        rows = seeds.seed_table(table, inferred, model["config"].get("column_types") or {})
+        types = model["config"].get("column_types") or {}
+        rows = seeds.seed_table(table, inferred, types)
         kind = str(existing.type) if existing is not None else None
         with self.connections.exception_handler("seed"):
-            writer = self._writer(self._files, relation, model)
+            writer = replace(self._writer(self._files, relation, model), lengths=seeds.text_lengths(table.column_names, types))
             return response_of(writer.replace(rows, existing=kind))
 
     @available.parse(_nothing)

@@ -14,7 +14,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.lakehouse.bridge import Warehouse, dbt_error
 from dbt.adapters.lakehouse.names import did_you_mean
 from dbt.adapters.lakehouse.selection import Selected
-from dbt.adapters.lakehouse.table_operations import flag, run_on_table
+from dbt.adapters.lakehouse.table_operations import flag, run_on_table, unsolved
 
 TAKES_BACK = ("restore", "rollback", "delete_savepoint")
 """Operations that are tried on every selected table before they are done on any."""
@@ -79,6 +79,7 @@ def _each(warehouse: Warehouse, report: Report, tables: Sequence[Selected], argu
             report.failures.append(f"{table}: {found.msg}")
         else:
             report.rows += [{"table": str(table), **row} for row in rows]
+            report.failures += [f"{table}: {text}" for text in unsolved(report.operation, rows)]
     if must and report.failures:
         raise DbtRuntimeError(f"{report.operation} is refused, and no table was changed: {'; '.join(report.failures)}")
 

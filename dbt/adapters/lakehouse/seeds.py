@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.types import arrow_type
+from dbt.adapters.lakehouse.types import arrow_type, text_length
 
 if TYPE_CHECKING:
     import agate
@@ -27,13 +27,38 @@ def seed_table(table: agate.Table, inferred: Mapping[str, str], overrides: Mappi
     return pa.table(columns, names=list(table.column_names))
 
 
+def text_lengths(columns: Sequence[str], overrides: Mapping[str, str]) -> dict[str, int | None]:
+    """Of the columns that an override makes text the most characters that each holds, None for any number."""
+    chosen = {name.lower(): kind for name, kind in overrides.items()}
+    return {
+        name: text_length(chosen[name.lower()])
+        for name in columns
+        if name.lower() in chosen and pa.types.is_string(arrow_type(chosen[name.lower()]))
+    }
+
+
 def _column(table: agate.Table, name: str, type_name: str) -> pa.Array:
     kind = arrow_type(type_name)
     values = list(table.columns[name].values())
     try:
-        return _typed(values, kind)
+        return _fitted(_typed(values, kind), name, type_name)
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise DbtRuntimeError(f"The seed column '{name}' does not hold values of type {type_name}: {error}") from error
+
+
+def _fitted(column: pa.Array, name: str, type_name: str) -> pa.Array:
+    """Texts that are too long by blanks at their ends alone are cut, as Spark does; others are refused."""
+    length = text_length(type_name)
+    if length is None:
+        return column
+    too_long = pc.fill_null(pc.greater(pc.utf8_length(column), length), False)
+    cut = pc.utf8_rtrim(column, characters=" ")
+    broken = pc.and_(too_long, pc.fill_null(pc.greater(pc.utf8_length(cut), length), False))
+    count = pc.sum(broken).as_py() or 0
+    if count:
+        example = column[pc.index(broken, True).as_py()].as_py()
+        raise DbtRuntimeError(f"The seed column '{name}' has {count:,} value(s) that are longer than {type_name}, for example {example!r}")
+    return pc.if_else(too_long, pc.utf8_slice_codeunits(column, 0, length), column)
 
 
 def _typed(values: list[Any], kind: pa.DataType) -> pa.Array:

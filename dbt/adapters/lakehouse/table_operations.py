@@ -11,7 +11,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import facts, findings, is_merge_on_read
+from dbt.adapters.lakehouse.bridge import UNSOLVED_DISORDERS, facts, findings, is_merge_on_read
 from dbt.adapters.lakehouse.names import did_you_mean
 
 Rows = list[dict[str, Any]]
@@ -68,7 +68,11 @@ def _delete_savepoint(table: Any, given: Mapping[str, Any]) -> Rows:
 
 def _restore(table: Any, given: Mapping[str, Any]) -> Rows:
     done = table.restore(
-        _text(given, "savepoint"), to=_text(given, "to"), cascade=flag(given, "cascade"), dry_run=flag(given, "dry_run")
+        _text(given, "savepoint"),
+        to=_text(given, "to"),
+        cascade=flag(given, "cascade"),
+        accept_future=flag(given, "accept_future"),
+        dry_run=flag(given, "dry_run"),
     )
     return [
         {
@@ -175,15 +179,22 @@ def _table_info(table: Any, given: Mapping[str, Any]) -> Rows:
 
 def _repair(table: Any, given: Mapping[str, Any]) -> Rows:
     """One row for each thing that was repaired (on a dry run: would be), or is left."""
-    report = table.repair(dry_run=flag(given, "dry_run"), accept_future=flag(given, "accept_future"))
+    report = table.repair(**{name: flag(given, name) for name in ("dry_run", "accept_future", "trust_files")})
     done = "would be repaired" if report.dry_run else "repaired"
     found = [(done, one) for one in report.repaired] + [("left", one) for one in report.left]
     rows = [{"result": result, "disorder": str(one.kind), "what": one.what, "message": one.message} for result, one in found]
     return rows or [{"result": "in order", "disorder": None, "what": None, "message": None}]
 
 
+def unsolved(operation: str, rows: Rows) -> list[str]:
+    """What makes the operation a failure though it was done: what a repair left that somebody has to see to."""
+    if operation != "repair":
+        return []
+    return [f"{row['what']}: {row['message']}" for row in rows if row["result"] == "left" and row["disorder"] in UNSOLVED_DISORDERS]
+
+
 def _verify(table: Any, given: Mapping[str, Any]) -> Rows:
-    """One row a finding. Raises `DbtRuntimeError` where something is wrong."""
+    """Raises `DbtRuntimeError` with what is wrong, and what leads out of that, where something is."""
     instant, wrong = findings(table, quick=flag(given, "quick"))
     if wrong:
         raise DbtRuntimeError("; ".join(wrong))

@@ -35,7 +35,8 @@ _SIMPLE: dict[str, pa.DataType] = {
     "numeric": pa.decimal128(10, 0),
 }
 _DECIMAL = re.compile(r"(?:decimal|numeric|dec)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
-_TEXT = re.compile(r"(?:varchar|char|character varying)\s*(?:\(\s*\d+\s*\))?")
+_TEXT = re.compile(r"(?:varchar|character varying)\s*(?:\(\s*(\d+)\s*\))?")
+_CHAR = re.compile(r"(?:char|character)\s*(?:\(\s*\d+\s*\))?")
 
 
 def arrow_type(spark_name: str) -> pa.DataType:
@@ -45,9 +46,17 @@ def arrow_type(spark_name: str) -> pa.DataType:
         return pa.decimal128(int(found.group(1)), int(found.group(2) or 0))
     if _TEXT.fullmatch(name):
         return pa.string()
+    if _CHAR.fullmatch(name):
+        raise DbtConfigError(f"The column type '{spark_name}' is not kept: its values would have to be filled up with blanks; use varchar")
     if name not in _SIMPLE:
         raise DbtConfigError(f"The column type '{spark_name}' is not one that a seed can have{did_you_mean(name, _SIMPLE)}")
     return _SIMPLE[name]
+
+
+def text_length(spark_name: str) -> int | None:
+    """The most characters that a column of this type holds; None for any number, and for what is no text."""
+    found = _TEXT.fullmatch(" ".join(spark_name.lower().split()))
+    return int(found.group(1)) if found and found.group(1) else None
 
 
 _NAMES: tuple[tuple[object, str], ...] = (

@@ -52,6 +52,8 @@ class TableWriter:
     config: ModelConfig
     metadata: Mapping[str, str] = field(default_factory=dict)
     checks: Sequence[Check] = ()
+    lengths: Mapping[str, int | None] = field(default_factory=dict)
+    """Of text columns whose length the config says: the most characters that each holds, None for any number."""
 
     # -- whole tables
 
@@ -64,7 +66,11 @@ class TableWriter:
         if existing is None:
             return self.create(frame)
         if existing == "table" and self._fits(frame):
-            return self._put("insert_overwrite_table", frame, self._combine, replace_schema=True)
+            # What the new rows may break is lifted before they come, what the old rows may break is kept once they are gone.
+            self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
+            written = self._put("insert_overwrite_table", frame, self._combine, replace_schema=True)
+            self.warehouse.limit(self.schema, self.identifier, self.lengths)
+            return written
         if existing == "table":
             self._check_nothing_is_kept()
         staged = f"{self.identifier}__dbt_tmp"
@@ -88,7 +94,7 @@ class TableWriter:
         options = {**self.config.options, **self._combine}
         with self._checked(frame) as rows:
             shape = self._shape(_columns(rows))
-            return self.warehouse.create_filled(self.schema, identifier, rows, shape, options, self.metadata)
+            return self.warehouse.create_filled(self.schema, identifier, rows, shape, options, self.metadata, self.lengths)
 
     def _shape(self, columns: Sequence[str]) -> TableShape:
         name = self.config.name
@@ -216,6 +222,11 @@ class TableWriter:
                     f"{self.config.name}: {config} is {list(asked) or 'none'} but the table was built with {list(stored) or 'none'}; "
                     f"{self._rebuild}"
                 )
+        if wanted.partition_by and mine.hive_style != wanted.hive_style:
+            raise DbtDatabaseError(
+                f"{self.config.name}: hive_style_partitioning is {_flag(wanted.hive_style)} but the table was built with"
+                f" {_flag(mine.hive_style)}; {self._rebuild}"
+            )
 
     @property
     def _rebuild(self) -> str:
@@ -346,6 +357,10 @@ def _columns(frame: Any) -> list[str]:
 
 def _types(frame: Any) -> dict[str, str]:
     return {item.name: item.dataType.simpleString() for item in frame.schema.fields}
+
+
+def _flag(value: bool) -> str:
+    return str(value).lower()
 
 
 def _same(left: Sequence[str], right: Sequence[str]) -> bool:

@@ -26,7 +26,7 @@ from lakehouse_engine.commit.restore.files import Blocking, PartitionChanges, fi
 from lakehouse_engine.commit.rollback.blocks import write_rollback_blocks
 from lakehouse_engine.commit.rollback.execute import hadoop_path, partition_metadata
 from lakehouse_engine.commit.rollback.intruders import remove_intruders
-from lakehouse_engine.commit.table_clock import table_clock
+from lakehouse_engine.commit.table_clock import check_clock, table_clock
 from lakehouse_engine.errors import LakehouseError, MetadataError, RestoreError, RestoreUnfinishedError, StorageError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.format.plans_codec import encode_plan
@@ -82,6 +82,7 @@ def begin_restore(state: TableState, plan: HoodieRestorePlan) -> str:
 
     Raises `RestoreUnfinishedError` for what fails from then on at which readers see the restored table.
     """
+    check_clock(state)
     timeline = ActiveTimeline(state.storage, state.layout)
     time = table_clock(state).next(state.timeline)
     requested = Instant(time, Action.RESTORE, State.REQUESTED)

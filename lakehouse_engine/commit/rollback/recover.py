@@ -8,7 +8,7 @@ import time
 from lakehouse_engine.commit.pending import clustering_groups
 from lakehouse_engine.commit.rollback.execute import execute_rollback, files_to_delete
 from lakehouse_engine.commit.rollback.plan import plan_rollback
-from lakehouse_engine.commit.table_clock import table_clock
+from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import CommitConflictError, FileNameError, MetadataError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file
 from lakehouse_engine.format.plans_codec import encode_plan
@@ -80,8 +80,8 @@ def _roll_back(state: TableState, instant: Instant) -> None:
     logger.warning("rolling back %s of %s: its writer died before it committed", instant, state.config.name)
     plan = plan_rollback(state, instant)
     timeline = ActiveTimeline(state.storage, state.layout)
-    requested = Instant(table_clock(state).next(state.timeline), Action.ROLLBACK, State.REQUESTED)
-    timeline.create_requested(requested, encode_plan(plan))
+    clock = table_clock(state)
+    requested = claim(state, clock, Instant(clock.next(state.timeline), Action.ROLLBACK, State.REQUESTED), encode_plan(plan))
     if timeline.load().completed().writes().contains(instant.requested_time):
         # A writer that does not know the lock committed while this was planned: its files are part of the table.
         timeline.delete_pending(requested)

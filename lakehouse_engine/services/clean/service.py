@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from lakehouse_engine.commit.locked import locked_table
-from lakehouse_engine.commit.table_clock import table_clock
+from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import MetadataError, StorageError
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -75,16 +75,16 @@ def _finish_pending(state: TableState) -> list[ExecutedClean]:
 def _execute(state: TableState, planned: PlannedClean) -> ExecutedClean | None:
     if planned.plan is None:
         return None
-    requested, content = Instant(_now(state), Action.CLEAN, State.REQUESTED), encode_plan(planned.plan)
-    timeline, properties = ActiveTimeline(state.storage, state.layout), ConfigStore(state.storage)
+    clock, properties = table_clock(state), ConfigStore(state.storage)
+    requested, content = Instant(clock.next(state.timeline), Action.CLEAN, State.REQUESTED), encode_plan(planned.plan)
     try:
-        timeline.create_requested(requested, content)
+        claim(state, clock, requested, content)
     except StorageError as error:
         # What makes room must not need any: the copy of the properties has a block that can be had, until files are deleted.
         if not (is_full(error) and properties.drop_copy()):
             raise
         try:
-            timeline.create_requested(requested, content)
+            claim(state, clock, requested, content)
             return execute_clean(state, requested, planned.plan)
         finally:
             properties.keep_copy()

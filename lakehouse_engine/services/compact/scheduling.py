@@ -6,7 +6,7 @@ import logging
 
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.pending import clustering_groups
-from lakehouse_engine.commit.table_clock import table_clock
+from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import CompactionError, StoredFileExistsError, TimelineError
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -91,7 +91,7 @@ def _request(state: TableState, action: Action, plan: HoodieCompactionPlan) -> I
         requested = Instant(clock.next(current), action, State.REQUESTED)
         _check_no_older_write(state.refresh())
         try:
-            return timeline.create_requested(requested, content)
+            return claim(state, clock, requested, content)
         except StoredFileExistsError:
             logger.info("instant %s is taken by another writer; trying the next", requested)
     raise TimelineError(f"no free instant time in {_ATTEMPTS} tries: too many writers without the table lock", table=state.config.name)

@@ -15,7 +15,11 @@ from lakehouse_engine.sql.procedures.procedure import FLAG, LONG, PATH, TEXT, Ro
 from lakehouse_engine.table_services import TableServices
 
 _DRY_RUN = Argument("dry_run", Kind.FLAG, False)
+_CASCADE = Argument("cascade", Kind.FLAG, False)
+_ACCEPT_FUTURE = Argument("accept_future", Kind.FLAG, False)
 _OPTIONS = Argument("options", Kind.OPTIONS, {})
+_RESTORE = ("cascade", "dry_run", "accept_future")
+_REPAIR = ("dry_run", "accept_future", "trust_files")
 _COMPACTION_OPS = {
     "run": "run",
     "scheduleandexecute": "schedule_and_run",
@@ -49,18 +53,24 @@ def _delete_savepoint(table: TableServices, values: Values) -> Rows:
 
 
 def _rollback_to_savepoint(table: TableServices, values: Values) -> Rows:
-    done = table.restore(values["instant_time"], cascade=values["cascade"], dry_run=values["dry_run"])
-    yield _restored(done)
+    yield _restored(table.restore(values["instant_time"], **{name: values[name] for name in _RESTORE}))
 
 
 def _restore_to_instant(table: TableServices, values: Values) -> Rows:
-    done = table.restore(to=values["instant_time"], cascade=values["cascade"], dry_run=values["dry_run"])
-    yield _restored(done)
+    yield _restored(table.restore(to=values["instant_time"], **{name: values[name] for name in _RESTORE}))
 
 
 def _restored(done: RestoreResult) -> tuple[object, ...]:
     gone = len(done.files_deleted), done.bytes_deleted, done.rows_taken_back
     return not done.dry_run, done.instant, done.restored_to, len(done.rolled_back), *gone, ", ".join(done.savepoints_deleted)
+
+
+def _repair_table(table: TableServices, values: Values) -> Rows:
+    """One row for each thing that was repaired (on a dry run: would be), or is left."""
+    report = table.repair(**{name: values[name] for name in _REPAIR})
+    done = "would be repaired" if report.dry_run else "repaired"
+    for result, found in ((done, report.repaired), ("left", report.left)):
+        yield from ((result, str(one.kind), one.what, one.message) for one in found)
 
 
 def _rollback_to_instant(table: TableServices, values: Values) -> Rows:
@@ -147,13 +157,13 @@ SERVICES = (
     ),
     procedure(
         "rollback_to_savepoint",
-        (TABLE, Argument("instant_time", Kind.SAVEPOINT, "latest"), Argument("cascade", Kind.FLAG, False), _DRY_RUN),
+        (TABLE, Argument("instant_time", Kind.SAVEPOINT, "latest"), _CASCADE, _DRY_RUN, _ACCEPT_FUTURE),
         {"rollback_savepoint_result": FLAG, "start_restore_time": TEXT, **_RESTORED},
         _rollback_to_savepoint,
     ),
     procedure(
         "restore_to_instant",
-        (TABLE, Argument("instant_time", Kind.INSTANT, required=True), Argument("cascade", Kind.FLAG, False), _DRY_RUN),
+        (TABLE, Argument("instant_time", Kind.INSTANT, required=True), _CASCADE, _DRY_RUN, _ACCEPT_FUTURE),
         {"restore_result": FLAG, "start_restore_time": TEXT, **_RESTORED},
         _restore_to_instant,
         refused=(PATH, _METADATA),
@@ -211,5 +221,11 @@ SERVICES = (
         {"result": LONG, "archived": LONG, "last_archived": TEXT, "kept": TEXT},
         _archive_commits,
         refused=(PATH, _METADATA),
+    ),
+    procedure(
+        "repair_table",
+        (TABLE, _ACCEPT_FUTURE, Argument("trust_files", Kind.FLAG, False), _DRY_RUN),
+        {"result": TEXT, "disorder": TEXT, "what": TEXT, "message": TEXT},
+        _repair_table,
     ),
 )

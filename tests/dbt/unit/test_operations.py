@@ -18,6 +18,7 @@ from dbt.adapters.lakehouse.selection import Selected
 from lakehouse_engine.errors import RestoreError
 from lakehouse_engine.model.services import CompactionResult, RestoreResult, Savepoint
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.write.create import TableSpec, create_table
 
 ORDERS, CLIENTS = Selected("orders", "s", "orders"), Selected("clients", "s", "clients")
@@ -31,13 +32,14 @@ class Table:
     kind: str = "COPY_ON_WRITE"
     calls: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def restore(self, savepoint: str | None, *, to: str | None = None, cascade: bool = False, dry_run: bool = False) -> RestoreResult:
-        self.calls.append((savepoint, to, cascade, dry_run))
+    def restore(
+        self, savepoint: str | None, *, to: str | None = None, cascade: bool = False, dry_run: bool = False, accept_future: bool = False
+    ) -> RestoreResult:
+        self.calls.append((savepoint, to, cascade, dry_run, *(["accept_future"] if accept_future else [])))
         if self.refuses:
             raise RestoreError("later savepoints stand in the way", table="t")
         instant = None if dry_run else "2"
         return RestoreResult(instant=instant, restored_to="1", savepoint=savepoint, rolled_back=("9", "8"), dry_run=dry_run)
-
 
     def compact(self, op: str, *, instant: str | None, dry_run: bool, options: Any) -> CompactionResult:
         self.calls.append((op, instant, dry_run))
@@ -191,3 +193,28 @@ def test_repair_puts_back_the_properties_of_a_table_that_cannot_be_opened(tmp_pa
     assert properties.read_bytes() == b"torn"
     operate(warehouse, "repair", [ORDERS], {}).check()
     assert properties.read_bytes() == whole
+
+
+def test_a_restore_goes_on_from_the_future_where_that_is_asked_for() -> None:
+    orders = Table()
+    operate(House({"orders": orders}), "restore", [ORDERS], {"to": "1", "accept_future": "true"}).check()  # type: ignore[arg-type]
+    assert orders.calls == [(None, "1", False, False, "accept_future")]
+
+
+def test_a_repair_that_leaves_damage_fails_with_its_rows_and_verify_tells_the_way_out(tmp_path: Path) -> None:
+    warehouse, path = Warehouse(str(tmp_path)), tmp_path / "s" / "orders"
+    schema = pa.schema([("id", pa.string())])
+    create_table(LocalStorage(str(path)), TableSpec("orders", schema, ["id"], []))
+    table = HoodieTable.open(str(path), options={"lakehouse.task.threads": 1})
+    for key in ("a", "b"):
+        table.upsert(pa.table({"id": [key]}, schema=schema))
+    commit = path / ".hoodie" / f"{table.history()[0].instant}.commit"
+    commit.write_bytes(commit.read_bytes()[:100])
+    with pytest.raises(DbtRuntimeError, match=f"(?s){commit.name}.*way out: .*`repair` sees to it"):
+        operate(warehouse, "verify", [ORDERS], {}).check()
+    report = operate(warehouse, "repair", [ORDERS], {})
+    assert [row["result"] for row in report.rows] == ["left"]
+    with pytest.raises(DbtRuntimeError, match=f"(?s)s.orders: .*{commit.name}: .*--trust-files"):
+        report.check()
+    operate(warehouse, "repair", [ORDERS], {"trust_files": "true"}).check()
+    operate(warehouse, "verify", [ORDERS], {}).check()

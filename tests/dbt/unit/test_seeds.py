@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.lakehouse.seeds import seed_table
+from dbt.adapters.lakehouse.seeds import seed_table, text_lengths
 from dbt.adapters.lakehouse.types import arrow_type, spark_name
 
 
@@ -54,6 +54,19 @@ def test_column_types_are_parsed_from_text(text: str, kind: str, value: object) 
 def test_text_that_does_not_parse_is_refused_with_the_column() -> None:
     with pytest.raises(DbtRuntimeError, match="seed column 'c' does not hold values of type int"):
         one(["abc"], agate.Text(), "string", "int")
+
+
+def test_text_that_is_longer_than_its_column_is_refused_and_blanks_at_its_end_are_cut() -> None:
+    assert one(["abc  ", "ab", None], agate.Text(null_values=()), "string", "varchar(3)").to_pylist() == ["abc", "ab", None]
+    with pytest.raises(DbtRuntimeError, match=r"'c' has 1 value\(s\) that are longer than varchar\(3\), for example 'abcd'"):
+        one(["abc", "abcd"], agate.Text(null_values=()), "string", "varchar(3)")
+    with pytest.raises(DbtConfigError, match="use varchar"):
+        one(["abc"], agate.Text(null_values=()), "string", "char(3)")
+
+
+def test_lengths_are_those_of_the_columns_that_the_config_makes_text() -> None:
+    types = {"CODE": "varchar(3)", "name": "string", "n": "int", "other": "varchar(5)"}
+    assert text_lengths(["code", "name", "n", "free"], types) == {"code": 3, "name": None}
 
 
 def test_unknown_column_type_is_refused_with_the_nearest() -> None:

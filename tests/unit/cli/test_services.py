@@ -174,6 +174,22 @@ def test_what_waits_and_what_nobody_names_is_left_and_told(table: HoodieTable) -
     assert stray.exists()
 
 
+def test_a_repair_that_leaves_damage_ends_with_exit_code_1_and_one_that_trusts_files_leads_out(table: HoodieTable) -> None:
+    before = content(table)
+    commit = next(path for path in Path(table.path, ".hoodie").iterdir() if path.suffix in (".commit", ".deltacommit"))
+    commit.write_bytes(b"")
+    for arguments in ((), ("--dry-run",)):
+        failed = run(table, "repair", "analytics.orders", *arguments, "--json")
+        assert failed.exit_code == 1
+        report = json.loads(failed.stdout)
+        assert (report["ok"], report["repaired"]) == (False, [])
+        assert [one["what"] for one in report["left"]] == [f".hoodie/{commit.name}"]
+    assert "left" in run(table, "repair", "analytics.orders").stdout
+    assert answer(table, "repair", "analytics.orders", "--trust-files")["ok"]
+    assert content(table) == before
+    assert run(table, "verify", "analytics.orders").exit_code == 0
+
+
 def test_markers_of_a_finished_write_are_removed(table: HoodieTable) -> None:
     folder = Path(table.path) / ".hoodie" / ".temp" / table.history()[0].instant
     folder.mkdir(parents=True)
@@ -357,8 +373,9 @@ def test_instants_of_the_future_are_told_and_accepted_on_request(table: HoodieTa
         path.rename(path.with_name(path.name.replace(newest.instant, future)))
     with pytest.raises(TimelineError, match="accept-future"):
         table.delete(orders(range(1), "x").select(["order_id", "day"]))
-    left = answer(table, "repair", "analytics.orders")["left"]
-    assert [(one["kind"], one["what"]) for one in left] == [("future_instant", future)]
+    failed = run(table, "repair", "analytics.orders", "--json")
+    left = json.loads(failed.stdout)["left"]
+    assert (failed.exit_code, [(one["kind"], one["what"]) for one in left]) == (1, [("future_instant", future)])
     done = answer(table, "repair", "analytics.orders", "--accept-future")
     assert [(one["kind"], one["what"]) for one in done["repaired"]] == [("future_instant", future)]
     assert answer(table, "repair", "analytics.orders")["left"] == []

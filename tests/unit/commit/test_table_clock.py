@@ -19,6 +19,9 @@ from lakehouse_engine.commit import table_clock
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import TimelineError
 from lakehouse_engine.model.instant import parse_instant_time
+from lakehouse_engine.sql.procedures.registry import prepare
+from lakehouse_engine.sql.router import route
+from lakehouse_engine.sql.statements import Call
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.timeline import clock
 from lakehouse_engine.timeline.clock import InstantClock
@@ -166,6 +169,31 @@ def test_restore_leads_out_of_the_future(jumped: HoodieTable) -> None:
     assert sorted(jumped.to_arrow().column("id").to_pylist()) == [1, 5]
 
 
+def called(table: HoodieTable, text: str) -> list[dict[str, Any]]:
+    statement = route(text, lambda parts: False)
+    assert isinstance(statement, Call)
+    return prepare(statement).answer(table.services).to_pylist()
+
+
+def test_procedures_lead_out_of_the_future(jumped: HoodieTable) -> None:
+    with pytest.raises(TimelineError, match="accept_future"):
+        called(jumped, "call rollback_to_savepoint('a.b', 'before')")
+    (left,) = called(jumped, "call repair_table('a.b')")
+    assert (left["result"], left["disorder"]) == ("left", "future_instant")
+    (done,) = called(jumped, "call rollback_to_savepoint(table => 'a.b', instant_time => 'before', accept_future => true)")
+    assert done["rollback_savepoint_result"]
+    write(jumped, 5)
+    assert sorted(jumped.to_arrow().column("id").to_pylist()) == [1, 5]
+
+
+def test_a_repair_by_a_procedure_goes_on_from_the_future(jumped: HoodieTable) -> None:
+    (would,) = called(jumped, "call repair_table('a.b', accept_future => true, dry_run => true)")
+    assert would["result"] == "would be repaired"
+    (done,) = called(jumped, "call repair_table('a.b', accept_future => true)")
+    assert (done["result"], done["disorder"]) == ("repaired", "future_instant")
+    write(jumped, 3)
+
+
 def test_accepted_future_is_no_leave_for_another_jump(jumped: HoodieTable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     jumped.repair(accept_future=True)
     later = timedelta(days=2 * 3653)
@@ -200,3 +228,43 @@ def test_clock_that_differs_from_that_of_the_storage_is_refused_before_anything_
     monkeypatch.setattr(table_clock, "InstantClock", lambda *given, **more: InstantClock(*given, now=wrong, **more))
     refused(tmp_path, TimelineError, lambda: table.upsert(row(1)), "that of the table's storage .* correct")
     assert len(table.timeline) == 0
+
+
+ACTIONS: dict[str, Callable[[HoodieTable], object]] = {
+    "clean": lambda table: table.clean(retain_commits=1),
+    "compact": lambda table: table.compact("schedule"),
+    "rollback": lambda table: table.rollback(),
+    "restore": lambda table: table.restore(to=table.history()[-1].instant),
+}
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+@pytest.mark.parametrize("action", ACTIONS)
+def test_services_and_ways_back_are_refused_too_where_the_clock_differs_from_that_of_the_storage(
+    action: str, hours: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_table(tmp_path / "t", SCHEMA, table_type="mor" if action == "compact" else "cow")
+    for version in range(3):
+        table.upsert(row(1, version))
+    before = len(table.timeline)
+    wrong = lambda: datetime.now(UTC) + timedelta(hours=hours)  # noqa: E731
+    monkeypatch.setattr(clock._PROCESS, "by_clock", {})
+    monkeypatch.setattr(table_clock, "InstantClock", lambda *given, **more: InstantClock(*given, now=wrong, **more))
+    refused(tmp_path, TimelineError, lambda: ACTIONS[action](table), "that of the table's storage .* correct")
+    assert len(table.timeline) == before
+
+
+def test_dead_write_is_not_taken_back_under_a_clock_that_differs_from_that_of_the_storage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_table(tmp_path / "t", SCHEMA)
+    table.upsert(row(1))
+    done = str(table.history()[0].instant)
+    (tmp_path / "t" / ".hoodie" / f"{int(done) + 1}.commit.requested").touch()
+    wrong = lambda: datetime.now(UTC) + timedelta(hours=1)  # noqa: E731
+    monkeypatch.setattr(clock._PROCESS, "by_clock", {})
+    monkeypatch.setattr(table_clock, "InstantClock", lambda *given, **more: InstantClock(*given, now=wrong, **more))
+    refused(tmp_path, TimelineError, lambda: table.clean(retain_commits=1), "that of the table's storage .* correct")
+    monkeypatch.undo()
+    table.clean(retain_commits=1)
+    assert not table.timeline.pending()

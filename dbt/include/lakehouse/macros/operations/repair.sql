@@ -1,5 +1,5 @@
-{% macro repair(model=none, relation=none, tag=none, all=false, accept_future=false, dry_run=false) %}
+{% macro repair(model=none, relation=none, tag=none, all=false, accept_future=false, trust_files=false, dry_run=false) %}
   {%- do lakehouse_operation('repair', {'model': model, 'relation': relation, 'tag': tag, 'all': all}, {
-    'accept_future': accept_future, 'dry_run': dry_run
+    'accept_future': accept_future, 'trust_files': trust_files, 'dry_run': dry_run
   }, kwargs) -%}
 {% endmacro %}
