@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakehouse_engine.errors import InstantNotFoundError, MetadataError
+from lakehouse_engine.errors import CorruptInstantError, InstantNotFoundError, MetadataError
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRestorePlan
 from lakehouse_engine.timeline.active import ActiveTimeline
@@ -48,13 +48,13 @@ def pending_restore(active: ActiveTimeline, timeline: Timeline) -> RestoreRecord
 
 
 def restore_plan(active: ActiveTimeline, instant: Instant) -> HoodieRestorePlan:
-    """The plan from the requested file; where that is damaged, from the inflight file, which has it as well (not in Hudi's restores).
+    """The plan from the requested file; where that is damaged or gone, from the inflight file, which has it as well (not in Hudi's restores).
 
     Raises `InstantNotFoundError`, and `MetadataError` naming the requested file.
     """
     try:
         return active.plan(HoodieRestorePlan, Instant(instant.requested_time, Action.RESTORE, State.REQUESTED))
-    except MetadataError as error:
+    except (InstantNotFoundError, MetadataError) as error:
         try:
             return active.plan(HoodieRestorePlan, Instant(instant.requested_time, Action.RESTORE, State.INFLIGHT))
         except (InstantNotFoundError, MetadataError):
@@ -64,8 +64,12 @@ def restore_plan(active: ActiveTimeline, instant: Instant) -> HoodieRestorePlan:
 def _record(active: ActiveTimeline, instant: Instant) -> RestoreRecord | None:
     try:
         plan = restore_plan(active, instant)
-    except InstantNotFoundError:
-        return None
+    except InstantNotFoundError as error:
+        if instant.state is not State.INFLIGHT:
+            return None
+        path = f"{active.layout.timeline_folder}/{instant.requested_time}.{Action.RESTORE}.{State.REQUESTED}"
+        message = "a restore has begun and its plan is gone: what it takes back is not known; `repair` leads out"
+        raise CorruptInstantError(message, instant=instant, path=path) from error
     except MetadataError:
         if instant.state is not State.REQUESTED:
             raise
