@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.catalog.records import StoredView
+from lakehouse_engine.commit.expected import ExpectedState, check_expected
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.options import CONFLICT_RETRIES, LOCK_TIMEOUT_MS
 from lakehouse_engine.options.arguments import checked
@@ -120,6 +121,24 @@ class Lakehouse:
         timeout = LOCK_TIMEOUT_MS.read(self._options)
         stored = self._catalog.rename_table(RelationName.parse(name), RelationName.parse(new_name), lock_timeout_ms=timeout)
         rename(LocalStorage(self._path(stored)), stored.name, lock_timeout_ms=timeout)
+
+    def replace_table(self, name: str, by: str, *, may_go: Callable[[], None] | None = None, expected: ExpectedState | None = None) -> None:
+        """Put the table `by` in the place of the table `name`, which is deleted. Readers find one or the other, never neither.
+
+        `may_go` is called when nobody can change the old table any more; what it raises keeps that. `expected` is what was read of the old
+        table, for rows that were computed from it. Raises as `drop_table`, and `ChangedSinceReadError`.
+        """
+        timeout = LOCK_TIMEOUT_MS.read(self._options)
+        stored, new = self._catalog.table(RelationName.parse(name)), self._catalog.table(RelationName.parse(by))
+
+        def check() -> None:
+            if expected is not None:
+                check_expected(TableState.load(LocalStorage(self._path(stored))), expected)
+            if may_go is not None:
+                may_go()
+
+        rename(LocalStorage(self._path(new)), stored.name, lock_timeout_ms=timeout)
+        self._catalog.replace_table(stored, new, may_go=check, lock_timeout_ms=timeout)
 
     def repair_table(
         self, name: str, *, dry_run: bool = False, accept_future: bool = False, trust_files: bool = False

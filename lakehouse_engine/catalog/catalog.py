@@ -7,7 +7,7 @@ they were created with. A name is a table or a view, never both.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -167,6 +167,26 @@ class Catalog:
         self.storage.delete_tree(away)
         self.storage.delete(_beside(stored, _COMMENTS))
         return True
+
+    def replace_table(
+        self, name: RelationName, by: RelationName, *, may_go: Callable[[], None], lock_timeout_ms: int = LOCK_TIMEOUT_MS.default
+    ) -> RelationName:
+        """Put the table `by` in the place of `name`, in one step, and delete what was there; comments of `name` go with it.
+
+        `may_go` is called when nobody can change the old table any more, and raises where it must stay. The caller has given `by` its new
+        `hoodie.table.name`. Raises as `rename_table`, with nothing changed.
+        """
+        stored, other = self.table(name), self.table(by)
+        with (
+            table_at_rest(self.storage, stored.path, lock_timeout_ms=lock_timeout_ms),
+            table_at_rest(self.storage, other.path, lock_timeout_ms=lock_timeout_ms),
+        ):
+            self.table(stored), self.table(other)  # dropped while this waited?
+            may_go()
+            self.storage.exchange_trees(other.path, stored.path)
+        self.storage.delete(_beside(stored, _COMMENTS))
+        self.drop_table(other, lock_timeout_ms=lock_timeout_ms)
+        return stored
 
     def rename_table(self, name: RelationName, new_name: RelationName, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default) -> RelationName:
         """Move a table's directory, comments included; the new name as stored. The caller writes the new `hoodie.table.name`.

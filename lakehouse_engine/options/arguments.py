@@ -114,6 +114,18 @@ def _session(name: str, value: Any) -> Any:
     return value
 
 
+def _function(name: str, value: Any) -> Any:
+    if not callable(value):
+        raise _wrong(name, value, "a function without arguments")
+    return value
+
+
+def _expected(name: str, value: Any) -> Any:
+    if type(value).__name__ != "ExpectedState":
+        raise _wrong(name, value, "what a reading gave as expected")
+    return value
+
+
 def _columns(name: str, value: Any) -> Any:
     if type(value).__name__ not in ("Schema", "StructType"):
         raise _wrong(name, value, "a pyarrow Schema or Spark's StructType")
@@ -135,6 +147,8 @@ CHECKS: dict[str, Check] = {
     "str": text,
     "str | None": _or_none(text),
     "bool": flag,
+    "Callable[[], None] | None": _or_none(_function),
+    "ExpectedState | None": _or_none(_expected),
     "int | None": _or_none(count),
     "Moment | None": _or_none(moment),
     "Sequence[str]": texts,

@@ -88,6 +88,13 @@ class Storage(Protocol):
         """
         ...
 
+    def exchange_trees(self, first: str, second: str) -> None:
+        """Let two directories trade places, in one step where the system has that: a reader of either name always finds one of them.
+
+        Raises `StoredFileNotFoundError` when one is not there.
+        """
+        ...
+
     def open_input(self, path: str) -> pa.NativeFile:
         """A seekable reader of a data file. Raises `StoredFileNotFoundError`."""
         ...

@@ -43,7 +43,8 @@ class _Plan:
 class FaultyStorage:
     """Passes everything to `inner`, and has the fault happen at the n-th mutating call, counted from 1.
 
-    Mutating calls are create, overwrite, delete, delete_tree, rename_tree and open_output. `mutations` names those made so far ("create
+    Mutating calls are create, overwrite, delete, delete_tree, rename_tree, exchange_trees and open_output.
+    `mutations` names those made so far ("create
     .hoodie/..."), so a first run without a fault enumerates the points. After a simulated crash every call raises
     `SimulatedCrash`; recovery goes through a new object over the same `inner`.
     """
@@ -106,6 +107,9 @@ class FaultyStorage:
 
     def rename_tree(self, source: str, target: str) -> None:
         self._mutate(f"rename_tree {source} {target}", lambda: self._inner.rename_tree(source, target))
+
+    def exchange_trees(self, first: str, second: str) -> None:
+        self._mutate(f"exchange_trees {first} {second}", lambda: self._inner.exchange_trees(first, second))
 
     def open_output(self, path: str) -> pa.NativeFile:
         self._before(f"open_output {path}")

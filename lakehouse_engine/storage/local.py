@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from lakehouse_engine.errors import StorageError, StoredFileExistsError, UnsafePathError
 from lakehouse_engine.storage.base import Listing, StoredFile
+from lakehouse_engine.storage.exchange import exchange
 from lakehouse_engine.storage.os_errors import as_storage_errors
 from lakehouse_engine.storage.paths import check_relative, checksum_name, is_hidden_name, is_temporary_name, parent_of, temporary_name
 
@@ -127,6 +128,18 @@ class LocalStorage:
             os.rename(before, after)
         self._sync_directory(ospath.dirname(after), target)
         self._sync_directory(ospath.dirname(before), source)
+
+    def exchange_trees(self, first: str, second: str) -> None:
+        one, other = self._inside_unresolved(first), self._inside_unresolved(second)
+        with as_storage_errors("exchange", first, self.root):
+            if not exchange(one, other):
+                # Without the system's help there is a moment in which `second` is not there.
+                aside = f"{other}.{uuid.uuid4().hex}"
+                os.rename(other, aside)
+                os.rename(one, other)
+                os.rename(aside, one)
+        self._sync_directory(ospath.dirname(one), first)
+        self._sync_directory(ospath.dirname(other), second)
 
     def open_input(self, path: str) -> pa.NativeFile:
         full = self._inside(path)

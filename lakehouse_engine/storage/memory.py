@@ -112,6 +112,18 @@ class MemoryStorage:
             for name in [name for name in self._files if name == before or name.startswith(f"{before}/")]:
                 self._files[after + name[len(before) :]] = self._files.pop(name)
 
+    def exchange_trees(self, first: str, second: str) -> None:
+        one, other = self._file_path(first), self._file_path(second)
+        with self._guard:
+            for path in (one, other):
+                if self.head(path) is None:
+                    message = f"cannot exchange {first!r} and {second!r}: {path!r} is not there"
+                    raise StoredFileNotFoundError(message, path=path, root=self._root)
+            kept = {name: self._files.pop(name) for name in list(self._files) if name.startswith((f"{one}/", f"{other}/"))}
+            for name, content in kept.items():
+                before, after = (one, other) if name.startswith(f"{one}/") else (other, one)
+                self._files[after + name[len(before) :]] = content
+
     def open_input(self, path: str) -> pa.NativeFile:
         return pa.BufferReader(self.read(path))
 

@@ -48,7 +48,7 @@ def pending_restore(active: ActiveTimeline, timeline: Timeline) -> RestoreRecord
 
 
 def restore_plan(active: ActiveTimeline, instant: Instant) -> HoodieRestorePlan:
-    """The plan from the requested file; where that is damaged or gone, from the inflight file, which has it as well (not in Hudi's restores).
+    """The plan from the requested file; where that is damaged or gone, from the inflight file, which has it too (not in Hudi's restores).
 
     Raises `InstantNotFoundError`, and `MetadataError` naming the requested file.
     """

@@ -210,6 +210,28 @@ def test_renamed_tree_is_under_the_new_name_alone(storage: Storage) -> None:
     assert storage.read("z/y/x/file") == b"content"
 
 
+def test_exchanged_trees_have_traded_places(storage: Storage) -> None:
+    storage.create("a/b/file", b"one")
+    storage.create("a/bc", b"beside")
+    storage.create("z/y/file", b"two")
+    storage.create("z/y/more/file", b"three")
+    storage.exchange_trees("a/b", "z/y")
+    assert {file.path: storage.read(file.path) for file in storage.walk()} == {
+        "a/b/file": b"two",
+        "a/b/more/file": b"three",
+        "a/bc": b"beside",
+        "z/y/file": b"one",
+    }
+
+
+def test_exchange_with_a_tree_that_is_missing_raises_and_changes_nothing(storage: Storage) -> None:
+    storage.create("a/file", b"one")
+    for pair in (("a", "missing"), ("missing", "a")):
+        with pytest.raises(StoredFileNotFoundError):
+            storage.exchange_trees(*pair)
+    assert [file.path for file in storage.walk()] == ["a/file"]
+
+
 def test_rename_of_a_missing_tree_or_onto_a_name_that_is_taken_raises_and_changes_nothing(storage: Storage) -> None:
     storage.create("a/file", b"one")
     storage.create("b/file", b"two")

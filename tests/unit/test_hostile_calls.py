@@ -88,6 +88,7 @@ SANE: dict[str, Callable[[], Any]] = {
     "savepoint": lambda: "nothing",
     "name": lambda: "shop.other",
     "new_name": lambda: "shop.newer",
+    "by": lambda: "shop.newer",
     "schema": lambda: SCHEMA,
     "sql": lambda: "select 1",
     "text": lambda: "select 1",

@@ -258,6 +258,11 @@ class Warehouse:
         elif self.kind(schema, identifier) == RelationKind.TABLE.value:
             self._lakehouse.drop_table(str(name))
 
+    def replace(self, schema: str, identifier: str, by: str, may_go: Callable[[], None]) -> None:
+        """Put the table `by` of the schema in the place of another one, in one step; `may_go` raises where that must stay."""
+        name, expected = RelationName(schema, identifier), self.expected(schema, identifier)
+        self._lakehouse.replace_table(str(name), str(RelationName(schema, by)), may_go=may_go, expected=expected)
+
     def rename(self, source: tuple[str, str], target: tuple[str, str]) -> None:
         if self.kind(*source) == RelationKind.VIEW.value:
             self.catalog.rename_view(RelationName(*source), RelationName(*target))

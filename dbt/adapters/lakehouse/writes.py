@@ -76,6 +76,10 @@ class TableWriter:
         staged = f"{self.identifier}__dbt_tmp"
         self.warehouse.drop(self.schema, staged)
         result = self._create(staged, frame)
+        if existing == "table":
+            # A savepoint may have been taken while the new table was filled.
+            self.warehouse.replace(self.schema, self.identifier, staged, self._check_nothing_is_kept)
+            return result
         self.warehouse.drop(self.schema, self.identifier)
         self.warehouse.rename((self.schema, staged), (self.schema, self.identifier))
         return result

@@ -146,6 +146,28 @@ class TestSnapshotsAndColumns(Between):
         assert self.rows(project) == [(1, 5), (2, 6), (3, 7)]
 
 
+class TestATableThatIsBuiltAnew(Changing):
+    def test_a_savepoint_that_was_taken_while_it_was_filled_keeps_the_old_one(self, project, monkeypatch):
+        self.first(project, MERGE, values("id, n", "1, 10"))
+        path, write = self.table(project).path, facade.execute_write
+
+        def interrupted(*arguments: Any) -> Any:
+            monkeypatch.setattr(facade, "execute_write", write)
+            HoodieTable.open(path).savepoint("mine")
+            return write(*arguments)
+
+        monkeypatch.setattr(facade, "execute_write", interrupted)
+        self.write(project, MERGE.replace("id", "n"), values("id, n", "2, 20"))
+        result = run_dbt(["run", "--full-refresh"], expect_pass=False).results[0]
+        assert "its savepoints would be lost: mine" in result.message
+        assert self.rows(project) == [(1, 10)]
+        self.table(project).delete_savepoint("mine")
+        self.run("--full-refresh")
+        assert self.rows(project) == [(2, 20)]
+        assert self.table(project).config.record_key_fields == ("n",)
+        assert self.table(project).config.name == "m"
+
+
 class TestTwoProcesses(Changing):
     """Real ones, of one project."""
 

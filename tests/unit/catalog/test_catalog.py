@@ -117,6 +117,59 @@ def test_crash_while_a_table_is_dropped_leaves_all_of_it_or_no_table(call: int) 
     assert inner.walk() == []
 
 
+def test_replaced_table_is_gone_and_the_new_one_has_its_name(catalog: Catalog) -> None:
+    make_table(catalog, "s.t")
+    make_table(catalog, "s.new")
+    catalog.storage.create("s/new/part/second.parquet", b"news")
+    catalog.set_comments(name("s.t"), "c")
+    with pytest.raises(SqlError, match="no"):
+        catalog.replace_table(name("s.t"), name("s.new"), may_go=_refuse)
+    assert catalog.tables() == [name("s.new"), name("s.t")]
+    assert catalog.storage.head("s/t/part/second.parquet") is None
+    assert catalog.replace_table(name("S.T"), name("s.new"), may_go=lambda: None) == name("s.t")
+    assert catalog.tables() == [name("s.t")]
+    assert catalog.storage.read("s/t/part/second.parquet") == b"news"
+    assert catalog.comments(name("s.t")) == Comments()
+
+
+def _refuse() -> None:
+    raise SqlError("no")
+
+
+@pytest.mark.parametrize("call", range(1, 6))
+def test_crash_while_a_table_is_replaced_leaves_one_of_the_two_under_its_name(call: int) -> None:
+    inner = MemoryStorage()
+    make_table(Catalog(inner), "s.t")
+    make_table(Catalog(inner), "s.new")
+    inner.create("s/new/part/second.parquet", b"news")
+    try:
+        Catalog(FaultyStorage(inner, call, Fault.CRASH_BEFORE)).replace_table(name("s.t"), name("s.new"), may_go=lambda: None)
+    except SimulatedCrash:
+        replaced = inner.head("s/t/part/second.parquet") is not None
+        assert replaced == (call > 1)
+    assert name("s.t") in Catalog(inner).tables()
+
+
+def test_a_reader_finds_one_of_the_two_tables_at_any_time(tmp_path: Path) -> None:
+    catalog = Catalog(LocalStorage(str(tmp_path / "warehouse")))
+    make_table(catalog, "s.t")
+    missing, stop = [], threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            if not (tmp_path / "warehouse/s/t/.hoodie/hoodie.properties").exists():
+                missing.append(1)
+
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(look)
+        for _ in range(30):
+            make_table(catalog, "s.new")
+            catalog.replace_table(name("s.t"), name("s.new"), may_go=lambda: None)
+        stop.set()
+        looking.result()
+    assert missing == []
+
+
 def test_table_is_renamed_with_its_comments(catalog: Catalog) -> None:
     make_table(catalog, "s.t")
     make_table(catalog, "s.taken")
