@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from dbt.tests.util import run_dbt
 
 import lakehouse_engine.table as facade
 from lakehouse_engine import HoodieTable
