@@ -184,6 +184,7 @@ class HoodieTable(TableServices):
             **arguments,
         )
         runner = self._runner(options or {})
+        self._lock(options, dry_run=False)
         result = execute_write(self._storage, request, runner)
         if result.instant is not None:
             after_commit(self._storage, services, request.options, runner)

@@ -25,6 +25,7 @@ from lakehouse_engine.services.archive import archive
 from lakehouse_engine.services.clean import clean
 from lakehouse_engine.services.compact import run, schedule, schedule_and_run
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.timeline.locks.agreement import agree_on_lock
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.undo.restore import restore
 from lakehouse_engine.undo.rollback import rollback
@@ -96,7 +97,13 @@ class TableServices:
         for what, text in (("name", name), ("comment", comment), ("user", user)):
             _check_text(what, text)
         return create_savepoint(
-            self._storage, instant=instant, name=name, comment=comment, user=user, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run
+            self._storage,
+            instant=instant,
+            name=name,
+            comment=comment,
+            user=user,
+            lock_timeout_ms=self._lock(dry_run=dry_run),
+            dry_run=dry_run,
         )
 
     def savepoints(self) -> list[Savepoint]:
@@ -105,7 +112,7 @@ class TableServices:
 
     def delete_savepoint(self, savepoint: str, *, dry_run: bool = False) -> Savepoint:
         """Delete a savepoint by name or instant ("latest": the newest). Raises `SavepointError` where there is none."""
-        return delete_savepoint(self._storage, savepoint, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run)
+        return delete_savepoint(self._storage, savepoint, lock_timeout_ms=self._lock(dry_run=dry_run), dry_run=dry_run)
 
     def restore(
         self,
@@ -127,14 +134,14 @@ class TableServices:
             savepoint=savepoint,
             to=to,
             cascade=cascade,
-            lock_timeout_ms=self._lock_timeout_ms,
+            lock_timeout_ms=self._lock(dry_run=dry_run),
             dry_run=dry_run,
             accept_future=accept_future,
         )
 
     def rollback(self, instant: str | None = None, *, dry_run: bool = False) -> RollbackResult:
         """Take back the newest write (None), or the one named if it is the newest. Raises `RollbackError` with nothing changed."""
-        return rollback(self._storage, instant=instant, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run)
+        return rollback(self._storage, instant=instant, lock_timeout_ms=self._lock(dry_run=dry_run), dry_run=dry_run)
 
     # services
 
@@ -145,7 +152,7 @@ class TableServices:
 
         `accept_future`: let the table go on from its newest instant, which a wrong clock put into the future.
         """
-        return repair(self._storage, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run, accept_future=accept_future)
+        return repair(self._storage, lock_timeout_ms=self._lock(dry_run=dry_run), dry_run=dry_run, accept_future=accept_future)
 
     def compact(
         self, op: str = "schedule_and_run", *, instant: str | None = None, dry_run: bool = False, options: Mapping[str, Any] | None = None
@@ -170,7 +177,7 @@ class TableServices:
         if retain_commits is not None:
             given = {CLEAN_POLICY.key: KEEP_LATEST_COMMITS, **given, CLEAN_COMMITS.key: retain_commits}
         effective = self._effective(given)
-        return clean(self._storage, CleanOptions.read(effective), lock_timeout_ms=LOCK_TIMEOUT_MS.read(effective), dry_run=dry_run)
+        return clean(self._storage, CleanOptions.read(effective), lock_timeout_ms=self._lock(given, dry_run=dry_run), dry_run=dry_run)
 
     def archive(
         self,
@@ -193,7 +200,7 @@ class TableServices:
         return archive(
             self._storage,
             ArchiveOptions.read(effective),
-            lock_timeout_ms=LOCK_TIMEOUT_MS.read(effective),
+            lock_timeout_ms=self._lock(given, dry_run=dry_run),
             dry_run=dry_run,
             clean=CleanOptions.read(effective),
             compaction=CompactionOptions.read(effective),
@@ -205,7 +212,7 @@ class TableServices:
         given = dict(options or {})
         effective = self._effective(given)
         chosen, write_options = CompactionOptions.read(effective), WriteOptions.read(effective)
-        timeout = write_options.lock_timeout_ms
+        timeout = self._lock(given, dry_run=dry_run)
         if op not in COMPACTION_OPS:
             raise OptionError(f"op={op!r} is not one of {', '.join(COMPACTION_OPS)}", table=self._state.config.name)
         if instant is not None and op != "run":
@@ -228,9 +235,13 @@ class TableServices:
             self._storage, chosen, write_options, runner, lock_timeout_ms=timeout, dry_run=dry_run, log_compaction=logs
         )
 
-    @property
-    def _lock_timeout_ms(self) -> int:
-        return LOCK_TIMEOUT_MS.read(self._effective({}))
+    def _lock(self, options: Mapping[str, Any] | None = None, *, dry_run: bool) -> int:
+        """How long to wait for the table's lock, in milliseconds. What the options say about the lock, the table keeps from now on."""
+        given = options or {}
+        timeout = LOCK_TIMEOUT_MS.read(self._effective(given))
+        if not dry_run:
+            agree_on_lock(self._storage, self._state.config, {**self._options, **given}, lock_timeout_ms=timeout)
+        return timeout
 
     def _effective(self, options: Mapping[str, Any]) -> dict[str, Any]:
         check_known(options)

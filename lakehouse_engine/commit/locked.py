@@ -15,10 +15,11 @@ from lakehouse_engine.commit.restore.execute import resume_restore
 from lakehouse_engine.commit.rollback.leftovers import remove_leftovers
 from lakehouse_engine.commit.rollback.recover import roll_back_dead_writes
 from lakehouse_engine.commit.unpublished import dead_temporaries, remove_temporaries
+from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
-from lakehouse_engine.timeline.lock import TableLock
+from lakehouse_engine.timeline.lock import TableLock, confirm_lock
 from lakehouse_engine.view.table_state import TableState, check_completed_files
 
 
@@ -32,6 +33,25 @@ def locked_table(storage: Storage, *, lock_timeout_ms: int, corrupt_writes: bool
     ConfigStore(storage).read()
     with TableLock(storage, lock_timeout_ms):
         yield _recovered(storage, corrupt_writes)
+
+
+def check_nobody_committed(state: TableState) -> None:
+    """To be called before publishing what was made of `state`. A lock file that Hudi deleted is taken again, and nothing is lost as long as
+    nothing was completed since.
+
+    Raises `CommitConflictError` naming what was, `LockError` where another program holds the lock now.
+    """
+    if confirm_lock(state.storage):
+        return
+    known = {instant.requested_time for instant in state.timeline.completed()}
+    others = [instant for instant in state.refresh().timeline.completed() if instant.requested_time not in known]
+    if others:
+        raise CommitConflictError(
+            "the table's lock file was deleted while this write held it, and another writer changed the table; nothing is published, try"
+            " again",
+            instant=others[-1],
+            table=state.config.name,
+        )
 
 
 def _recovered(storage: Storage, corrupt_writes: bool) -> TableState:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakehouse_engine.commit.deletion import delete_files_of
-from lakehouse_engine.commit.locked import locked_table
+from lakehouse_engine.commit.locked import check_nobody_committed, locked_table
 from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.commit.table_clock import check_skew, table_clock
 from lakehouse_engine.errors import (
@@ -86,6 +86,7 @@ class Transaction:
     def complete(self, metadata: HoodieCommitMetadata) -> None:
         """Publish. On return the commit is durable; files that no write stat names (of retried tasks) are gone."""
         assert self._instant is not None
+        check_nobody_committed(self.state)
         self._remove_strays(metadata)
         self._instant = self._publish(self._instant, self.state.layout.encode_commit(metadata))
         try:
