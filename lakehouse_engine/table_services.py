@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lakehouse_engine.commit.writers import find_writers
 from lakehouse_engine.engine import TaskRunner, local_runner
 from lakehouse_engine.errors import OptionError, SavepointError
 from lakehouse_engine.model.services import ArchiveResult, CleanResult, CompactionResult, RestoreResult, RollbackResult, Savepoint
 from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.model.writers import Writer
 from lakehouse_engine.options import (
     LOCK_TIMEOUT_MS,
     STORED_PREFIX,
@@ -83,6 +85,10 @@ class TableServices:
     def history(self, limit: int | None = None, *, archived: bool = False) -> list[HistoryEntry]:
         """Instants of the active timeline, newest first, with what each keeps or holds up; then, if asked for, the archived ones."""
         return history(self.state, limit, archived=archived)
+
+    def writers(self) -> list[Writer]:
+        """Who is at work on the table, this process included, and who waits for whom."""
+        return find_writers(self.state)
 
     # savepoints, and going back
 

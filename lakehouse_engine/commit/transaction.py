@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakehouse_engine.commit.deletion import delete_files_of
+from lakehouse_engine.commit.heartbeat import Beating
 from lakehouse_engine.commit.locked import check_nobody_committed, locked_table
 from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.commit.table_clock import check_skew, table_clock
@@ -33,6 +34,7 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -50,6 +52,7 @@ class Transaction:
         self.previous_instant: str | None = last.requested_time if last else None
         self._timeline = ActiveTimeline(state.storage, state.layout)
         self._instant: Instant | None = None
+        self._heartbeat: Beating | None = None
         self._may_be_published = False
 
     @property
@@ -69,6 +72,7 @@ class Transaction:
         for _ in range(_ATTEMPTS):
             instant = Instant(clock.next(self.state.timeline), action, State.REQUESTED)
             try:
+                self._show_alive(instant)
                 self._instant = self._timeline.create_requested(instant, content)
                 check_skew(self.state, clock, f"{self.state.layout.timeline_folder}/{self.state.layout.file_name(instant)}")
                 return
@@ -77,6 +81,19 @@ class Transaction:
         raise TimelineError(
             f"no free instant time in {_ATTEMPTS} tries: too many writers without the table lock", table=self.state.config.name
         )
+
+    def _show_alive(self, instant: Instant) -> None:
+        """Before the instant is requested: others take one without a heartbeat for a dead writer's."""
+        self.rest()
+        heartbeat = Beating(self.state.storage, instant.requested_time, lock_options(self.state.config).heartbeat_ms)
+        heartbeat.start()
+        self._heartbeat = heartbeat
+
+    def rest(self) -> None:
+        """End the heartbeat: what is pending from now on is dead."""
+        heartbeat, self._heartbeat = self._heartbeat, None
+        if heartbeat is not None:
+            heartbeat.stop()
 
     def inflight(self, metadata: HoodieCommitMetadata) -> None:
         """Say what is about to be written."""
@@ -127,12 +144,12 @@ class Transaction:
 
 
 @contextmanager
-def begin(storage: Storage, *, lock_timeout_ms: int) -> Iterator[Transaction]:
+def begin(storage: Storage, *, lock_timeout_ms: int, alone: bool = False) -> Iterator[Transaction]:
     """Lock the table and bring it to order; on failure of the body, abandon what it started.
 
-    Raises `TableNotFoundError` before anything is made where there is no table, and `LockTimeoutError` naming the holder.
+    `alone`: not beside writers of Hudi. Raises as `locked_table`.
     """
-    with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=lock_timeout_ms if alone else None) as state:
         transaction = Transaction(state)
         try:
             yield transaction
@@ -141,6 +158,8 @@ def begin(storage: Storage, *, lock_timeout_ms: int) -> Iterator[Transaction]:
         except BaseException:
             _abandon_after_failure(transaction)
             raise
+        finally:
+            transaction.rest()
 
 
 def _abandon_after_failure(transaction: Transaction) -> None:

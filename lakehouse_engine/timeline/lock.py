@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol
@@ -17,13 +18,16 @@ from typing import Protocol
 from lakehouse_engine.errors import LockError, OptionError
 from lakehouse_engine.options import LOCK_TIMEOUT_MS, LockOptions
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.locks.holder import describe, describe_self
+from lakehouse_engine.timeline.locks.holder import Holder, describe, describe_self, parse_holder
 from lakehouse_engine.timeline.locks.kernel import KernelLock, kernel_lock_holder
 from lakehouse_engine.timeline.locks.mounts import mount_without_flock
 from lakehouse_engine.timeline.locks.provider import LockProvider, timed_out
 from lakehouse_engine.timeline.locks.settings import check_kernel_lock_is_kept, hudi_file_lock, stored_lock_options
+from lakehouse_engine.timeline.locks.waiting import Waiting
 
 LOCK_FILE = ".hoodie/.locks/table.lock"
+_MOMENT = 0.01
+"""Seconds that a thread waits for another one before others are told that it waits."""
 
 
 class Lock(Protocol):
@@ -93,19 +97,28 @@ class TableLock:
 
     def __enter__(self) -> TableLock:
         deadline = time.monotonic() + self._timeout
-        lock = self._process_lock()
-        if not lock.threads.acquire(timeout=max(0.0, self._timeout)):
-            raise timed_out(self._storage.root, describe(lock.holder), self._timeout)
+        lock, waiting = self._process_lock(), Waiting(self._storage, self._file)
+        try:
+            self._enter(lock, deadline, waiting)
+        finally:
+            waiting.over()
+        return self
+
+    def _enter(self, lock: _ProcessLock, deadline: float, waiting: Waiting) -> None:
+        if not lock.threads.acquire(timeout=min(_MOMENT, max(0.0, self._timeout))):
+            if self._timeout > _MOMENT:
+                waiting.tell()
+            if not lock.threads.acquire(timeout=max(0.0, deadline - time.monotonic())):
+                raise timed_out(self._storage.root, describe(lock.holder), self._timeout)
         try:
             if lock.depth == 0:
                 lock.holder = describe_self()
-                self._take(lock, deadline)
+                self._take(lock, deadline, waiting.tell)
                 lock.owner = threading.get_ident()
             lock.depth += 1
         except BaseException:
             lock.threads.release()
             raise
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         lock = self._process_lock()
@@ -136,17 +149,17 @@ class TableLock:
         with _LOCKS_GUARD:
             return _LOCKS.setdefault(self._key, _ProcessLock())
 
-    def _take(self, lock: _ProcessLock, deadline: float) -> None:
+    def _take(self, lock: _ProcessLock, deadline: float, on_wait: Callable[[], None]) -> None:
         """Take the providers' locks, one after the other; on failure, none of them."""
         try:
             if self._path is not None:
                 self._check_kept(self._path)
-                _acquire(lock, KernelLock(self._storage, self._file, self._path), deadline)
+                _acquire(lock, KernelLock(self._storage, self._file, self._path), deadline, on_wait)
             folder = _table_folder(self._file)
             if folder is not None:
                 others = hudi_file_lock(self._storage, folder, self._options(folder))
                 if others is not None:
-                    _acquire(lock, others, deadline)
+                    _acquire(lock, others, deadline, on_wait)
         except BaseException:
             _give_back(lock)
             raise
@@ -171,8 +184,8 @@ def confirm_lock(storage: Storage) -> bool:
     return not lock.is_held or lock.confirm()
 
 
-def _acquire(lock: _ProcessLock, provider: LockProvider, deadline: float) -> None:
-    provider.acquire(deadline)
+def _acquire(lock: _ProcessLock, provider: LockProvider, deadline: float, on_wait: Callable[[], None]) -> None:
+    provider.acquire(deadline, on_wait)
     lock.providers.append(provider)
 
 
@@ -198,9 +211,15 @@ def lock_holder(storage: Storage, file: str = LOCK_FILE) -> str | None:
 
     In a storage that is not in the local file system only the threads of this process are known, and the maker of Hudi's lock file.
     """
+    found = find_lock_holder(storage, file)
+    return None if found is None else str(found)
+
+
+def find_lock_holder(storage: Storage, file: str = LOCK_FILE) -> Holder | None:
+    """As `lock_holder`, in parts."""
     path, known = storage.local_path(file), _LOCKS.get(_key(storage, file))
     if known is not None and known.depth:
-        return describe(known.holder)
+        return parse_holder(known.holder)
     holder = None if path is None else kernel_lock_holder(storage, file, path)
     folder = _table_folder(file)
     if holder is not None or folder is None:

@@ -30,7 +30,7 @@ def evolve_schema(storage: Storage, changes: pa.Schema, *, lock_timeout_ms: int)
     `changes` has the new columns, and the changed ones with their new types. Raises `SchemaIncompatibleError` for a change that files
     written before could not be read with.
     """
-    with begin(storage, lock_timeout_ms=lock_timeout_ms) as transaction:
+    with begin(storage, lock_timeout_ms=lock_timeout_ms, alone=True) as transaction:
         config = transaction.state.config
         incoming = canonical_schema(changes)
         check_reserved(incoming)

@@ -19,13 +19,14 @@ import threading
 import time
 import traceback
 import uuid
+from collections.abc import Callable
 from datetime import datetime
 
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import LockError, StorageError, StoredFileExistsError, StoredFileNotFoundError
 from lakehouse_engine.options import LockOptions
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.locks.holder import describe, describe_self
+from lakehouse_engine.timeline.locks.holder import Holder, describe_self, parse_holder
 from lakehouse_engine.timeline.locks.probe import storage_now_ms
 from lakehouse_engine.timeline.locks.provider import Patience, timed_out
 
@@ -58,13 +59,13 @@ class HudiFileLock:
     def _where(self) -> str:
         return f"{self._storage.root}/{self._path}"
 
-    def acquire(self, deadline: float) -> None:
+    def acquire(self, deadline: float, on_wait: Callable[[], None]) -> None:
         """Raises `LockTimeoutError` naming who holds the file, and `StorageError`."""
         began = time.monotonic()
         time.sleep(max(0.0, _RELEASED.get(self._where, float("-inf")) + _TURN - began))
         pause, retries = self._options.pause_ms, self._options.retries
         shortest, longest = (_SHORTEST_PAUSE, _LONGEST_PAUSE) if pause is None else (pause / 1000, pause / 1000)
-        patience = Patience(deadline, shortest, longest, None if retries is None else retries + 1)
+        patience = Patience(deadline, shortest, longest, on_wait, None if retries is None else retries + 1)
         while not self._take():
             if not patience.pause():
                 holder = f"whoever made {self._where}: {self.holder() or 'nobody any more'}"
@@ -111,7 +112,7 @@ class HudiFileLock:
     def forget(self) -> None:
         self._content = b""
 
-    def holder(self) -> str | None:
+    def holder(self) -> Holder | None:
         """Who made the file, as far as it says so; None where there is none."""
         content = self._read()
         return None if content is None else _described(content)
@@ -194,12 +195,12 @@ def _lock_info() -> bytes:
     return json.dumps(info, indent=2).encode()
 
 
-def _described(content: bytes) -> str:
+def _described(content: bytes) -> Holder:
     try:
         known = json.loads(content)
         if "nonce" in known:
-            return describe(content.decode())
-        return f"a Hudi writer (thread {known['lockThreadName']}) since {known['lockCreateTime']}"
+            return parse_holder(content.decode())
+        return Holder(str(known["lockThreadName"]), str(known["lockCreateTime"]), is_hudi=True)
     except (ValueError, KeyError, TypeError):
         # Hudi 1.2.0 leaves the file empty.
-        return "a Hudi writer that has not named itself"
+        return Holder(is_hudi=True)

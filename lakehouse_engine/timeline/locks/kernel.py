@@ -7,12 +7,13 @@ import fcntl
 import logging
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from lakehouse_engine.errors import LockError, StoredFileExistsError, TableNotFoundError
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
-from lakehouse_engine.timeline.locks.holder import describe, describe_self
+from lakehouse_engine.timeline.locks.holder import Holder, describe_self, parse_holder
 from lakehouse_engine.timeline.locks.provider import Patience, timed_out
 
 logger = logging.getLogger(__name__)
@@ -30,9 +31,9 @@ class KernelLock:
         self._storage, self._file, self._path = storage, file, path
         self._descriptor = -1
 
-    def acquire(self, deadline: float) -> None:
+    def acquire(self, deadline: float, on_wait: Callable[[], None]) -> None:
         """Raises `LockTimeoutError`, and `TableNotFoundError` where there is no table (any more)."""
-        began, patience = time.monotonic(), Patience(deadline, _SHORTEST_PAUSE, _LONGEST_PAUSE)
+        began, patience = time.monotonic(), Patience(deadline, _SHORTEST_PAUSE, _LONGEST_PAUSE, on_wait)
         while True:
             descriptor = self._open()
             try:
@@ -47,7 +48,7 @@ class KernelLock:
                 raise
             os.close(descriptor)
             if not patience.pause():
-                raise timed_out(self._storage.root, describe(other), max(0.0, deadline - began))
+                raise timed_out(self._storage.root, str(parse_holder(other)), max(0.0, deadline - began))
 
     def release(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
@@ -91,8 +92,8 @@ class KernelLock:
             return False
 
 
-def kernel_lock_holder(storage: Storage, file: str, path: str) -> str | None:
-    """Who holds the lock of the file at `path`, for a message; None where it is free. Neither waits nor changes anything."""
+def kernel_lock_holder(storage: Storage, file: str, path: str) -> Holder | None:
+    """Who holds the lock of the file at `path`; None where it is free. Neither waits nor changes anything."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -103,7 +104,7 @@ def kernel_lock_holder(storage: Storage, file: str, path: str) -> str | None:
         # Shared, and only for a moment: whoever wants the lock meanwhile tries again.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return describe(_read_text(descriptor))
+        return parse_holder(_read_text(descriptor))
     finally:
         os.close(descriptor)
     return None

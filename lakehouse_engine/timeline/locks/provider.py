@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from lakehouse_engine.errors import LockTimeoutError
@@ -12,8 +13,11 @@ from lakehouse_engine.options import LOCK_TIMEOUT_MS
 class LockProvider(Protocol):
     """Keeps other processes out between `acquire` and `release`. Used by one thread at a time, and never entered twice."""
 
-    def acquire(self, deadline: float) -> None:
-        """Take the lock. Raises `LockTimeoutError` naming the holder when it is not free by `deadline` (seconds, monotonic clock)."""
+    def acquire(self, deadline: float, on_wait: Callable[[], None]) -> None:
+        """Take the lock; `on_wait` is called when it is not had at once.
+
+        Raises `LockTimeoutError` naming the holder when it is not free by `deadline` (seconds, monotonic clock).
+        """
         ...
 
     def release(self) -> None:
@@ -39,7 +43,10 @@ class Patience:
     TRIES = 3
     """Attempts that even a lock without a timeout makes: somebody may just be looking who holds it."""
 
-    def __init__(self, deadline: float, shortest: float, longest: float, tries: int | None = None) -> None:
+    def __init__(
+        self, deadline: float, shortest: float, longest: float, on_wait: Callable[[], None], tries: int | None = None
+    ) -> None:
+        self._on_wait = on_wait
         self._deadline, self._pause, self._longest, self._most = deadline, shortest, longest, tries
         self._tries = 0
 
@@ -50,6 +57,8 @@ class Patience:
             return False
         if self._tries >= self.TRIES and time.monotonic() >= self._deadline:
             return False
+        if self._tries == self.TRIES:
+            self._on_wait()
         time.sleep(self._pause if self._tries < self.TRIES else min(self._pause, max(0.0, self._deadline - time.monotonic())))
         self._pause = min(self._longest, self._pause * 2)
         return True
