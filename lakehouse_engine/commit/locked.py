@@ -1,8 +1,8 @@
 """A table under its lock, brought to order: what every action that changes it starts from.
 
-Whoever holds the lock knows that what is pending belongs to a process that died (or to a writer that does not know the lock, see
-docs/adr/0005), because a write keeps the lock from before its instant is requested until it is completed or abandoned. Plans of table
-services are no dead writes: they wait for whoever runs them.
+Whoever holds the lock knows that what this engine has pending belongs to a process that died, because a write keeps the lock from before
+its instant is requested until it is completed or abandoned. Writers of Hudi take the lock to commit only: their heartbeats tell
+(docs/adr/0020). Plans of table services are no dead writes: they wait for whoever runs them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The single commit path.
 
 A writer holds the table lock from before its instant is requested until it is completed or abandoned, so whatever is pending when
-the lock is got belongs to a writer that died (or to one that does not know the lock: see docs/adr/0005), and is rolled back first.
+the lock is got belongs to a writer that died, and is rolled back first, or to one of Hudi that is alive, and is left alone where the table
+says so (docs/adr/0020).
 
 What may be cleaned up after a failure, and what not: until the completed file is attempted nothing of this instant is visible, so
 its files go. If the outcome of that attempt cannot be proven, the commit may be published, and deleting its files would delete

@@ -48,9 +48,7 @@ _INSERTS = frozenset({WriteOperationType.INSERT, WriteOperationType.BULK_INSERT}
 
 def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner) -> WriteResult:
     """Run one write to its commit. Raises `WriteError`s; the table is then as it was, but for `CommitOutcomeUnknownError`."""
-    # Hudi's writers do not notice that a file group which they write to was replaced.
-    alone = request.operation in _REPLACING
-    with begin(storage, lock_timeout_ms=request.options.lock_timeout_ms, alone=alone) as transaction:
+    with begin(storage, lock_timeout_ms=request.options.lock_timeout_ms) as transaction:
         write = _Write(transaction, request, prepare(transaction.state, request), runner)
         if request.operation is WriteOperationType.DELETE_PARTITION:
             return write.delete_partitions()

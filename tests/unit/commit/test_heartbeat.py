@@ -20,6 +20,7 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.options import LockOptions
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.write.alter import evolve_schema
 from tests.unit.timeline.locks.tables import BESIDE_HUDI
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -203,8 +204,9 @@ def test_a_write_goes_on_beside_a_live_writer_of_hudi_and_leaves_it_alone(tmp_pa
     assert table.upsert(ROWS).updates == 2
     assert table.clean().instant is None
     table.archive()
+    assert table.insert_overwrite_table(ROWS.slice(1)).inserts == 1
     assert _pending(table) == [theirs.requested_time]
-    assert table.to_arrow().num_rows == 2
+    assert table.to_arrow().num_rows == 1
 
 
 def test_a_dead_writer_of_hudi_is_taken_back_with_its_heartbeat(tmp_path: Path) -> None:
@@ -224,7 +226,7 @@ def test_without_optimistic_concurrency_control_a_live_writer_is_refused_beside(
     assert _pending(table) == [theirs.requested_time]
 
 
-@pytest.mark.parametrize("what", ["savepoint", "restore", "rollback", "insert_overwrite", "insert_overwrite_table", "compact"])
+@pytest.mark.parametrize("what", ["savepoint", "restore", "rollback", "add_columns", "compact"])
 def test_what_cannot_be_beside_hudis_writers_waits_for_them_and_then_names_them(tmp_path: Path, what: str) -> None:
     table = _table(tmp_path, BESIDE_HUDI, "mor")
     first = str(table.upsert(ROWS).instant)
@@ -235,8 +237,7 @@ def test_what_cannot_be_beside_hudis_writers_waits_for_them_and_then_names_them(
         "savepoint": lambda: impatient.savepoint(),
         "restore": lambda: impatient.restore(to=first),
         "rollback": lambda: impatient.rollback(),
-        "insert_overwrite": lambda: impatient.insert_overwrite(ROWS),
-        "insert_overwrite_table": lambda: impatient.insert_overwrite_table(ROWS),
+        "add_columns": lambda: evolve_schema(table.storage, pa.schema([("more", pa.int64())]), lock_timeout_ms=300),
         "compact": lambda: impatient.compact(),
     }
     with pytest.raises(CommitConflictError, match=r"a writer of Hudi is at work.*wait_time_ms"):
