@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lakehouse_engine.commit.heartbeat import Heartbeat, live_heartbeat
+from lakehouse_engine.commit.courtesy import foreign_writes, turn_of_hudi
 from lakehouse_engine.commit.metadata_table import drop_metadata_table
 from lakehouse_engine.commit.restore.execute import resume_restore
 from lakehouse_engine.commit.rollback.leftovers import remove_leftovers
-from lakehouse_engine.commit.rollback.recover import is_plan, roll_back_dead_writes
+from lakehouse_engine.commit.rollback.recover import roll_back_dead_writes
 from lakehouse_engine.commit.unpublished import dead_temporaries, remove_temporaries
 from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.model.instant import Action
@@ -23,48 +23,43 @@ from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.lock import TableLock, confirm_lock
-from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState, check_completed_files
 
-_PAUSE = 0.1
-"""Seconds between two looks for a moment without writers of Hudi."""
+_PAUSE = 0.2
+"""Seconds between two looks at what writers of Hudi are doing."""
 
 
 @contextmanager
 def locked_table(
-    storage: Storage, *, lock_timeout_ms: int, corrupt_writes: bool = False, alone_ms: int | None = None
+    storage: Storage, *, lock_timeout_ms: int, corrupt_writes: bool = False, alone_ms: int | None = None, polite: bool = False
 ) -> Iterator[TableState]:
     """Lock the table, finish a restore that was cut off, take back what dead writers left, and hand out the state after that.
 
     `corrupt_writes`: let a torn completed write pass, for an action that may take it back. `alone_ms`: not beside writers of Hudi, for
-    whose end it waits so long (in milliseconds) without the lock, which they need to commit. Raises `TableNotFoundError` before anything
-    is made where there is no table, `LockTimeoutError` naming the holder, and `CommitConflictError` naming the write that was not done
-    in time.
+    whose end it waits so long (in milliseconds) without the lock, which they need to commit. `polite`: let them have their turn.
+
+    Raises `TableNotFoundError` before anything is made where there is no table, `LockTimeoutError` naming the holder, and
+    `CommitConflictError` naming the write that was not done in time.
     """
     ConfigStore(storage).read()
-    deadline = time.monotonic() + (alone_ms or 0) / 1000
+    began = time.monotonic()
+    deadline, patience = began + (alone_ms or 0) / 1000, began + lock_timeout_ms / 1000
     while True:
         with TableLock(storage, lock_timeout_ms):
             state = _recovered(storage, corrupt_writes)
             others = foreign_writes(state) if alone_ms is not None else ()
-            if not others:
+            theirs = turn_of_hudi(state) if polite and time.monotonic() < patience else 0.0
+            if not others and not theirs:
                 yield state
                 return
-        if time.monotonic() >= deadline:
+        if others and time.monotonic() >= deadline:
             raise CommitConflictError(
                 f"a writer of Hudi is at work on this table ({others[0]}), which this must not run beside; it was not done within"
                 f" {(alone_ms or 0) / 1000:g} s. Wait for it, or raise {LOCK_TIMEOUT_MS.key}",
                 instant=others[0].instant_time,
                 table=state.config.name,
             )
-        time.sleep(_PAUSE)
-
-
-def foreign_writes(state: TableState) -> tuple[Heartbeat, ...]:
-    """Heartbeats of the writers that are at work on the table beside the caller, who holds its lock, oldest instant first."""
-    pending, options = state.timeline.pending().writes(), lock_options(state.config)
-    found = (live_heartbeat(state.storage, instant.requested_time, options) for instant in pending if not is_plan(state, instant))
-    return tuple(heartbeat for heartbeat in found if heartbeat is not None)
+        time.sleep(min(theirs, _PAUSE) if theirs else _PAUSE)
 
 
 def check_nobody_committed(state: TableState) -> None:

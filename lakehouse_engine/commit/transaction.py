@@ -150,7 +150,7 @@ def begin(storage: Storage, *, lock_timeout_ms: int, alone: bool = False) -> Ite
 
     `alone`: not beside writers of Hudi. Raises as `locked_table`.
     """
-    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=lock_timeout_ms if alone else None) as state:
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=lock_timeout_ms if alone else None, polite=True) as state:
         transaction = Transaction(state)
         try:
             yield transaction

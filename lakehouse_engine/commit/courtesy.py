@@ -1,0 +1,52 @@
+"""Turns beside Hudi: a stream of quick writes must not refuse a slower writer of Hudi for ever.
+
+Of two writes into one file group the one that commits later is refused, and that is always Hudi's, whose check it is. Whoever was refused
+begins again. So where a write of Hudi was overtaken and another one has begun since, which nobody has overtaken yet, it is let finish:
+for twice as long as passed between the two, which is about how long its writes take.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from lakehouse_engine.commit.heartbeat import Heartbeat, live_heartbeat
+from lakehouse_engine.commit.rollback.recover import is_plan
+from lakehouse_engine.commit.table_clock import table_clock
+from lakehouse_engine.model.instant import Instant, parse_instant_time
+from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.view.table_state import TableState
+
+_OURS = re.compile(r"_0-0-\d+(_|$)")
+"""The write token in names of files of this engine: stage 0, in which Hudi's Spark jobs read what they write later."""
+
+
+def foreign_writes(state: TableState) -> tuple[Heartbeat, ...]:
+    """Heartbeats of the writers that are at work on the table beside the caller, who holds its lock, oldest instant first."""
+    pending, options = state.timeline.pending().writes(), lock_options(state.config)
+    found = (live_heartbeat(state.storage, instant.requested_time, options) for instant in pending if not is_plan(state, instant))
+    return tuple(heartbeat for heartbeat in found if heartbeat is not None)
+
+
+def turn_of_hudi(state: TableState) -> float:
+    """Seconds that a write should let Hudi's writers have now; 0 where it is its turn."""
+    if not lock_options(state.config).optimistic:
+        return 0.0
+    at_work = [beat.instant_time for beat in foreign_writes(state)]
+    if len(at_work) < 2:
+        return 0.0
+    overtaken, hopeful = at_work[-2:]
+    since = list(state.timeline.completed().writes().after(overtaken))
+    if not since or any(instant.requested_time > hopeful or not _is_ours(state, instant) for instant in since):
+        return 0.0
+    took = _moment(hopeful) - _moment(overtaken)
+    passed = _moment(table_clock(state).next(state.timeline)) - _moment(hopeful)
+    return max(0.0, (2 * took - passed).total_seconds())
+
+
+def _is_ours(state: TableState, instant: Instant) -> bool:
+    return all(_OURS.search(stat.path or "") for stat in state.commit_metadata(instant).write_stats())
+
+
+def _moment(instant_time: str) -> datetime:
+    return parse_instant_time(instant_time)
