@@ -17,7 +17,7 @@ from lakehouse_engine.model.instant import Instant, parse_instant_time
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
 
-_OURS = re.compile(r"_0-0-\d+(_|$)")
+_OURS = re.compile(r"_\d+-0-\d+(_|$)")
 """The write token in names of files of this engine: stage 0, in which Hudi's Spark jobs read what they write later."""
 
 

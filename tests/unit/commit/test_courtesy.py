@@ -17,13 +17,15 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.timeline.active import ActiveTimeline
 from tests.unit.timeline.locks.tables import BESIDE_HUDI
 
-ROWS = pa.table({"id": ["a", "b"], "n": pa.array([1, 2], pa.int64())})
+ROWS = pa.table({"id": ["a", "b"], "n": pa.array([1, 2], pa.int64())})  # in two partitions, so two tasks
 
 
 @pytest.fixture(params=["cow", "mor"])
 def table(tmp_path: Path, request: pytest.FixtureRequest) -> HoodieTable:
     lake = Lakehouse(str(tmp_path / "w"))
-    made = lake.create_table("s.t", schema=ROWS.schema, record_key=["id"], table_type=request.param, properties=BESIDE_HUDI)
+    made = lake.create_table(
+        "s.t", schema=ROWS.schema, record_key=["id"], partition_by=["n"], table_type=request.param, properties=BESIDE_HUDI
+    )
     made.upsert(ROWS)
     return made
 
