@@ -83,7 +83,7 @@ class Hudi(threading.Thread):
             try:
                 self.judge.write(self.table.path, pa.Table.from_pylist(batch, schema=SCHEMA), {**HUDI, **kind})
             except HudiError as error:
-                if "conflict" not in error.trace.lower() and "ConcurrentModification" not in error.trace:
+                if "WriteConflictException" not in error.trace and "ConcurrentModificationException" not in error.trace:
                     self.failures.append(error)
                 self.conflicts += 1
                 continue
