@@ -185,6 +185,7 @@ class HoodieTable(TableServices):
             **arguments,
         )
         runner = self._runner(options or {})
+        self._lock(options, dry_run=False)
         result = execute_write(self._storage, request, runner)
         if result.instant is None:
             return result

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lakehouse_engine.commit.writers import find_writers
 from lakehouse_engine.engine import TaskRunner, local_runner
 from lakehouse_engine.errors import OptionError, SavepointError
 from lakehouse_engine.model.services import ArchiveResult, CleanResult, CompactionResult, RestoreResult, RollbackResult, Savepoint
 from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.model.writers import Writer
 from lakehouse_engine.options import (
     LOCK_TIMEOUT_MS,
     STORED_PREFIX,
@@ -25,6 +27,7 @@ from lakehouse_engine.services.archive import archive
 from lakehouse_engine.services.clean import clean
 from lakehouse_engine.services.compact import run, schedule, schedule_and_run
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.timeline.locks.agreement import agree_on_lock
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.undo.restore import restore
 from lakehouse_engine.undo.rollback import rollback
@@ -83,6 +86,10 @@ class TableServices:
         """Instants of the active timeline, newest first, with what each keeps or holds up; then, if asked for, the archived ones."""
         return history(self.state, limit, archived=archived)
 
+    def writers(self) -> list[Writer]:
+        """Who is at work on the table, this process included, and who waits for whom."""
+        return find_writers(self.state)
+
     # savepoints, and going back
 
     def savepoint(
@@ -96,7 +103,13 @@ class TableServices:
         for what, text in (("name", name), ("comment", comment), ("user", user)):
             _check_text(what, text)
         return create_savepoint(
-            self._storage, instant=instant, name=name, comment=comment, user=user, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run
+            self._storage,
+            instant=instant,
+            name=name,
+            comment=comment,
+            user=user,
+            lock_timeout_ms=self._lock(dry_run=dry_run),
+            dry_run=dry_run,
         )
 
     def savepoints(self) -> list[Savepoint]:
@@ -105,7 +118,7 @@ class TableServices:
 
     def delete_savepoint(self, savepoint: str, *, dry_run: bool = False) -> Savepoint:
         """Delete a savepoint by name or instant ("latest": the newest). Raises `SavepointError` where there is none."""
-        return delete_savepoint(self._storage, savepoint, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run)
+        return delete_savepoint(self._storage, savepoint, lock_timeout_ms=self._lock(dry_run=dry_run), dry_run=dry_run)
 
     def restore(
         self,
@@ -127,14 +140,14 @@ class TableServices:
             savepoint=savepoint,
             to=to,
             cascade=cascade,
-            lock_timeout_ms=self._lock_timeout_ms,
+            lock_timeout_ms=self._lock(dry_run=dry_run),
             dry_run=dry_run,
             accept_future=accept_future,
         )
 
     def rollback(self, instant: str | None = None, *, dry_run: bool = False) -> RollbackResult:
         """Take back the newest write (None), or the one named if it is the newest. Raises `RollbackError` with nothing changed."""
-        return rollback(self._storage, instant=instant, lock_timeout_ms=self._lock_timeout_ms, dry_run=dry_run)
+        return rollback(self._storage, instant=instant, lock_timeout_ms=self._lock(dry_run=dry_run), dry_run=dry_run)
 
     # services
 
@@ -148,7 +161,7 @@ class TableServices:
         """
         return repair(
             self._storage,
-            lock_timeout_ms=self._lock_timeout_ms,
+            lock_timeout_ms=self._lock(dry_run=dry_run),
             dry_run=dry_run,
             accept_future=accept_future,
             trust_files=trust_files,
@@ -177,7 +190,7 @@ class TableServices:
         if retain_commits is not None:
             given = {CLEAN_POLICY.key: KEEP_LATEST_COMMITS, **given, CLEAN_COMMITS.key: retain_commits}
         effective = self._effective(given)
-        return clean(self._storage, CleanOptions.read(effective), lock_timeout_ms=LOCK_TIMEOUT_MS.read(effective), dry_run=dry_run)
+        return clean(self._storage, CleanOptions.read(effective), lock_timeout_ms=self._lock(given, dry_run=dry_run), dry_run=dry_run)
 
     def archive(
         self,
@@ -200,7 +213,7 @@ class TableServices:
         return archive(
             self._storage,
             ArchiveOptions.read(effective),
-            lock_timeout_ms=LOCK_TIMEOUT_MS.read(effective),
+            lock_timeout_ms=self._lock(given, dry_run=dry_run),
             dry_run=dry_run,
             clean=CleanOptions.read(effective),
             compaction=CompactionOptions.read(effective),
@@ -212,7 +225,7 @@ class TableServices:
         given = dict(options or {})
         effective = self._effective(given)
         chosen, write_options = CompactionOptions.read(effective), WriteOptions.read(effective)
-        timeout = write_options.lock_timeout_ms
+        timeout = self._lock(given, dry_run=dry_run)
         if op not in COMPACTION_OPS:
             raise OptionError(f"op={op!r} is not one of {', '.join(COMPACTION_OPS)}", table=self._state.config.name)
         if instant is not None and op != "run":
@@ -235,9 +248,13 @@ class TableServices:
             self._storage, chosen, write_options, runner, lock_timeout_ms=timeout, dry_run=dry_run, log_compaction=logs
         )
 
-    @property
-    def _lock_timeout_ms(self) -> int:
-        return LOCK_TIMEOUT_MS.read(self._effective({}))
+    def _lock(self, options: Mapping[str, Any] | None = None, *, dry_run: bool) -> int:
+        """How long to wait for the table's lock, in milliseconds. What the options say about the lock, the table keeps from now on."""
+        given = options or {}
+        timeout = LOCK_TIMEOUT_MS.read(self._effective(given))
+        if not dry_run:
+            agree_on_lock(self._storage, self._state.config, {**self._options, **given}, lock_timeout_ms=timeout)
+        return timeout
 
     def _effective(self, options: Mapping[str, Any]) -> dict[str, Any]:
         check_known(options)

@@ -19,6 +19,7 @@ from lakehouse_engine.model.instant import Action
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.at_rest import table_at_rest
+from lakehouse_engine.timeline.locks.hudi_file import let_go_of_moved
 
 _META_FOLDER = ".hoodie"
 _PROPERTIES = f"{_META_FOLDER}/hoodie.properties"
@@ -201,6 +202,7 @@ class Catalog:
         with table_at_rest(self.storage, stored.path, lock_timeout_ms=lock_timeout_ms):
             self.table(stored)  # dropped while this waited?
             self.storage.rename_tree(stored.path, target.path)
+            let_go_of_moved(self.storage, target.path)
         if self.storage.head(_beside(stored, _COMMENTS)) is not None:
             self.storage.overwrite(_beside(target, _COMMENTS), self.storage.read(_beside(stored, _COMMENTS)))
             self.storage.delete(_beside(stored, _COMMENTS))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 import click
 
 from lakehouse_engine.cli.errors import FAILED
 from lakehouse_engine.cli.output import human_bytes, print_json, print_rows
 from lakehouse_engine.cli.progress import counting, working
-from lakehouse_engine.cli.shared import accept_future_option, dry_run_option, with_settings
+from lakehouse_engine.cli.shared import accept_future_option, dry_run_option, show_rows, with_settings
 from lakehouse_engine.cli.target import Settings
+from lakehouse_engine.commit.writers import find_writers
+from lakehouse_engine.model.writers import Writer
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.repair import RepairReport
 from lakehouse_engine.repair import repair as repair_table
@@ -47,6 +49,18 @@ def _print_report(report: VerifyReport) -> None:
 
 def _count(findings: int) -> str:
     return f"{findings} finding{'' if findings == 1 else 's'}"
+
+
+@click.command()
+@click.argument("table")
+@with_settings
+def writers(settings: Settings, table: str) -> None:
+    """Say who is writing the table, since when and how alive, who holds its lock, and who waits for that."""
+    rows = [asdict(one) for one in find_writers(settings.open(table))]
+    if rows or settings.as_json:
+        show_rows(settings, rows, [field.name for field in fields(Writer)])
+    else:
+        click.echo("nobody")
 
 
 @click.command()

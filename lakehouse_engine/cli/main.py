@@ -38,6 +38,7 @@ COMMANDS = {
     "compact": _Home("services", "compact", "Merge the logs of a merge-on-read table into base files."),
     "clean": _Home("services", "clean", "Delete files that no query within the retention reads."),
     "archive": _Home("services", "archive", "Move old instants to the archived timeline."),
+    "writers": _Home("health", "writers", "Say who is writing a table, and what waits for what."),
     "verify": _Home("health", "verify", "Check that the table is whole."),
     "repair": _Home("health", "repair", "Take back dead writes, finish what was cut off, see to damaged metadata."),
 }

@@ -39,7 +39,7 @@ def _row(option: Option[object]) -> str:
 def _default(value: object) -> str:
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
-    return f"`{value}`" if value != "" else ""
+    return f"`{value}`" if value not in ("", None) else ""
 
 
 if __name__ == "__main__":

@@ -1,37 +1,84 @@
 """A table under its lock, brought to order: what every action that changes it starts from.
 
-Whoever holds the lock knows that what is pending belongs to a process that died (or to a writer that does not know the lock, see
-docs/adr/0005), because a write keeps the lock from before its instant is requested until it is completed or abandoned. Plans of table
-services are no dead writes: they wait for whoever runs them.
+Whoever holds the lock knows that what this engine has pending belongs to a process that died, because a write keeps the lock from before
+its instant is requested until it is completed or abandoned. Writers of Hudi take the lock to commit only: their heartbeats tell
+(docs/adr/0020). Plans of table services are no dead writes: they wait for whoever runs them.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from lakehouse_engine.commit.courtesy import foreign_writes, turn_of_hudi
 from lakehouse_engine.commit.metadata_table import drop_metadata_table
 from lakehouse_engine.commit.restore.execute import resume_restore
 from lakehouse_engine.commit.rollback.leftovers import remove_leftovers
 from lakehouse_engine.commit.rollback.recover import roll_back_dead_writes
 from lakehouse_engine.commit.unpublished import dead_temporaries, remove_temporaries
+from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.model.instant import Action
+from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
-from lakehouse_engine.timeline.lock import TableLock
+from lakehouse_engine.timeline.lock import TableLock, confirm_lock
 from lakehouse_engine.view.table_state import TableState, check_completed_files
+
+_PAUSE = 0.2
+"""Seconds between two looks at what writers of Hudi are doing."""
 
 
 @contextmanager
-def locked_table(storage: Storage, *, lock_timeout_ms: int, corrupt_writes: bool = False) -> Iterator[TableState]:
+def locked_table(
+    storage: Storage, *, lock_timeout_ms: int, corrupt_writes: bool = False, alone_ms: int | None = None, polite: bool = False
+) -> Iterator[TableState]:
     """Lock the table, finish a restore that was cut off, take back what dead writers left, and hand out the state after that.
 
-    `corrupt_writes`: let a torn completed write pass, for an action that may take it back. Raises `TableNotFoundError` before anything is
-    made where there is no table, and `LockTimeoutError` naming the holder.
+    `corrupt_writes`: let a torn completed write pass, for an action that may take it back. `alone_ms`: not beside writers of Hudi, for
+    whose end it waits so long (in milliseconds) without the lock, which they need to commit. `polite`: let them have their turn.
+
+    Raises `TableNotFoundError` before anything is made where there is no table, `LockTimeoutError` naming the holder, and
+    `CommitConflictError` naming the write that was not done in time.
     """
     ConfigStore(storage).read()
-    with TableLock(storage, lock_timeout_ms):
-        yield _recovered(storage, corrupt_writes)
+    began = time.monotonic()
+    deadline, patience = began + (alone_ms or 0) / 1000, began + lock_timeout_ms / 1000
+    while True:
+        with TableLock(storage, lock_timeout_ms):
+            state = _recovered(storage, corrupt_writes)
+            others = foreign_writes(state) if alone_ms is not None else ()
+            theirs = turn_of_hudi(state) if polite and time.monotonic() < patience else 0.0
+            if not others and not theirs:
+                yield state
+                return
+        if others and time.monotonic() >= deadline:
+            raise CommitConflictError(
+                f"a writer of Hudi is at work on this table ({others[0]}), which this must not run beside; it was not done within"
+                f" {(alone_ms or 0) / 1000:g} s. Wait for it, or raise {LOCK_TIMEOUT_MS.key}",
+                instant=others[0].instant_time,
+                table=state.config.name,
+            )
+        time.sleep(min(theirs, _PAUSE) if theirs else _PAUSE)
+
+
+def check_nobody_committed(state: TableState) -> None:
+    """To be called before publishing what was made of `state`. A lock file that Hudi deleted is taken again, and nothing is lost as long as
+    nothing was completed since.
+
+    Raises `CommitConflictError` naming what was, `LockError` where another program holds the lock now.
+    """
+    if confirm_lock(state.storage):
+        return
+    known = {instant.requested_time for instant in state.timeline.completed()}
+    others = [instant for instant in state.refresh().timeline.completed() if instant.requested_time not in known]
+    if others:
+        raise CommitConflictError(
+            "the table's lock file was deleted while this write held it, and another writer changed the table; nothing is published, try"
+            " again",
+            instant=others[-1],
+            table=state.config.name,
+        )
 
 
 def _recovered(storage: Storage, corrupt_writes: bool) -> TableState:

@@ -1,7 +1,8 @@
 """The single commit path.
 
 A writer holds the table lock from before its instant is requested until it is completed or abandoned, so whatever is pending when
-the lock is got belongs to a writer that died (or to one that does not know the lock: see docs/adr/0005), and is rolled back first.
+the lock is got belongs to a writer that died, and is rolled back first, or to one of Hudi that is alive, and is left alone where the table
+says so (docs/adr/0020).
 
 What may be cleaned up after a failure, and what not: until the completed file is attempted nothing of this instant is visible, so
 its files go. If the outcome of that attempt cannot be proven, the commit may be published, and deleting its files would delete
@@ -16,7 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakehouse_engine.commit.deletion import delete_files_of
-from lakehouse_engine.commit.locked import locked_table
+from lakehouse_engine.commit.heartbeat import Beating
+from lakehouse_engine.commit.locked import check_nobody_committed, locked_table
 from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.commit.table_clock import check_skew, table_clock
 from lakehouse_engine.errors import (
@@ -33,6 +35,7 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -50,6 +53,7 @@ class Transaction:
         self.previous_instant: str | None = last.requested_time if last else None
         self._timeline = ActiveTimeline(state.storage, state.layout)
         self._instant: Instant | None = None
+        self._heartbeat: Beating | None = None
         self._may_be_published = False
 
     @property
@@ -69,6 +73,7 @@ class Transaction:
         for _ in range(_ATTEMPTS):
             instant = Instant(clock.next(self.state.timeline), action, State.REQUESTED)
             try:
+                self._show_alive(instant)
                 self._instant = self._timeline.create_requested(instant, content)
                 check_skew(self.state, clock, f"{self.state.layout.timeline_folder}/{self.state.layout.file_name(instant)}")
                 return
@@ -78,6 +83,19 @@ class Transaction:
             f"no free instant time in {_ATTEMPTS} tries: too many writers without the table lock", table=self.state.config.name
         )
 
+    def _show_alive(self, instant: Instant) -> None:
+        """Before the instant is requested: others take one without a heartbeat for a dead writer's."""
+        self.rest()
+        heartbeat = Beating(self.state.storage, instant.requested_time, lock_options(self.state.config).heartbeat_ms)
+        heartbeat.start()
+        self._heartbeat = heartbeat
+
+    def rest(self) -> None:
+        """End the heartbeat: what is pending from now on is dead."""
+        heartbeat, self._heartbeat = self._heartbeat, None
+        if heartbeat is not None:
+            heartbeat.stop()
+
     def inflight(self, metadata: HoodieCommitMetadata) -> None:
         """Say what is about to be written."""
         assert self._instant is not None
@@ -86,6 +104,7 @@ class Transaction:
     def complete(self, metadata: HoodieCommitMetadata) -> None:
         """Publish. On return the commit is durable; files that no write stat names (of retried tasks) are gone."""
         assert self._instant is not None
+        check_nobody_committed(self.state)
         self._remove_strays(metadata)
         self._instant = self._publish(self._instant, self.state.layout.encode_commit(metadata))
         try:
@@ -126,12 +145,12 @@ class Transaction:
 
 
 @contextmanager
-def begin(storage: Storage, *, lock_timeout_ms: int) -> Iterator[Transaction]:
+def begin(storage: Storage, *, lock_timeout_ms: int, alone: bool = False) -> Iterator[Transaction]:
     """Lock the table and bring it to order; on failure of the body, abandon what it started.
 
-    Raises `TableNotFoundError` before anything is made where there is no table, and `LockTimeoutError` naming the holder.
+    `alone`: not beside writers of Hudi. Raises as `locked_table`.
     """
-    with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=lock_timeout_ms if alone else None, polite=True) as state:
         transaction = Transaction(state)
         try:
             yield transaction
@@ -140,6 +159,8 @@ def begin(storage: Storage, *, lock_timeout_ms: int) -> Iterator[Transaction]:
         except BaseException:
             _abandon_after_failure(transaction)
             raise
+        finally:
+            transaction.rest()
 
 
 def _abandon_after_failure(transaction: Transaction) -> None:

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakehouse_engine.errors import UnknownOptionError
-from lakehouse_engine.options import read, services, write
+from lakehouse_engine.options import locks, read, services, write
 from lakehouse_engine.options.base import Option
+from lakehouse_engine.options.locks import LOCK_PROVIDER, LockOptions
 from lakehouse_engine.options.services import ArchiveOptions, CleanOptions, CompactionOptions, ServiceOptions
 from lakehouse_engine.options.write import (
     BUCKET_ENGINE,
@@ -41,6 +42,7 @@ __all__ = [
     "DELETE_MARKER",
     "INDEX_TYPE",
     "KEY_GENERATOR_KEYS",
+    "LOCK_PROVIDER",
     "LOCK_TIMEOUT_MS",
     "LOGICAL_TIMESTAMP",
     "MERGE_MODE",
@@ -55,6 +57,7 @@ __all__ = [
     "ArchiveOptions",
     "CleanOptions",
     "CompactionOptions",
+    "LockOptions",
     "Option",
     "ServiceOptions",
     "WriteOptions",
@@ -73,7 +76,7 @@ def stored_defaults(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _registry() -> dict[str, Option[Any]]:
-    found = (value for module in (read, services, write) for value in vars(module).values() if isinstance(value, Option))
+    found = (value for module in (locks, read, services, write) for value in vars(module).values() if isinstance(value, Option))
     return {name: option for option in found for name in (option.key, *option.aliases)}
 
 
@@ -93,6 +96,11 @@ TUNING_PREFIXES = (
     "hoodie.embed.timeline.",
     "hoodie.metrics.",
     "hoodie.memory.",
+    # Of providers that wait by themselves, which the file lock does not.
+    "hoodie.write.lock.num_retries",
+    "hoodie.write.lock.wait_time_ms_between_retry",
+    "hoodie.write.lock.max_wait_time_ms_between_retry",
+    "hoodie.write.lock.heartbeat_interval_ms",
     "hoodie.copyonwrite.",
     "hoodie.parquet.block.size",
     "hoodie.parquet.page.size",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from lakehouse_engine.commit.executors import lock_file
+from lakehouse_engine.commit.heartbeat import live_heartbeat
 from lakehouse_engine.commit.rollback.plan import plan_rollback
-from lakehouse_engine.commit.rollback.recover import live_heartbeat
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.repair.disorder import Disorder, DisorderKind
 from lakehouse_engine.timeline.lock import lock_holder
+from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.undo.rollback import is_service_plan
 from lakehouse_engine.view.table_state import TableState
 
@@ -32,9 +33,9 @@ def pending(state: TableState, instant: Instant, holder: str | None) -> Disorder
     if instant.action in _UNFINISHED:
         kind, message = _UNFINISHED[instant.action]
         return Disorder(kind, time, message)
-    age = live_heartbeat(state, instant)
-    if age is not None:
-        return Disorder(DisorderKind.AT_WORK, time, f"its writer is at work: its heartbeat is {age / 1000:.0f} s old; wait for it")
+    heartbeat = live_heartbeat(state.storage, time, lock_options(state.config))
+    if heartbeat is not None:
+        return Disorder(DisorderKind.AT_WORK, time, f"its writer is at work: {heartbeat}; wait for it")
     requests = plan_rollback(state, instant).rollback_requests or ()
     files = sum(len(request.files_to_be_deleted) for request in requests)
     return Disorder(DisorderKind.DEAD_WRITE, time, f"the {instant.action} did not complete: it is taken back, and its {files} files go")

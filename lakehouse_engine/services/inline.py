@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.errors import CompactionError, LakehouseError, LockTimeoutError
+from lakehouse_engine.errors import CommitConflictError, CompactionError, LakehouseError, LockTimeoutError
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import CompactionOptions, ServiceOptions, WriteOptions
@@ -58,10 +58,13 @@ def _compact(storage: Storage, options: CompactionOptions, write_options: WriteO
             _run_pending(state, instant, options, write_options, runner)
     if not is_due(state, options):
         return
-    if options.inline:
-        schedule_and_run(storage, options, write_options, runner, lock_timeout_ms=timeout, when_due=True)
-    else:
-        schedule(storage, options, lock_timeout_ms=timeout, when_due=True)
+    try:
+        if options.inline:
+            schedule_and_run(storage, options, write_options, runner, lock_timeout_ms=timeout, when_due=True)
+        else:
+            schedule(storage, options, lock_timeout_ms=timeout, when_due=True)
+    except CommitConflictError as error:
+        logger.info("no compaction of %s is planned now: %s", state.config.name, error)
 
 
 def _run_pending(

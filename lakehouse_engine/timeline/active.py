@@ -15,6 +15,7 @@ from lakehouse_engine.errors import (
     FormatError,
     IllegalTransitionError,
     InstantNotFoundError,
+    LockError,
     StorageError,
     StoredFileExistsError,
     StoredFileNotFoundError,
@@ -24,6 +25,7 @@ from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.lock import confirm_lock
 from lakehouse_engine.timeline.timeline import Timeline
 
 _Plan = TypeVar("_Plan")
@@ -78,13 +80,14 @@ class ActiveTimeline:
         """Publish: on return the instant is completed and durable.
 
         Raises `IllegalTransitionError` when the instant is not inflight (another writer rolled it back), or was completed with
-        other content; `StorageError` when the completed file is known not to be there; `CommitOutcomeUnknownError` when neither can be
-        proven, and then nothing may be cleaned up.
+        other content; `LockError` when the table lock was lost meanwhile; `StorageError` when the completed file is known not to be there;
+        `CommitOutcomeUnknownError` when neither can be proven, and then nothing may be cleaned up.
         """
         _expect(instant, State.INFLIGHT, "completed")
         if not content:
             raise IllegalTransitionError("a completed instant is never empty: readers take that for a torn file", instant=instant)
         self._expect_file(instant)
+        self._expect_lock(instant)
         completed = instant.at(State.COMPLETED)
         self._create_proven(completed, content)
         return completed
@@ -161,6 +164,15 @@ class ActiveTimeline:
         if self.storage.head(self._path(instant)) is None:
             raise IllegalTransitionError(
                 f"{instant} is not on the timeline: it was never {instant.state}, or another writer rolled it back; start the write again",
+                instant=instant,
+                table=self.storage.root,
+            )
+
+    def _expect_lock(self, instant: Instant) -> None:
+        if not confirm_lock(self.storage):
+            raise LockError(
+                f"{instant} was not published: another program deleted the table's lock file while it was held, and may have changed the"
+                " table; try again",
                 instant=instant,
                 table=self.storage.root,
             )

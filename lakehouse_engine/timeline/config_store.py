@@ -82,7 +82,7 @@ class ConfigStore:
         """
         data = None if self.storage.head(_TIMELINE_OF_LATER_VERSIONS) is not None else self._bytes(COPY)
         try:
-            return None if data is None else _parse(data)
+            return None if data is None else parse_config(data)
         except PropertiesError:
             return None
 
@@ -115,7 +115,7 @@ class ConfigStore:
         self.storage.create(BACKUP, self.storage.read(PROPERTIES))
         # Hudi deletes and creates; replacing it in one step spares readers the gap.
         self.storage.overwrite(PROPERTIES, _render(changed))
-        stored = _parse(self.storage.read(PROPERTIES))
+        stored = parse_config(self.storage.read(PROPERTIES))
         if stored.properties != changed.properties:
             raise PropertiesError(f"{PROPERTIES} does not read back as written; the former one is in {BACKUP}", path=self.storage.root)
         self.storage.delete(BACKUP)
@@ -143,7 +143,7 @@ class ConfigStore:
 
     def _parsed(self, path: str, data: bytes) -> TableConfig:
         try:
-            return _parse(data)
+            return parse_config(data)
         except PropertiesError as error:
             hint = "; `repair` puts it back as this engine wrote it last" if self.copy() is not None else ""
             raise PropertiesError(error.message + hint, **{**error.context, "path": path, "table": self.storage.root}) from error
@@ -169,14 +169,14 @@ class ConfigStore:
 def _is_whole(main: bytes, backup: bytes) -> bool:
     """Whether the main file beside a backup was written to its end: it parses, with a checksum if the backup has one."""
     try:
-        config = _parse(main)
+        config = parse_config(main)
     except PropertiesError:
         return False
     return CHECKSUM_KEY in config.properties or CHECKSUM_KEY not in parse_properties(backup)
 
 
 @lru_cache(maxsize=256)
-def _parse(data: bytes) -> TableConfig:
+def parse_config(data: bytes) -> TableConfig:
     """Every action reads the properties anew, and they hardly ever change."""
     check_properties_seal(data)
     properties = parse_properties(data)

@@ -48,7 +48,7 @@ def restore(
         return plan_restore(TableState.load(storage), savepoint, to, cascade=cascade).result(None, dry_run=True)
     if accept_future:
         accept(storage, lock_timeout_ms=lock_timeout_ms)
-    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, corrupt_writes=True) as state:
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, corrupt_writes=True, alone_ms=lock_timeout_ms) as state:
         # Whoever finishes this restore finds the partitions of later writes by them.
         put_back_metafiles(state)
         planned = plan_restore(state, savepoint, to, cascade=cascade)

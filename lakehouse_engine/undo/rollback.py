@@ -48,7 +48,7 @@ def rollback(storage: Storage, *, instant: str | None = None, lock_timeout_ms: i
     if dry_run:
         state = TableState.load(storage)
         return _would(state, _chosen(state, instant)[0])
-    with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=lock_timeout_ms) as state:
         done = None if instant is None else _done(state, instant)
         if done is not None:
             return done

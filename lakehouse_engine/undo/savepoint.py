@@ -59,7 +59,7 @@ def create_savepoint(
         check_name(name)
     if dry_run:
         return _planned(TableState.load(storage), instant, name, comment, user)[0]
-    with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=lock_timeout_ms) as state:
         savepoint, metadata = _planned(state, instant, name, comment, user)
         timeline = ActiveTimeline(storage, state.layout)
         _remove_begun(state, timeline)

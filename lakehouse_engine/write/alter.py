@@ -21,6 +21,7 @@ from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.lock import TableLock
+from lakehouse_engine.timeline.locks.settings import lock_options
 
 
 def evolve_schema(storage: Storage, changes: pa.Schema, *, lock_timeout_ms: int) -> str | None:
@@ -29,7 +30,7 @@ def evolve_schema(storage: Storage, changes: pa.Schema, *, lock_timeout_ms: int)
     `changes` has the new columns, and the changed ones with their new types. Raises `SchemaIncompatibleError` for a change that files
     written before could not be read with.
     """
-    with begin(storage, lock_timeout_ms=lock_timeout_ms) as transaction:
+    with begin(storage, lock_timeout_ms=lock_timeout_ms, alone=True) as transaction:
         config = transaction.state.config
         incoming = canonical_schema(changes)
         check_reserved(incoming)
@@ -50,9 +51,12 @@ def set_properties(storage: Storage, changes: Mapping[str, str | None], *, lock_
     check_known({key: changes[key] for key in fixed})
     if fixed:
         raise OptionError(f"{fixed[0]!r} has no effect as a property of a table; give it with the write", table=storage.root)
-    WriteOptions.read({key: value for key, value in changes.items() if value is not None})
-    with TableLock(storage, lock_timeout_ms):
-        return ConfigStore(storage).update({STORED_PREFIX + key: value for key, value in changes.items()})
+    given = {key: value for key, value in changes.items() if value is not None}
+    WriteOptions.read(given)
+    store = ConfigStore(storage)
+    stored = {STORED_PREFIX + key: value for key, value in changes.items()}
+    with TableLock(storage, lock_timeout_ms, instead=lock_options(store.read().with_properties(stored))):
+        return store.update(stored)
 
 
 def set_constraints(storage: Storage, change: Callable[[Constraints], Constraints], *, lock_timeout_ms: int) -> TableConfig:

@@ -22,6 +22,7 @@ from lakehouse_engine.options import (
     NUM_BUCKETS,
     OPTIONS,
     PAYLOAD_CLASS,
+    LockOptions,
     WriteOptions,
     check_known,
     stored_defaults,
@@ -65,6 +66,7 @@ _BARE_SINGLE_KEYS = {
 def create_table(storage: Storage, spec: TableSpec) -> TableConfig:
     """Write the properties of a new table. Raises `TableExistsError`, and refuses what could not be written to later."""
     options = WriteOptions.read(spec.properties)
+    LockOptions.read(spec.properties)
     check_known(spec.properties, also=_TABLE_KEYS)
     schema = canonical_schema(spec.schema, allow_timestamp_ntz=options.allow_timestamp_ntz)
     check_reserved(schema)

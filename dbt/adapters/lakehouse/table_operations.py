@@ -173,6 +173,24 @@ def _history(table: Any, given: Mapping[str, Any]) -> Rows:
     ]
 
 
+def _writers(table: Any, given: Mapping[str, Any]) -> Rows:
+    return [
+        {
+            "state": one.state,
+            "instant": one.instant,
+            "action": one.action,
+            "program": one.program,
+            "host": one.host,
+            "pid": one.pid,
+            "thread": one.thread,
+            "since": one.since,
+            "heartbeat_seconds": one.heartbeat_seconds,
+            "waits_for": one.waits_for,
+        }
+        for one in table.writers()
+    ]
+
+
 def _table_info(table: Any, given: Mapping[str, Any]) -> Rows:
     return [{"fact": name, "value": _plain(value)} for name, value in facts(table).items()]
 
@@ -211,6 +229,7 @@ OPERATIONS: dict[str, Operation] = {
     "clean": _clean,
     "archive": _archive,
     "history": _history,
+    "writers": _writers,
     "table_info": _table_info,
     "verify": _verify,
     "repair": _repair,

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 
 from lakehouse_engine.commit.checkpoint import renew_checkpoint
 from lakehouse_engine.commit.deletion import delete_files_after
+from lakehouse_engine.commit.heartbeat import HEARTBEATS
 from lakehouse_engine.commit.restore.files import Blocking, PartitionChanges, find_changes
 from lakehouse_engine.commit.rollback.blocks import write_rollback_blocks
 from lakehouse_engine.commit.rollback.execute import hadoop_path, partition_metadata
@@ -52,7 +53,6 @@ from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
-HEARTBEATS = ".hoodie/.heartbeat"
 RESTORED_KEY = "lakehouse.restored.to"
 """In the extra metadata of the empty write of step 7: the instant that the table was restored to."""
 

@@ -4,7 +4,7 @@
  2. write rollback blocks to the slices whose log files stay
  3. delete the rolled-back instant's inflight and requested files, so that it is gone from the timeline
  4. complete the rollback instant with what was done
- 5. delete the rolled-back instant's markers
+ 5. delete the rolled-back instant's markers, and its heartbeat
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 from lakehouse_engine.commit.deletion import delete_files_of
+from lakehouse_engine.commit.heartbeat import beating, remove_heartbeat
 from lakehouse_engine.commit.rollback.blocks import slice_logs, write_rollback_blocks
 from lakehouse_engine.commit.rollback.intruders import remove_intruders
 from lakehouse_engine.errors import RollbackError, StorageError
@@ -23,6 +24,7 @@ from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import (
+    HoodieInstantInfo,
     HoodieRollbackMetadata,
     HoodieRollbackPartitionMetadata,
     HoodieRollbackPlan,
@@ -30,6 +32,7 @@ from lakehouse_engine.model.plans import (
 )
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -39,10 +42,24 @@ Slice = tuple[FileGroupId, str]
 
 
 def execute_rollback(state: TableState, rollback: Instant, plan: HoodieRollbackPlan) -> HoodieRollbackMetadata:
-    """Carry out `plan` under the pending instant `rollback`. The table lock is held, and the instant is not published (any more)."""
+    """Carry out `plan` under the pending instant `rollback`. The table lock is held, and the instant is not published (any more).
+
+    Meanwhile the rollback has a heartbeat, which tells it from those of Hudi, which may be alive without.
+    """
     target = plan.instant_to_rollback
     if target is None:
         raise RollbackError("the rollback plan names no instant", instant=rollback, table=state.config.name)
+    with beating(state.storage, rollback.requested_time, lock_options(state.config)):
+        metadata = _execute(state, rollback, plan, target)
+    try:
+        state.storage.delete_tree(marker_folder(target.commit_time))
+        remove_heartbeat(state.storage, target.commit_time)
+    except StorageError as error:
+        logger.warning("%s is completed, but markers could not be removed (%s); the next change of the table does", rollback, error)
+    return metadata
+
+
+def _execute(state: TableState, rollback: Instant, plan: HoodieRollbackPlan, target: HoodieInstantInfo) -> HoodieRollbackMetadata:
     began = time.monotonic()
     timeline = ActiveTimeline(state.storage, state.layout)
     deleted = _delete(state, plan, target.commit_time)
@@ -60,10 +77,6 @@ def execute_rollback(state: TableState, rollback: Instant, plan: HoodieRollbackP
         instants_rollback=(target,),
     )
     timeline.complete(inflight, encode_plan(metadata))
-    try:
-        state.storage.delete_tree(marker_folder(target.commit_time))
-    except StorageError as error:
-        logger.warning("%s is completed, but markers could not be removed (%s); the next change of the table does", rollback, error)
     return metadata
 
 

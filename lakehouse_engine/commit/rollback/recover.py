@@ -1,10 +1,14 @@
-"""Bring a table to order before a write: whatever a dead writer left pending is taken back (Hudi's EAGER policy)."""
+"""Bring a table to order before a write: whatever a dead writer left pending is taken back.
+
+A writer with a heartbeat is not dead. Where the table says that Hudi's writers write it too (optimistic concurrency control), what they
+have pending stays, and so do their rollbacks, which have no heartbeat, while they are young.
+"""
 
 from __future__ import annotations
 
 import logging
-import time
 
+from lakehouse_engine.commit.heartbeat import HEARTBEATS, find_heartbeat, live_heartbeat
 from lakehouse_engine.commit.pending import clustering_groups
 from lakehouse_engine.commit.rollback.execute import execute_rollback, files_to_delete
 from lakehouse_engine.commit.rollback.plan import plan_rollback
@@ -14,28 +18,34 @@ from lakehouse_engine.format.file_names import is_base_file_name, parse_base_fil
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRollbackPlan
+from lakehouse_engine.options import LockOptions
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.locks.probe import storage_now_ms
+from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
-_HEARTBEATS = ".hoodie/.heartbeat"
-_HEARTBEAT_EXPIRES_MS = 120_000
-"""Hudi's default: an interval of 60 s, two of which may be missed."""
-
 
 def roll_back_dead_writes(state: TableState) -> TableState:
-    """Finish pending rollbacks, then roll every pending write back, newest first; the state after that.
+    """Finish pending rollbacks, then roll every pending write back whose writer is dead, newest first; the state after that.
 
-    Raises `CommitConflictError` when a pending write has a live heartbeat: its (Hudi) writer is at work. The table lock is held.
+    Raises `CommitConflictError` when a pending write has a live heartbeat, unless the table is under optimistic concurrency control: then
+    it is left to its (Hudi) writer. The table lock is held.
     """
-    changed = False
+    changed, options = False, lock_options(state.config)
+    being_taken_back: set[str] = set()
     for rollback in reversed(_pending(state, Action.ROLLBACK)):
+        target = _of_another(state, rollback, options)
+        if target is not None:
+            being_taken_back.add(target)
+            continue
         _resume(state, rollback)
         changed = True
     if changed:
         state = state.refresh()
-    dead = [instant for instant in reversed(state.timeline.pending().writes().instants) if _is_dead(state, instant)]
+    pending = [instant for instant in reversed(state.timeline.pending().writes().instants) if not is_plan(state, instant)]
+    dead = [instant for instant in pending if instant.requested_time not in being_taken_back and _is_dead(state, instant, options)]
     for instant in dead:
         _roll_back(state, instant)
         state = state.refresh()
@@ -46,27 +56,51 @@ def _pending(state: TableState, action: Action) -> list[Instant]:
     return [instant for instant in state.timeline.pending() if instant.action is action]
 
 
-def _is_dead(state: TableState, instant: Instant) -> bool:
-    """Plans of table services are not dead writes: they wait for whoever runs them."""
+def is_plan(state: TableState, instant: Instant) -> bool:
+    """Whether a pending instant is the plan of a table service: no dead write, it waits for whoever runs it."""
     if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
-        return False
-    if instant.action is Action.REPLACE_COMMIT and _is_clustering(state, instant):
-        return False
-    age = live_heartbeat(state, instant)
-    if age is not None:
+        return True
+    return instant.action is Action.REPLACE_COMMIT and _is_clustering(state, instant)
+
+
+def _is_dead(state: TableState, instant: Instant, options: LockOptions) -> bool:
+    heartbeat = live_heartbeat(state.storage, instant.requested_time, options)
+    if heartbeat is not None and not options.optimistic:
         raise CommitConflictError(
-            f"another writer is at work on this table (its heartbeat is {age / 1000:.0f} s old); try again when it is done",
+            f"another writer is at work on this table ({heartbeat}); try again when it is done (docs/concurrency.md: writing beside Hudi)",
             instant=instant,
             table=state.config.name,
         )
-    return True
+    return heartbeat is None
 
 
-def live_heartbeat(state: TableState, instant: Instant) -> float | None:
-    """Age in milliseconds of the heartbeat of a (Hudi) writer that is at work on `instant`; None where there is none that lives."""
-    heartbeat = state.storage.head(f"{_HEARTBEATS}/{instant.requested_time}")
-    age = time.time() * 1000 - heartbeat.modified_ms if heartbeat else _HEARTBEAT_EXPIRES_MS
-    return age if age < _HEARTBEAT_EXPIRES_MS else None
+def may_be_of_hudi(state: TableState, instant: Instant, options: LockOptions) -> bool:
+    """Whether a pending rollback or clean, which have no heartbeat in Hudi, may be what a writer of Hudi is at work on."""
+    if not options.optimistic:
+        return False
+    files = (f"{state.layout.timeline_folder}/{state.layout.file_name(instant.at(step))}" for step in (State.REQUESTED, State.INFLIGHT))
+    entries = [entry for file in files if (entry := state.storage.head(file)) is not None]
+    if not entries:
+        return False
+    return storage_now_ms(state.storage, HEARTBEATS) - max(entry.modified_ms for entry in entries) <= options.tolerated_ms
+
+
+def _of_another(state: TableState, rollback: Instant, options: LockOptions) -> str | None:
+    """What a pending rollback takes back that a writer of Hudi may be at work on; None where it is to be finished here.
+
+    Ours have a heartbeat, and under the lock those that are pending are of dead processes. Hudi's have none: they are left alone for as
+    long as a heartbeat would count. A write that is published still is taken back at once, or its files would be missed.
+    """
+    if not may_be_of_hudi(state, rollback, options) or find_heartbeat(state.storage, rollback.requested_time, options) is not None:
+        return None
+    try:
+        plan = ActiveTimeline(state.storage, state.layout).plan(HoodieRollbackPlan, rollback.at(State.REQUESTED))
+    except MetadataError:
+        return ""  # it is being written
+    target = plan.instant_to_rollback
+    if target is None or state.timeline.completed().writes().contains(target.commit_time):
+        return None
+    return target.commit_time
 
 
 def _is_clustering(state: TableState, instant: Instant) -> bool:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from lakehouse_engine.commit.table_clock import table_clock
-from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time, parse_instant_time
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCleanerPlan
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
 from lakehouse_engine.services.clean.policies import retention
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.listing import StorageLister
 from lakehouse_engine.view.protected import savepoint_metadata
@@ -81,7 +83,7 @@ def _surplus_of(timeline: Timeline, action: Action, options: ArchiveOptions, old
 
 def _stops(state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions) -> list[_Stop]:
     """Earliest first."""
-    stops = [*_pending(state), *_retained(state, clean), *_compacting(state, compaction)]
+    stops = [*_pending(state), *_young(state), *_retained(state, clean), *_compacting(state, compaction)]
     if not options.beyond_savepoint and state.timeline.savepointed:
         first = min(state.timeline.savepointed)
         stops.append(_Stop(first, _savepoint(state, first)))
@@ -94,6 +96,15 @@ def _pending(state: TableState) -> Iterator[_Stop]:
     if pending is not None:
         before = state.timeline.completed().writes().filter(lambda instant: instant.requested_time < pending.requested_time).last()
         yield _Stop((before or pending).requested_time, f"pending {pending.action} {pending.requested_time}")
+
+
+def _young(state: TableState) -> Iterator[_Stop]:
+    """A writer of Hudi that has read the timeline and has no instant yet opens commits that it saw there."""
+    options = lock_options(state.config)
+    if options.optimistic:
+        now = parse_instant_time(table_clock(state).next(state.timeline))
+        time = format_instant_time(now - timedelta(milliseconds=options.tolerated_ms))
+        yield _Stop(time, f"what is younger than {options.tolerated_ms / 1000:g} s: a writer of Hudi may be about to read it")
 
 
 def _retained(state: TableState, clean: CleanOptions) -> Iterator[_Stop]:

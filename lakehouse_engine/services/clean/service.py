@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from lakehouse_engine.commit.locked import locked_table
+from lakehouse_engine.commit.rollback.recover import may_be_of_hudi
 from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import MetadataError, StorageError
 from lakehouse_engine.format.plans_codec import encode_plan
@@ -19,6 +20,7 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import is_full
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -62,7 +64,7 @@ def clean_is_due(state: TableState, options: CleanOptions) -> bool:
 def _finish_pending(state: TableState) -> list[ExecutedClean]:
     done = []
     for pending in state.timeline.pending():
-        if pending.action is Action.CLEAN:
+        if pending.action is Action.CLEAN and not may_be_of_hudi(state, pending, lock_options(state.config)):
             try:
                 done.append(resume_clean(state, pending))
             except MetadataError as error:

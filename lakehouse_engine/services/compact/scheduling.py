@@ -46,7 +46,9 @@ def schedule(
     if dry_run:
         state = TableState.load(storage)
         return result_of(_plan(state, options, log_compaction, when_due), None, log_compaction, PLANNED, dry_run=True)
-    with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
+    # Beside Hudi's writers an automatic one does not wait: the next write tries again.
+    patience = 0 if when_due else lock_timeout_ms
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=patience) as state:
         plan = _plan(state, options, log_compaction, when_due)
         if plan is None:
             return result_of(None, None, log_compaction, NOTHING)

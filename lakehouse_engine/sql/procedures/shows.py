@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from datetime import datetime
 from itertools import islice
+
+import pyarrow as pa
 
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import UnsupportedTableError
@@ -120,6 +123,11 @@ def _show_savepoints(table: TableServices, values: Values) -> Rows:
         yield one.instant, one.name, one.user, one.created_at, one.comment, one.partitions, one.files, one.bytes
 
 
+def _show_writers(table: TableServices, values: Values) -> Rows:
+    for one in islice(table.writers(), values["limit"]):
+        yield astuple(one)
+
+
 def _show_table_properties(table: TableServices, values: Values) -> Rows:
     return islice(sorted(table.config.properties.items()), values["limit"])
 
@@ -209,6 +217,23 @@ SHOWS = (
         },
         _show_cleans,
         refused=(PATH, FILTER),
+    ),
+    procedure(
+        "show_writers",
+        (TABLE, _limit(100)),
+        {
+            "state": TEXT,
+            "instant_time": TEXT,
+            "action": TEXT,
+            "program": TEXT,
+            "host": TEXT,
+            "pid": LONG,
+            "thread": TEXT,
+            "since": TEXT,
+            "heartbeat_seconds": pa.float64(),
+            "waits_for": TEXT,
+        },
+        _show_writers,
     ),
     procedure("show_table_properties", (TABLE, _limit(10_000)), {"key": TEXT, "value": TEXT}, _show_table_properties),
 )

@@ -29,8 +29,8 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.timeline import lock as lock_module
 from lakehouse_engine.timeline.lock import TableLock
+from lakehouse_engine.timeline.locks import kernel as lock_module
 
 STORAGES: dict[str, Callable[[Path], Storage]] = {
     "local": lambda path: LocalStorage(str(path / "warehouse")),

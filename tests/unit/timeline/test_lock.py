@@ -16,8 +16,8 @@ from lakehouse_engine.errors import LockError, LockTimeoutError, TableNotFoundEr
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.timeline import lock as lock_module
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock, lock_holder
+from lakehouse_engine.timeline.locks import kernel as lock_module
 
 SPAWN = multiprocessing.get_context("spawn")
 

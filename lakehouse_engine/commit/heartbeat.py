@@ -1,0 +1,238 @@
+"""Who is alive: heartbeats of writers, as Hudi's `HoodieHeartbeatClient` makes and judges them.
+
+A writer keeps a file of its instant's name in `.hoodie/.heartbeat`, from before the instant is requested until it is completed or taken
+back, and writes it anew at every interval. It is dead when the file is not there, or was not written for so many intervals as may be
+missed (`hoodie.client.heartbeat.*`: 60 s, twice). "Now" is the time of the table's storage, not of this machine.
+
+The body, which Hudi leaves empty, says which process it is; so the dead of one machine are known at once.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+
+from lakehouse_engine.compat import UTC
+from lakehouse_engine.errors import StorageError, StoredFileNotFoundError
+from lakehouse_engine.options import LockOptions
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.os_errors import is_full
+from lakehouse_engine.timeline.lock import TableLock
+from lakehouse_engine.timeline.locks.probe import storage_now_ms
+
+logger = logging.getLogger(__name__)
+
+HEARTBEATS = ".hoodie/.heartbeat"
+
+_BEATING: set[str] = set()
+"""Nonces of the heartbeats of this process."""
+
+
+def heartbeat_file(instant_time: str) -> str:
+    """The path of an instant's heartbeat."""
+    return f"{HEARTBEATS}/{instant_time}"
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """A heartbeat as it was found. `age_ms`: since it was written last, in milliseconds; None of a process that is known to have ended.
+    What follows is empty (0) for writers of Hudi.
+    """
+
+    instant_time: str
+    age_ms: int | None
+    is_alive: bool
+    host: str = ""
+    pid: int = 0
+    thread: str = ""
+    since: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is of a writer of this engine."""
+        return self.pid > 0
+
+    def __str__(self) -> str:
+        who = f"process {self.pid} on {self.host} (thread {self.thread})" if self.is_ours else "a Hudi writer"
+        return f"{who}, which has ended" if self.age_ms is None else f"{who}, whose heartbeat is {self.age_ms / 1000:.0f} s old"
+
+
+def find_heartbeat(storage: Storage, instant_time: str, options: LockOptions) -> Heartbeat | None:
+    """The heartbeat of the writer of an instant, dead or alive; None where there is none."""
+    path = heartbeat_file(instant_time)
+    entry = storage.head(path)
+    if entry is None:
+        return None
+    try:
+        body = storage.read(path)
+    except StoredFileNotFoundError:
+        return None
+    known = _parsed(body)
+    age = max(0, storage_now_ms(storage, HEARTBEATS) - entry.modified_ms) if _may_be_alive(known) else None
+    return Heartbeat(
+        instant_time,
+        age,
+        age is not None and age <= options.tolerated_ms,
+        str(known.get("host", "")),
+        _number(known),
+        str(known.get("thread", "")),
+        str(known.get("since", "")),
+    )
+
+
+def live_heartbeat(storage: Storage, instant_time: str, options: LockOptions) -> Heartbeat | None:
+    """The heartbeat of the writer that is at work on an instant; None where it is dead."""
+    found = find_heartbeat(storage, instant_time, options)
+    return found if found is not None and found.is_alive else None
+
+
+@dataclass(slots=True)
+class Beating:
+    """The heartbeat of an instant of this process, while it is written. `interval_ms` in milliseconds."""
+
+    storage: Storage
+    instant_time: str
+    interval_ms: int
+    _nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self, *, take_over: bool = False) -> None:
+        """Raises `StoredFileExistsError` where another writer has a heartbeat of the same instant, unless it is to be taken over."""
+        body = _body(self._nonce)
+        if take_over:
+            self.storage.overwrite(heartbeat_file(self.instant_time), body)
+        else:
+            self.storage.create(heartbeat_file(self.instant_time), body)
+        _BEATING.add(self._nonce)
+        self._thread = threading.Thread(target=self._run, args=(body,), name=f"heartbeat-{self.instant_time}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it. A file that cannot be removed is logged: the process of that heartbeat is known to be done with it."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+        _BEATING.discard(self._nonce)
+        try:
+            self.storage.delete(heartbeat_file(self.instant_time))
+        except StorageError as error:
+            logger.warning("the heartbeat of %s could not be removed: %s", self.instant_time, error)
+
+    def _run(self, body: bytes) -> None:
+        lock = TableLock(self.storage)
+        while not self._stopped.wait(self.interval_ms / 1000):
+            self._beat(body)
+            lock.keep()
+
+    def _beat(self, body: bytes) -> None:
+        try:
+            self.storage.overwrite(heartbeat_file(self.instant_time), body)
+        except StorageError as error:
+            logger.warning("the heartbeat of %s could not be written, and may expire: %s", self.instant_time, error)
+
+
+@contextmanager
+def beating(storage: Storage, instant_time: str, options: LockOptions) -> Iterator[None]:
+    """Show that this process carries out an instant that is on the timeline, also one that a dead process began."""
+    heartbeat = Beating(storage, instant_time, options.heartbeat_ms)
+    try:
+        heartbeat.start(take_over=True)
+    except StorageError as error:
+        if not is_full(error):
+            raise
+        logger.info("%s has no heartbeat, for which there is no room", instant_time)
+    try:
+        yield
+    finally:
+        heartbeat.stop()
+
+
+def remove_stale_heartbeats(storage: Storage, pending: Iterable[str], options: LockOptions) -> None:
+    """Remove the heartbeats of instants that are not pending (any more), of writers that died after they committed."""
+    kept = set(pending)
+    for entry in storage.list(HEARTBEATS):
+        if entry.name.isdigit() and entry.name not in kept and live_heartbeat(storage, entry.name, options) is None:
+            storage.delete(entry.path)
+
+
+def remove_heartbeat(storage: Storage, instant_time: str) -> None:
+    """Of an instant that is taken back."""
+    storage.delete(heartbeat_file(instant_time))
+
+
+def _body(nonce: str) -> bytes:
+    own = {
+        "host": socket.gethostname(),
+        "boot": _machine(),
+        "pid": os.getpid(),
+        "started": _started(os.getpid()),
+        "thread": threading.current_thread().name,
+        "since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "nonce": nonce,
+    }
+    return json.dumps(own).encode()
+
+
+def _parsed(body: bytes) -> dict[str, object]:
+    """What a writer of this engine says of itself; empty for Hudi's, which say nothing."""
+    try:
+        known = json.loads(body)
+    except ValueError:
+        return {}
+    return known if isinstance(known, dict) and isinstance(known.get("pid"), int) else {}
+
+
+def _number(known: dict[str, object]) -> int:
+    pid = known.get("pid", 0)
+    return pid if isinstance(pid, int) else 0
+
+
+def _may_be_alive(known: dict[str, object]) -> bool:
+    """False for processes of this machine that have ended, or are done with the instant; of others nothing but the age is known."""
+    if not known or (known.get("host"), known.get("boot")) != (socket.gethostname(), _machine()):
+        return True
+    pid = _number(known)
+    if pid == os.getpid():
+        return known.get("nonce") in _BEATING
+    return _is_running(pid) and known.get("started") == _started(pid)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+@cache
+def _machine() -> str:
+    """What tells this run of the machine, and the container whose process ids are meant, from every other; empty where the system does
+    not say.
+    """
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> str:
+    """When a process began, in ticks since the machine did, so that another process of its number is not taken for it; empty if unknown."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[19].decode()
+    except (OSError, IndexError):
+        return ""

@@ -1,0 +1,51 @@
+"""How the holder of a lock names itself, to those who wait."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from lakehouse_engine.compat import UTC
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a lock, or waits for one: `since` in UTC. A Hudi writer says only its thread, its moment, or nothing."""
+
+    thread: str = ""
+    since: str = ""
+    pid: int | None = None
+    host: str | None = None
+    is_hudi: bool = False
+
+    def __str__(self) -> str:
+        if self.pid is not None:
+            return f"process {self.pid} on {self.host} (thread {self.thread}) since {self.since}"
+        if self.is_hudi:
+            return f"a Hudi writer (thread {self.thread}) since {self.since}" if self.thread else "a Hudi writer that has not named itself"
+        return "a process that has not named itself"
+
+
+def describe_self() -> str:
+    """JSON: process id, host, thread and the moment."""
+    since = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    own = Holder(threading.current_thread().name, since, os.getpid(), socket.gethostname())
+    return json.dumps({key: value for key, value in asdict(own).items() if key != "is_hudi"})
+
+
+def parse_holder(text: str) -> Holder:
+    """The holder that left `text`; one that is not known where it says nothing."""
+    try:
+        known = json.loads(text)
+        return Holder(str(known["thread"]), str(known["since"]), int(known["pid"]), str(known["host"]))
+    except (ValueError, KeyError, TypeError):
+        return Holder()
+
+
+def describe(text: str) -> str:
+    """The holder that left `text`, for a message."""
+    return str(parse_holder(text))

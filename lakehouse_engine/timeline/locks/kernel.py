@@ -1,0 +1,140 @@
+"""The kernel's lock on a file: it ends with its process, however that ends, so there is no stale lock to break."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from lakehouse_engine.errors import LockError, StoredFileExistsError, TableNotFoundError
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.os_errors import as_storage_errors
+from lakehouse_engine.timeline.locks.holder import Holder, describe_self, parse_holder
+from lakehouse_engine.timeline.locks.provider import Patience, timed_out
+
+logger = logging.getLogger(__name__)
+
+_TEXT = 1000
+"""Most bytes that the holder's text in the lock file has."""
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
+
+
+class KernelLock:
+    """`flock` on `file` of a storage in the local file system, where it is at `path`."""
+
+    def __init__(self, storage: Storage, file: str, path: str) -> None:
+        self._storage, self._file, self._path = storage, file, path
+        self._descriptor = -1
+
+    def acquire(self, deadline: float, on_wait: Callable[[], None]) -> None:
+        """Raises `LockTimeoutError`, and `TableNotFoundError` where there is no table (any more)."""
+        began, patience = time.monotonic(), Patience(deadline, _SHORTEST_PAUSE, _LONGEST_PAUSE, on_wait)
+        while True:
+            descriptor = self._open()
+            try:
+                with as_storage_errors("lock", self._file, self._storage.root):
+                    if _try_lock(descriptor) and self._is_current(descriptor):
+                        _write_text(descriptor, describe_self())
+                        self._descriptor = descriptor
+                        return
+                    other = _read_text(descriptor)
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)
+            if not patience.pause():
+                raise timed_out(self._storage.root, str(parse_holder(other)), max(0.0, deadline - began))
+
+    def release(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            try:
+                _write_text(descriptor, "")
+            finally:
+                os.close(descriptor)
+
+    def confirm(self) -> bool:
+        """The kernel takes it from nobody."""
+        return True
+
+    def keep(self) -> None:
+        """It does not expire."""
+
+    def forget(self) -> None:
+        """A forked child shares the open file: it must close its copy (which unlocks nothing) or the lock would outlive its holder."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _open(self) -> int:
+        if not os.path.exists(self._path):
+            # The table may have been dropped or renamed while this waited: the lock must not bring its directory back.
+            if not os.path.isdir(os.path.dirname(os.path.dirname(self._path))):
+                raise TableNotFoundError(
+                    f"there is no Hudi table at {self._storage.root} (any more): it was dropped or renamed, or never made",
+                    path=self._storage.root,
+                )
+            with suppress(StoredFileExistsError):
+                self._storage.create(self._file, b"")
+        with as_storage_errors("lock", self._file, self._storage.root):
+            return os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+
+    def _is_current(self, descriptor: int) -> bool:
+        """Whether the file that was locked is still the one with that name; a dropped and re-created table has another."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), os.stat(self._path))
+        except FileNotFoundError:
+            return False
+
+
+def kernel_lock_holder(storage: Storage, file: str, path: str) -> Holder | None:
+    """Who holds the lock of the file at `path`; None where it is free. Neither waits nor changes anything."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise LockError(f"who holds {file} cannot be told: {error.strerror}", table=storage.root) from error
+    try:
+        # Shared, and only for a moment: whoever wants the lock meanwhile tries again.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return parse_holder(_read_text(descriptor))
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _write_text(descriptor: int, text: str) -> None:
+    """Say who holds the lock: a help to those who wait, and no part of the lock.
+
+    On a full disk the lock is taken without it, so that what makes room can run. Blanks stand where no text is: the block of the file
+    stays its own, and the next holder needs none.
+    """
+    size = os.fstat(descriptor).st_size
+    content = text.encode()[:_TEXT]
+    try:
+        if content or size:
+            os.pwrite(descriptor, content.ljust(size, b" "), 0)
+    except OSError as error:
+        if error.errno not in _NO_SPACE:
+            raise
+        logger.info("the lock is held without naming its holder: %s", error.strerror)
+        os.ftruncate(descriptor, 0)  # rather than under the name of another one
+
+
+def _read_text(descriptor: int) -> str:
+    return os.pread(descriptor, _TEXT, 0).decode("utf-8", "replace")

@@ -1,0 +1,86 @@
+"""Which lock a table has, by its properties; and the providers that make it."""
+
+from __future__ import annotations
+
+import os
+
+from lakehouse_engine.errors import LockError, PropertiesError, StoredFileNotFoundError
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.options import LOCK_PROVIDER, STORED_PREFIX, LockOptions
+from lakehouse_engine.options.locks import FILE_LOCK_DIRECTORY, HUDI_FILE, IN_PROCESS, KERNEL, PROVIDERS, TABLES_LOCK
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.timeline.config_store import BACKUP, COPY, META_FOLDER, PROPERTIES, parse_config
+from lakehouse_engine.timeline.locks.hudi_file import HudiFileLock
+from lakehouse_engine.timeline.locks.mounts import mount_without_flock
+
+LOCK_KEYS = {name: option.key for option in TABLES_LOCK for name in (option.key, *option.aliases)}
+"""Every name of an option that the writers of a table have in common, and its key."""
+
+
+def lock_properties(config: TableConfig) -> dict[str, str]:
+    """What a table says about its lock, by key: under the names of Hudi's options, or as stored defaults of its writes.
+
+    Raises `LockError` where the two contradict each other.
+    """
+    named = {LOCK_KEYS[key]: value for key, value in config.properties.items() if key in LOCK_KEYS}
+    stored = {LOCK_KEYS[key]: value for key, value in config.prefixed(STORED_PREFIX).items() if key in LOCK_KEYS}
+    for key in named.keys() & stored.keys():
+        if named[key] != stored[key]:
+            raise LockError(
+                f"the table's properties say {key}={named[key]} and {STORED_PREFIX}{key}={stored[key]}: remove one of the two",
+                table=config.name,
+            )
+    return {**named, **stored}
+
+
+def lock_options(config: TableConfig) -> LockOptions:
+    """Raises `LockError` and `OptionError` for what cannot be."""
+    return LockOptions.read(lock_properties(config))
+
+
+def stored_lock_options(storage: Storage, folder: str = "") -> LockOptions:
+    """Those of the table in `folder` of `storage`. Where its properties cannot be read, those that this engine stored last count; without
+    them nothing but `repair` gets further than the lock.
+    """
+    found = (_stored(storage, f"{folder}/{path}" if folder else path) for path in (PROPERTIES, BACKUP, COPY))
+    config = next((config for config in found if config is not None), None)
+    return LockOptions() if config is None else lock_options(config)
+
+
+def _stored(storage: Storage, path: str) -> TableConfig | None:
+    try:
+        return parse_config(storage.read(path))
+    except (StoredFileNotFoundError, PropertiesError):
+        return None
+
+
+def check_kernel_lock_is_kept(storage: Storage, path: str, options: LockOptions) -> None:
+    """Raise `LockError` where `path` is on a file system that is known not to keep `flock`, and nothing else is asked for."""
+    mount = mount_without_flock(path)
+    if mount is None or options.provider in (KERNEL, IN_PROCESS, HUDI_FILE):
+        return
+    raise LockError(
+        f"the table is on a file system ({mount.kind} at {mount.folder}) that does not keep the kernel's file lock among machines. Set the"
+        f" table property {LOCK_PROVIDER.key} to {PROVIDERS}{HUDI_FILE} where several machines write it, to flock where all writers are on"
+        f" this machine, or to {IN_PROCESS} where this process is the only one; or keep the table in another file system",
+        table=storage.root,
+    )
+
+
+def hudi_file_lock(storage: Storage, folder: str, options: LockOptions) -> HudiFileLock | None:
+    """Hudi's lock file of the table in `folder` of `storage`; None where the table has another lock. Raises `LockError`."""
+    if options.provider != HUDI_FILE:
+        return None
+    table = f"{storage.root}/{folder}" if folder else storage.root
+    if not options.directory:
+        return HudiFileLock(storage, f"{folder}/{META_FOLDER}" if folder else META_FOLDER, options, table)
+    # Hadoop takes a path without a scheme from its default file system, and a relative one from where the JVM was started.
+    local = options.directory.removeprefix("file:")
+    if not os.path.isabs(local) or "://" in local:
+        raise LockError(
+            f"{FILE_LOCK_DIRECTORY.key}={options.directory} must be an absolute path in the local file system (or a file: URI), the same"
+            " for all writers",
+            table=table,
+        )
+    return HudiFileLock(LocalStorage(options.directory), "", options, table)
