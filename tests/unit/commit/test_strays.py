@@ -12,7 +12,7 @@ import pytest
 
 from lakehouse_engine.commit.attempts import close_to_attempts
 from lakehouse_engine.format.file_names import marker_folder
-from lakehouse_engine.model.live_files import LiveCheckpoint
+from lakehouse_engine.model.live_files import LiveCheckpoint, LiveFiles
 from lakehouse_engine.repair.disorder import DisorderKind
 from lakehouse_engine.repair.service import repair
 from lakehouse_engine.storage.base import Storage
@@ -139,11 +139,9 @@ def test_a_late_file_with_its_marker_goes_with_the_next_write_anywhere() -> None
 
 def test_a_clean_does_not_take_a_late_file_for_the_newest_version() -> None:
     table = made("cow")
-    time = str(table.upsert(batch([("b", 5, "y", "2")])).instant)
     table.upsert(batch(LATER))
     base = base_of(table, "part=x")
-    # The task for this group changed nothing in that commit: its first attempt's file was removed, its second one came late.
-    newest = table.instants()[-1]
+    # The task for this group found nothing to change in that commit, so that no stat names a file; another attempt of it came late.
     table.upsert(batch([("b", 6, "y", "3")]))
     newest = table.instants()[-1]
     stray = f"{base.split('_')[0]}_0-0-1_{newest}.parquet"
@@ -153,7 +151,6 @@ def test_a_clean_does_not_take_a_late_file_for_the_newest_version() -> None:
     table.clean(1)
     assert is_there(table, base)
     assert sorted(map(str, table.read().to_pylist())) == expected
-    assert time < newest
 
 
 def test_what_a_savepoint_pins_is_no_stray() -> None:
@@ -174,15 +171,11 @@ def test_files_of_commits_that_others_archived_count_as_they_did() -> None:
     stored = checkpoints.read(time)
     assert stored.told_to == time
     groups = {group: live for group, live in stored.live.groups.items() if group.partition_path != "part=y"}
-    checkpoints.write(time, LiveCheckpoint(replace_groups(stored, groups), stored.archive_number))
+    checkpoints.write(time, LiveCheckpoint(LiveFiles(groups), stored.archive_number))
     assert sorted(row["id"] for row in table.read().to_pylist()) == ["a", "b", "c"]
     assert verify(table.state, quick=True).ok
     table.upsert(batch(LATER))
     assert sorted(row["id"] for row in table.read().to_pylist()) == ["a", "b", "c", "e"]
-
-
-def replace_groups(checkpoint: LiveCheckpoint, groups: Any) -> Any:
-    return type(checkpoint.live)(groups)
 
 
 def test_a_commit_that_does_not_tell_all_its_files_leaves_them_as_they_were() -> None:
