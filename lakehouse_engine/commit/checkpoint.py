@@ -38,11 +38,24 @@ def write_checkpoint(state: TableState, until: str, archive_number: int) -> str:
 
 
 def _told_to(state: TableState, archived: ArchivedFiles, boundary: str) -> str:
-    """Up to where all files of writes are known. What others archived may not be told whole, so that it ends this."""
-    if not archived.all_told:
+    """Up to where all files of writes are known. What others archived may not be told whole, so that it ends this.
+
+    Where it begins, nothing tells a table of which nothing was archived from one that lost its archive, but its files.
+    """
+    if not archived.all_told or (not archived.boundary and not _is_all_active(state)):
         return archived.told_to
     writes = [one for one in state.timeline.completed().writes() if archived.boundary < one.requested_time <= boundary]
     return boundary if all(state.named_files(one) is not None for one in writes) else archived.told_to
+
+
+def _is_all_active(state: TableState) -> bool:
+    """Whether every file of the table as it is comes from a write of the active timeline."""
+    active = {one.requested_time for one in state.timeline.completed().writes()}
+    logged = {file.path for write in state.active_writes() for _, file in write.files if file.is_log}
+    return all(
+        (piece.base_file is None or piece.base_file.instant_time in active) and all(log.path in logged for log in piece.log_files)
+        for piece in state.view.latest_slices()
+    )
 
 
 def keep_savepointed(state: TableState) -> None:

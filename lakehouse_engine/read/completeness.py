@@ -86,7 +86,7 @@ def told_logs(state: TableState, as_of: str | None) -> ToldLogs:
     writes = [one for one in state.timeline.completed().writes() if as_of is None or one.requested_time <= as_of]
     newer = [one for one in writes if one.requested_time > archived.boundary]
     active = frozenset(one.requested_time for one in newer if state.named_files(one) is not None)
-    return ToldLogs(active, archived.told_to, archived.is_known and archived.all_told)
+    return ToldLogs(active, archived.told_to, bool(archived.told_to) and archived.all_told)
 
 
 def logged_slices(state: TableState, as_of: str | None, slices: Iterable[FileSlice]) -> list[LoggedSlice]:

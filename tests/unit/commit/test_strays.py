@@ -178,6 +178,21 @@ def test_files_of_commits_that_others_archived_count_as_they_did() -> None:
     assert sorted(row["id"] for row in table.read().to_pylist()) == ["a", "b", "c", "e"]
 
 
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_files_of_a_table_that_lost_its_archive_stay_when_it_is_archived_again(table_type: str) -> None:
+    table = archived(made(table_type))
+    for folder in (".hoodie/.aux/live", ".hoodie/archived"):
+        assert table.storage.walk(folder)
+        table.storage.delete_tree(folder)
+    expected = sorted(map(str, table.read().to_pylist()))
+    for number in range(4):
+        table.upsert(batch([("d", 3 + number, "z", str(3 + number))]))
+    table.archive(2, 3)
+    table.delete(pa.table({"id": ["d"]}))
+    repair(table.storage, lock_timeout_ms=1000)
+    assert sorted(map(str, table.read().to_pylist())) == expected
+
+
 def test_a_commit_that_does_not_tell_all_its_files_leaves_them_as_they_were() -> None:
     table = made("cow")
     state = table.state
