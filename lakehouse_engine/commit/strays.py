@@ -6,12 +6,13 @@ that meets them, and by `repair`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 
 from lakehouse_engine.commit.log_owners import LogOwners, log_owners
 from lakehouse_engine.commit.rollback.blocks import ROLLBACK_TOKEN
-from lakehouse_engine.errors import StoredFileNotFoundError
+from lakehouse_engine.errors import FormatError, StoredFileNotFoundError
 from lakehouse_engine.model.files import LogFile
 from lakehouse_engine.read.completeness import log_promises, told_logs
 from lakehouse_engine.read.log_scanner import ToldLogs
@@ -25,14 +26,18 @@ def stray_files(state: TableState, partitions: Iterable[str], *, most_logs: int 
     Blocks of log files that no commit names are looked through, of `most_logs` of them (None: all).
     """
     chosen = sorted(set(partitions))
-    bases = [base.path for partition in chosen for base in state.view.strays(partition)]
-    logs = list(islice(_unnamed_logs(state, chosen), most_logs))
-    if not bases and not logs:
+    found = [base.path for partition in chosen for base in state.view.strays(partition)]
+    # With a damaged commit it is not known what was logged; that of a base file is asked for each by itself.
+    with suppress(FormatError):
+        found += _stray_logs(state, list(islice(_unnamed_logs(state, chosen), most_logs)))
+    return sorted(set(found) - protected_files(state).keys()) if found else []
+
+
+def _stray_logs(state: TableState, unnamed: Sequence[LogFile]) -> list[str]:
+    if not unnamed:
         return []
-    told = told_logs(state, None)
-    quiet = _is_quiet(state) if logs else False
-    found = {*bases, *(log.path for log in logs if _is_stray(state, log, told, torn=quiet))}
-    return sorted(found - protected_files(state).keys())
+    told, quiet = told_logs(state, None), _is_quiet(state)
+    return [log.path for log in unnamed if _is_stray(state, log, told, torn=quiet)]
 
 
 def _unnamed_logs(state: TableState, partitions: Iterable[str]) -> Iterator[LogFile]:
