@@ -126,3 +126,18 @@ def test_two_attempts_of_a_task_write_files_of_one_group() -> None:
     assert len(set(names)) == 4
     assert len({name.split("_")[0] for name in names}) == 2
     assert rows(table) == sorted((row[0], row[3]) for row in ROWS)
+
+
+def test_an_attempt_asks_twice_whether_its_write_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = made("cow")
+    asked: list[str] = []
+    head = MemoryStorage.head
+
+    def counted(storage: MemoryStorage, path: str) -> Any:
+        asked.append(path)
+        return head(storage, path)
+
+    monkeypatch.setattr(MemoryStorage, "head", counted)
+    written = table.bulk_insert(batch(ROWS))
+    assert written.files_created == 2
+    assert len([path for path in asked if path.endswith("/.open")]) == 2 * written.files_created
