@@ -1,8 +1,10 @@
 """Whether a pending instant still takes files of task attempts.
 
 An attempt can outlive its write: it pauses, the driver runs the task again elsewhere and commits. So the driver opens the instant with a
-file in its marker folder before it hands out tasks, and removes that file before it counts what was written, or takes it back. Attempts
+file beside its marker folder before it hands out tasks, and removes that file before it counts what was written, or takes it back. Attempts
 look for it before they open a data file and after they have closed it; they never make it, and so never open an instant again.
+
+It is not in the marker folder, in which Hudi takes every file for a marker when it rolls a dead write back.
 """
 
 from __future__ import annotations
@@ -10,15 +12,21 @@ from __future__ import annotations
 import socket
 
 from lakehouse_engine.errors import LateAttemptError
-from lakehouse_engine.format.file_names import marker_folder
+from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.storage.base import Storage
 
 _OPEN = ".open"
 
 
 def open_file(instant_time: str) -> str:
-    """The path (relative to the table) of the file that says so. It names no data file, so whoever reads markers passes it over."""
-    return f"{marker_folder(instant_time)}/{_OPEN}"
+    """The path (relative to the table) of the file that says so."""
+    return f"{TEMP_FOLDER}/{instant_time}{_OPEN}"
+
+
+def opened_instant(name: str) -> str | None:
+    """The instant that a file in the folder of temporary files opens; None where it is another file."""
+    time = name.removesuffix(_OPEN)
+    return time if time != name and time.isdigit() else None
 
 
 def open_to_attempts(storage: Storage, instant_time: str) -> None:

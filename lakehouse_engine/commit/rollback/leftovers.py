@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 
+from lakehouse_engine.commit.attempts import close_to_attempts, opened_instant
 from lakehouse_engine.commit.deletion import delete_files_of
 from lakehouse_engine.commit.log_owners import log_owners
 from lakehouse_engine.commit.rollback.markers import marked_files
@@ -24,12 +25,17 @@ def remove_leftovers(state: TableState) -> None:
 
     The table lock is held, and dead writes have been rolled back.
     """
-    folders = [entry for entry in state.storage.list(TEMP_FOLDER) if entry.is_directory and entry.name.isdigit()]
-    if not folders:
+    entries = state.storage.list(TEMP_FOLDER)
+    folders = [entry for entry in entries if entry.is_directory and entry.name.isdigit()]
+    opened = [time for entry in entries if not entry.is_directory and (time := opened_instant(entry.name)) is not None]
+    if not folders and not opened:
         return
     # A writer that does not know the lock requests its instant before it makes the folder: a timeline loaded now has it.
     state = state.refresh()
     pending = {instant.requested_time for instant in state.timeline.pending()}
+    for time in opened:
+        if time not in pending:
+            close_to_attempts(state.storage, time)
     for folder in folders:
         if folder.name not in pending:
             logger.info("removing what the finished write %s of %s left in %s", folder.name, state.config.name, folder.path)

@@ -140,4 +140,4 @@ def test_an_attempt_asks_twice_whether_its_write_is_open(monkeypatch: pytest.Mon
     monkeypatch.setattr(MemoryStorage, "head", counted)
     written = table.bulk_insert(batch(ROWS))
     assert written.files_created == 2
-    assert len([path for path in asked if path.endswith("/.open")]) == 2 * written.files_created
+    assert len([path for path in asked if path.endswith(".open")]) == 2 * written.files_created
