@@ -13,6 +13,8 @@ LakehouseError                      one thing to catch; carries context (table, 
           - ChangedSinceReadError   what the write was computed from has changed: read again first
       + CommitOutcomeUnknownError   may have committed; nothing is cleaned up
       + ProtectedFileError          a savepointed file was about to be deleted
+      + UnseenFileError             executors wrote where the driver does not look; nothing was committed
+      + LateAttemptError            a task attempt outlived its write, and removed its file
   x LockError                       LockTimeoutError
   x SavepointError
   x RollbackError
@@ -200,6 +202,14 @@ class CommitOutcomeUnknownError(WriteError):
 
 class ProtectedFileError(WriteError):
     """A file that a savepoint pins was about to be deleted."""
+
+
+class UnseenFileError(WriteError):
+    """A file that a task says it wrote is not there for the process that commits, or has another size. Nothing was committed."""
+
+
+class LateAttemptError(WriteError):
+    """A task attempt found its write completed or taken back, or runs where the driver's table is not. It leaves no file."""
 
 
 class LockError(LakehouseError):

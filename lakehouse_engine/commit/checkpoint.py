@@ -9,7 +9,7 @@ from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.live_files import LiveFiles, LiveGroup, WrittenFile
+from lakehouse_engine.model.live_files import LiveCheckpoint, LiveFiles, LiveGroup, WrittenFile
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.timeline.active import ActiveTimeline
@@ -32,8 +32,30 @@ def write_checkpoint(state: TableState, until: str, archive_number: int) -> str:
         return ""
     known = archived.live if archived.is_known else _listed(state)
     active = [write for write in state.active_writes(boundary) if write.instant_time > _counted_to(state, archived)]
-    LiveCheckpoints(state.storage).write(boundary, known.after(active), archive_number)
+    told_to = _told_to(state, archived, boundary)
+    LiveCheckpoints(state.storage).write(boundary, LiveCheckpoint(known.after(active), archive_number, told_to))
     return boundary
+
+
+def _told_to(state: TableState, archived: ArchivedFiles, boundary: str) -> str:
+    """Up to where all files of writes are known. What others archived may not be told whole, so that it ends this.
+
+    Where it begins, nothing tells a table of which nothing was archived from one that lost its archive, but its files.
+    """
+    if not archived.all_told or (not archived.boundary and not _is_all_active(state)):
+        return archived.told_to
+    writes = [one for one in state.timeline.completed().writes() if archived.boundary < one.requested_time <= boundary]
+    return boundary if all(state.named_files(one) is not None for one in writes) else archived.told_to
+
+
+def _is_all_active(state: TableState) -> bool:
+    """Whether every file of the table as it is comes from a write of the active timeline."""
+    active = {one.requested_time for one in state.timeline.completed().writes()}
+    logged = {file.path for write in state.active_writes() for _, file in write.files if file.is_log}
+    return all(
+        (piece.base_file is None or piece.base_file.instant_time in active) and all(log.path in logged for log in piece.log_files)
+        for piece in state.view.latest_slices()
+    )
 
 
 def keep_savepointed(state: TableState) -> None:
@@ -46,7 +68,7 @@ def keep_savepointed(state: TableState) -> None:
         return
     for time in sorted(state.timeline.savepointed - set(checkpoints.times())):
         if time >= archived.boundary:
-            checkpoints.write(time, _pinned(state, time, archived), 0)
+            checkpoints.write(time, LiveCheckpoint(_pinned(state, time, archived)))
 
 
 def _pinned(state: TableState, time: str, archived: ArchivedFiles) -> LiveFiles:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from lakehouse_engine.commit.log_owners import log_owners
+from lakehouse_engine.commit.strays import stray_files
 from lakehouse_engine.commit.versions import needed_files
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import FileNameError, ProtectedFileError, StoredFileNotFoundError
@@ -69,6 +70,11 @@ def delete_cleaned(state: TableState, paths: Iterable[str]) -> list[str]:
             raise ProtectedFileError(f"{file.path!r} is not deleted: {needed[file.path]}", path=file.path, table=state.config.name)
 
     return _delete(state.storage, wanted, check)
+
+
+def delete_strays(state: TableState, partitions: Iterable[str], *, most_logs: int | None = None) -> list[str]:
+    """Delete what attempts of tasks left in these partitions that outlived their commits (`strays`); the paths that were there."""
+    return _delete(state.storage, stray_files(state, partitions, most_logs=most_logs), lambda file: None)
 
 
 def _delete(storage: Storage, paths: Iterable[str], check: Callable[[BaseFile | LogFile], None]) -> list[str]:

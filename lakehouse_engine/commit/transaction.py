@@ -5,9 +5,9 @@ the lock is got belongs to a writer that died, and is rolled back first, or to o
 says so (docs/adr/0020).
 
 What may be cleaned up after a failure, and what not: until the completed file is attempted nothing of this instant is visible, so
-its files go. If the outcome of that attempt cannot be proven, the commit may be published, and deleting its files would delete
-acknowledged rows: everything stays and the caller is told (`CommitOutcomeUnknownError`). The same holds when the attempt is
-interrupted (Ctrl-C). Once the commit is published, nothing that fails later makes it a failure.
+its files go. If the outcome of that attempt cannot be proven, the commit may be published (`publish`): everything stays and the caller
+is told (`CommitOutcomeUnknownError`). The same holds when the attempt is interrupted (Ctrl-C). Once the commit is published, nothing
+that fails later makes it a failure.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lakehouse_engine.commit.deletion import delete_files_of
+from lakehouse_engine.commit.attempts import open_to_attempts
 from lakehouse_engine.commit.heartbeat import Beating
 from lakehouse_engine.commit.locked import check_nobody_committed, locked_table
-from lakehouse_engine.commit.rollback.markers import marked_files
+from lakehouse_engine.commit.publish import Publication, take_back_files
 from lakehouse_engine.commit.table_clock import check_skew, table_clock
 from lakehouse_engine.errors import (
     CommitOutcomeUnknownError,
     LakehouseError,
-    StorageError,
     StoredFileExistsError,
     TimelineError,
 )
@@ -54,7 +53,7 @@ class Transaction:
         self._timeline = ActiveTimeline(state.storage, state.layout)
         self._instant: Instant | None = None
         self._heartbeat: Beating | None = None
-        self._may_be_published = False
+        self._publication = Publication()
 
     @property
     def instant_time(self) -> str:
@@ -97,48 +96,30 @@ class Transaction:
             heartbeat.stop()
 
     def inflight(self, metadata: HoodieCommitMetadata) -> None:
-        """Say what is about to be written."""
+        """Say what is about to be written, and let tasks write it."""
         assert self._instant is not None
         self._instant = self._timeline.to_inflight(self._instant, self.state.layout.encode_commit(metadata))
+        open_to_attempts(self.state.storage, self.instant_time)
 
     def complete(self, metadata: HoodieCommitMetadata) -> None:
-        """Publish. On return the commit is durable; files that no write stat names (of retried tasks) are gone."""
+        """Publish. On return the commit is durable; files that no write stat names (of retried tasks) are gone.
+
+        Raises `UnseenFileError` where a file that a write stat names is not there for this process as it was written.
+        """
         assert self._instant is not None
         check_nobody_committed(self.state)
-        self._remove_strays(metadata)
-        self._instant = self._publish(self._instant, self.state.layout.encode_commit(metadata))
-        try:
-            self.state.storage.delete_tree(marker_folder(self.instant_time))
-        except StorageError as error:
-            logger.warning("%s is committed, but its markers could not be removed (%s); the next write does", self._instant, error)
-
-    def _publish(self, instant: Instant, content: bytes) -> Instant:
-        """The completed instant. Left by anything but an answer of the timeline, the outcome stays open, and nothing may be cleaned up."""
-        self._may_be_published = True
-        try:
-            completed = self._timeline.complete(instant, content)
-        except CommitOutcomeUnknownError:
-            raise
-        except LakehouseError:
-            self._may_be_published = False
-            raise
-        return completed
-
-    def _remove_strays(self, metadata: HoodieCommitMetadata) -> None:
-        written = {stat.path for stat in metadata.write_stats()}
-        strays = [path for path in marked_files(self.state.storage, self.instant_time) if path not in written]
-        delete_files_of(self.state.storage, self.instant_time, strays)
+        self._instant = self._publication.publish(self.state, self._instant, metadata)
 
     def abandon(self) -> None:
         """Take everything back: data files by their markers, then the instant's files, then the markers.
 
         Does nothing once the instant may be published: the next writer finds it committed, or pending and takes it back.
         """
-        if not self.is_open or self._may_be_published:
+        if not self.is_open or self._publication.may_be_done:
             return
         assert self._instant is not None
         storage, instant = self.state.storage, self._instant
-        delete_files_of(storage, instant.requested_time, marked_files(storage, instant.requested_time))
+        take_back_files(storage, instant.requested_time)
         self._timeline.delete_pending(instant)
         storage.delete_tree(marker_folder(instant.requested_time))
         self._instant = None

@@ -55,6 +55,12 @@ def partition_versions(partition_path: str, files: Iterable[StoredFile], timelin
     return [GroupVersions(FileGroupId(partition_path, file_id), _versions(groups[file_id], timeline)) for file_id in sorted(groups)]
 
 
+def without_strays(state: TableState, partition_path: str, files: Iterable[StoredFile]) -> list[StoredFile]:
+    """A listing without base files that no commit named: taken for the newest version, one would give up the one that is."""
+    strays = {base.path for base in state.view.strays(partition_path)}
+    return [file for file in files if file.path not in strays]
+
+
 def planned_groups(state: TableState) -> dict[FileGroupId, str]:
     """Groups that a pending compaction, log compaction or clustering is about to read, with its instant's time."""
     found = {FileGroupId(*group): time for group, time in pending_groups(state).items()}
@@ -76,7 +82,7 @@ def needed_files(state: TableState, partitions: Iterable[str]) -> dict[str, str]
     lister, planned, replaced = StorageLister(state.storage), planned_groups(state), state.view.replaced_as_of()
     needed: dict[str, str] = {}
     for partition in sorted(set(partitions)):
-        for group in partition_versions(partition, lister.files(partition), state.timeline):
+        for group in partition_versions(partition, without_strays(state, partition, lister.files(partition)), state.timeline):
             latest = group.slices[0].instant_time if group.slices and group.group not in replaced else None
             for version in group.versions:
                 reason = _reason(version, latest, planned.get(group.group))

@@ -18,6 +18,10 @@ _BASE_FILE = re.compile(rf"([^_/.][^_/]*)_({_TOKEN})_([0-9]+)(\.(?:parquet|orc|h
 _LOG_FILE = re.compile(rf"\.([^_/]+)_([0-9]+)\.log\.(0|[1-9][0-9]*)(?:_({_TOKEN})(\.cdc)?)?")
 
 
+_FILE_IDS = uuid.UUID("6f1d9c2e-3b57-5c0a-9a44-8e2b7d5f0c61")
+"""The name space of file ids."""
+
+
 class MarkerType(StrEnum):
     """What a task was about to do to a file (Hudi `IOType`)."""
 
@@ -54,9 +58,13 @@ def is_log_file_name(name: str) -> bool:
     return _LOG_FILE.fullmatch(name) is not None
 
 
-def new_file_id() -> str:
-    """A file id of a new group: a random UUID, then the number of the file that its task rolled to (always 0 here)."""
-    return f"{uuid.uuid4()}-0"
+def new_file_id(instant_time: str, partition_path: str, number: int) -> str:
+    """The file id of the group that is the `number`th new one of a commit: a UUID, then the number of the file that its task rolled to.
+
+    It follows from what it is of, so that two attempts of one task write files of the same group, and not its rows twice. That number
+    is always 0 here.
+    """
+    return f"{uuid.uuid5(_FILE_IDS, f'{instant_time}/{number}/{partition_path}')}-0"
 
 
 def write_token(partition: int, stage: int, attempt: int) -> str:

@@ -15,10 +15,10 @@ from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.seal import BLANK_SEAL, SEAL_KEY, is_intact, seal
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.live_files import LiveFiles, LiveGroup, WrittenFile
+from lakehouse_engine.model.live_files import LiveCheckpoint, LiveFiles, LiveGroup, WrittenFile
 
 _VERSION = "1"
-_VERSION_KEY, _ARCHIVE_KEY = "lakehouse.live.version", "lakehouse.live.archive"
+_VERSION_KEY, _ARCHIVE_KEY, _TOLD_KEY = "lakehouse.live.version", "lakehouse.live.archive", "lakehouse.live.told"
 _SCHEMA = pa.schema(
     [
         pa.field("partition", pa.string(), nullable=False),
@@ -34,8 +34,8 @@ _SCHEMA = pa.schema(
 )
 
 
-def encode_live_files(live: LiveFiles, archive_number: int) -> bytes:
-    """`archive_number` is that of the newest archive file whose writes are counted."""
+def encode_live_files(checkpoint: LiveCheckpoint) -> bytes:
+    live = checkpoint.live
     rows = sorted(live.files(), key=lambda row: (row[0].partition_path, row[0].file_id, row[1].is_log, row[1].instant_time, row[1].path))
     columns: list[list[Any]] = [
         [group.partition_path for group, _ in rows],
@@ -44,7 +44,9 @@ def encode_live_files(live: LiveFiles, archive_number: int) -> bytes:
         *([getattr(file, name) for _, file in rows] for name in _SCHEMA.names[3:]),
     ]
     arrays = [pa.array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)]
-    metadata = {SEAL_KEY: BLANK_SEAL, _VERSION_KEY: _VERSION, _ARCHIVE_KEY: str(archive_number)}
+    metadata = {SEAL_KEY: BLANK_SEAL, _VERSION_KEY: _VERSION, _ARCHIVE_KEY: str(checkpoint.archive_number)}
+    if checkpoint.told_to:
+        metadata[_TOLD_KEY] = checkpoint.told_to
     sink = io.BytesIO()
     with pq.ParquetWriter(sink, _SCHEMA, compression="zstd", store_schema=False, write_statistics=False) as writer:
         writer.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
@@ -52,19 +54,20 @@ def encode_live_files(live: LiveFiles, archive_number: int) -> bytes:
     return seal(sink.getvalue())
 
 
-def decode_live_files(content: bytes) -> tuple[LiveFiles, int]:
-    """The files and the archive number. Raises `FormatError` for content that is damaged or of another version."""
+def decode_live_files(content: bytes) -> LiveCheckpoint:
+    """Raises `FormatError` for content that is damaged or of another version."""
     if not is_intact(content):
         raise FormatError("a checkpoint of live files is damaged: its checksum does not fit")
     try:
         with pq.ParquetFile(pa.BufferReader(content)) as file:
             table, metadata = file.read(use_threads=False), file.metadata.metadata or {}
+        told_to = metadata.get(_TOLD_KEY.encode(), b"").decode("ascii")
         version, number = metadata.get(_VERSION_KEY.encode()), int(metadata[_ARCHIVE_KEY.encode()])
         if version != _VERSION.encode() or table.schema.names != _SCHEMA.names:
             raise FormatError(f"a checkpoint of live files has version {version!r}, which is not {_VERSION}")
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise FormatError(f"a checkpoint of live files does not parse: {error}") from error
-    return _files(table), number
+    return LiveCheckpoint(_files(table), number, told_to)
 
 
 def _files(table: pa.Table) -> LiveFiles:

@@ -108,9 +108,9 @@ def _refuse(bad: pa.Array, keys: pa.Array, what: str) -> None:
         )
 
 
-def bucket_file_id(bucket: int) -> str:
-    """The file id of a new group: a random UUID whose first eight characters are the bucket's number, then `-0`."""
-    return f"{bucket:0{_DIGITS}d}{new_file_id()[_DIGITS:]}"
+def bucket_file_id(bucket: int, instant_time: str, partition_path: str) -> str:
+    """The file id of a new group: a UUID whose first eight characters are the bucket's number, then `-0`."""
+    return f"{bucket:0{_DIGITS}d}{new_file_id(instant_time, partition_path, bucket)[_DIGITS:]}"
 
 
 def bucket_of(file_id: str) -> int | None:

@@ -121,6 +121,19 @@ class LiveFiles:
         return _Collected(known.base, {(log.path, log.instant_time): log for log in known.logs})
 
 
+@dataclass(frozen=True, slots=True)
+class LiveCheckpoint:
+    """The live files as of an instant. `archive_number` is that of the newest archive file whose writes are counted.
+
+    Of every write up to the instant `told_to` ("": of none) all files were known when it was counted, so that a file of such a write which
+    is not here is none that it named, or an older version.
+    """
+
+    live: LiveFiles
+    archive_number: int = 0
+    told_to: str = ""
+
+
 def _without(live: LiveGroup, paths: frozenset[str]) -> LiveGroup:
     base = None if live.base is not None and live.base.path in paths else live.base
     return replace(live, base=base, logs=tuple(log for log in live.logs if log.path not in paths))

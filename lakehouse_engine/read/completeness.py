@@ -7,7 +7,7 @@ of archived writes (`TableState.archived_files`), `prevCommit` of the first writ
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveFiles, WrittenFile
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.base_file import missing_file
-from lakehouse_engine.read.log_scanner import LogPromise
+from lakehouse_engine.read.log_scanner import LoggedSlice, LogPromise, ToldLogs
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.archived_files import ArchivedFiles
@@ -78,6 +78,21 @@ def log_promises(state: TableState, as_of: str | None) -> dict[FileGroupId, list
             promise = LogPromise(file.path, file.instant_time, file.start, file.size, file.checksum)
             promises.setdefault(group, []).append(promise)
     return promises
+
+
+def told_logs(state: TableState, as_of: str | None) -> ToldLogs:
+    """The writes of which `log_promises` of the same moment tells every log file."""
+    archived = _archived(state, as_of)
+    writes = [one for one in state.timeline.completed().writes() if as_of is None or one.requested_time <= as_of]
+    newer = [one for one in writes if one.requested_time > archived.boundary]
+    active = frozenset(one.requested_time for one in newer if state.named_files(one) is not None)
+    return ToldLogs(active, archived.told_to, bool(archived.told_to) and archived.all_told)
+
+
+def logged_slices(state: TableState, as_of: str | None, slices: Iterable[FileSlice]) -> list[LoggedSlice]:
+    """Slices with what completed commits not after `as_of` (None: all) say of their log files."""
+    promises, told = log_promises(state, as_of), told_logs(state, as_of)
+    return [LoggedSlice(piece, tuple(promises.get(piece.group, ())), told) for piece in slices]
 
 
 def _logged(state: TableState, as_of: str | None) -> Iterator[tuple[FileGroupId, WrittenFile]]:
@@ -151,7 +166,7 @@ def _archived(state: TableState, as_of: str | None) -> ArchivedFiles:
     if as_of is None or as_of >= found.boundary:
         return found
     kept = state.savepointed_files(as_of)
-    return ArchivedFiles(LiveFiles(), is_known=False) if kept is None else ArchivedFiles(kept, as_of)
+    return ArchivedFiles(LiveFiles(), is_known=False, all_told=False) if kept is None else ArchivedFiles(kept, as_of, all_told=False)
 
 
 def _writes(state: TableState) -> Iterator[tuple[Instant, HoodieCommitMetadata]]:

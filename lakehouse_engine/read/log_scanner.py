@@ -76,11 +76,31 @@ class LogPromise:
 
 
 @dataclass(frozen=True, slots=True)
+class ToldLogs:
+    """Completed writes of which it is known to which log files they wrote: `active` ones by their times, archived ones up to `until`.
+
+    A block of such a write in another file is a stray, left by an attempt of a task that outlived its commit. `whole`: this is so of every
+    archived write.
+    """
+
+    active: frozenset[str] = frozenset()
+    until: str = ""
+    whole: bool = False
+
+    def tells(self, instant_time: str) -> bool:
+        return instant_time in self.active or instant_time <= self.until
+
+
+NOT_TOLD = ToldLogs()
+
+
+@dataclass(frozen=True, slots=True)
 class LoggedSlice:
     """A slice to be merged when it is read, and what completed commits say about its log files."""
 
     slice: FileSlice
     promises: tuple[LogPromise, ...] = ()
+    told: ToldLogs = NOT_TOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +125,11 @@ class ScannedLogs:
 def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope, *, verify: bool = True) -> ScannedLogs:
     """Data and delete blocks of a slice to apply, in order.
 
-    Left out are blocks of instants that `scope` does not see, those that a rollback block takes back, and those that a log compaction
-    merged into a later block. Without `verify` no checksum of a file is looked at. Raises `MissingFileError` for a log file that is not
-    there, unless only writes that did not complete can have had it (whoever takes one back deletes its files), and `CorruptLogError`
-    where a log file lacks what a completed commit wrote.
+    Left out are blocks of instants that `scope` does not see, those in files that their commits do not name, those that a rollback block
+    takes back, and those that a log compaction merged into a later block. Without `verify` no checksum of a file is looked at.
+
+    Raises `MissingFileError` for a log file that is not there, unless only writes that did not complete can have had it (whoever takes one
+    back deletes its files), and `CorruptLogError` where a log file lacks what a completed commit wrote.
     """
     found = ((log, _content(storage, log, piece, scope)) for log in piece.slice.log_files)
     stored = [(log, content) for log, content in found if content is not None]
@@ -120,10 +141,11 @@ def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope, *, verify: 
             _check_promise(log, blocks, promise)
             if verify and not promise.kept(content):
                 raise _corrupt(log, promise.instant_time, f"the bytes up to {promise.end} fail its checksum", promise.start or 0)
-        _check_rest(log, blocks, promises, scope, taken_back)
+        if promises or not piece.told.whole:
+            _check_rest(log, blocks, promises, scope, taken_back)
     kinds = [block.type for _, blocks in files for block in blocks]
     corrupt = kinds.count(BlockType.CORRUPT)
-    applied = tuple(_applied(files, scope))
+    applied = tuple(_applied(files, scope, piece))
     return ScannedLogs(applied, len(files), len(kinds) - corrupt, kinds.count(BlockType.COMMAND), corrupt)
 
 
@@ -139,8 +161,9 @@ def _content(storage: Storage, log: LogFile, piece: LoggedSlice, scope: LogScope
         raise missing_file(log.path, instant=writers[0] if writers else None) from error
 
 
-def _applied(files: Iterable[tuple[LogFile, list[LogBlock]]], scope: LogScope) -> list[ScannedBlock]:
+def _applied(files: Iterable[tuple[LogFile, list[LogBlock]]], scope: LogScope, piece: LoggedSlice) -> list[ScannedBlock]:
     queue: list[ScannedBlock] = []
+    named = {(promise.path, promise.instant_time) for promise in piece.promises}
     for log, blocks in files:
         for block in blocks:
             if block.is_rollback:
@@ -150,6 +173,10 @@ def _applied(files: Iterable[tuple[LogFile, list[LogBlock]]], scope: LogScope) -
                 else:
                     logger.warning("a rollback block in %s is ignored: its target %s is completed, or newer than it", log.path, target)
             elif (block.type in DATA_BLOCKS or block.type is BlockType.DELETE) and scope.sees(block.instant_time):
+                time = block.instant_time
+                if time is not None and piece.told.tells(time) and (log.path, time) not in named:
+                    logger.warning("a block in %s is passed over: the commit %s does not name the file", log.path, time)
+                    continue
                 _enqueue(queue, ScannedBlock(block, log.path))
     return queue
 

@@ -32,6 +32,7 @@ from lakehouse_engine.read.completeness import (
     changed_sizes,
     earliest_readable,
     log_promises,
+    logged_slices,
     lost_files,
     pinned_slices,
     proven_since,
@@ -194,8 +195,7 @@ def _plan(
 
 
 def _with_logs(state: TableState, plan: ScanPlan, slices: Sequence[FileSlice], window: InstantRange) -> ScanPlan:
-    promises = log_promises(state, window.end)
-    logged = tuple(LoggedSlice(piece, tuple(promises.get(piece.group, ()))) for piece in slices)
+    logged = tuple(logged_slices(state, window.end, slices))
     reader = SliceReader(state.storage, plan.schema, MergeRules.of(state.config, plan.schema), LogScope.of(state.timeline, window))
     return replace(plan, logged=logged, reader=reader)
 

@@ -12,6 +12,7 @@ class DisorderKind(StrEnum):
     UNFINISHED_ROLLBACK = "unfinished_rollback"
     UNFINISHED_RESTORE = "unfinished_restore"
     LEFTOVER_MARKERS = "leftover_markers"
+    STRAY_FILE = "stray_file"
     TEMPORARY_FILE = "temporary_file"
     DAMAGED_FILE = "damaged_file"
     LOST_METAFILE = "lost_metafile"
@@ -31,6 +32,7 @@ REPAIRED = (
     DisorderKind.UNFINISHED_ROLLBACK,
     DisorderKind.UNFINISHED_RESTORE,
     DisorderKind.LEFTOVER_MARKERS,
+    DisorderKind.STRAY_FILE,
     DisorderKind.TEMPORARY_FILE,
     DisorderKind.DAMAGED_FILE,
     DisorderKind.LOST_METAFILE,

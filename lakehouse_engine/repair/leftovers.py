@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lakehouse_engine.commit.strays import stray_files
 from lakehouse_engine.commit.unpublished import all_dead_temporaries
 from lakehouse_engine.format.file_names import TEMP_FOLDER, is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.files import LogFile
@@ -29,6 +30,13 @@ def temporary_files(state: TableState) -> Iterator[Disorder]:
     for entry in all_dead_temporaries(state.storage):
         message = f"{entry.size} bytes that a killed process was about to publish: they are removed"
         yield Disorder(DisorderKind.TEMPORARY_FILE, entry.path, message)
+
+
+def strays(state: TableState) -> Iterator[Disorder]:
+    """Files of completed instants that no commit names, which other readers may take for a part of the table."""
+    for path in stray_files(state, state.view.partitions()):
+        message = "a task attempt that outlived its commit left it, and no commit names it: it is removed"
+        yield Disorder(DisorderKind.STRAY_FILE, path, message)
 
 
 def orphans(state: TableState) -> Iterator[Disorder]:

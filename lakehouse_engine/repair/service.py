@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
+from lakehouse_engine.commit.deletion import delete_strays
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.metafiles import put_back_metafiles
 from lakehouse_engine.commit.table_clock import accept_future as accept
@@ -14,7 +15,7 @@ from lakehouse_engine.repair import metafiles
 from lakehouse_engine.repair.checkpoints import make_checkpoint, missing_checkpoint
 from lakehouse_engine.repair.disorder import REPAIRED, Disorder, DisorderKind, RepairReport
 from lakehouse_engine.repair.future import future
-from lakehouse_engine.repair.leftovers import leftover_markers, orphans, temporary_files
+from lakehouse_engine.repair.leftovers import leftover_markers, orphans, strays, temporary_files
 from lakehouse_engine.repair.mend import mendings
 from lakehouse_engine.repair.mending import Mending
 from lakehouse_engine.repair.pending import pending
@@ -62,6 +63,7 @@ def repair(
         mended = _mend(storage, trust_files)
         with locked_table(storage, lock_timeout_ms=lock_timeout_ms, corrupt_writes=True) as state:
             remove_temporaries(storage, all_dead_temporaries(storage))
+            delete_strays(state, state.view.partitions())
             put_back_metafiles(state)
             make_checkpoint(state)
             after = list(disorders(state.refresh(), None))
@@ -107,6 +109,7 @@ def disorders(state: TableState, holder: str | None, *, trust_files: bool = Fals
         *temporary_files(state),
         *metafiles.lost(state),
         *missing_checkpoint(state),
+        *strays(state),
         *orphans(state),
         *future(state),
     ]

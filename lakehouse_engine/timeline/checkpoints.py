@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lakehouse_engine.errors import FormatError, StoredFileExistsError
 from lakehouse_engine.format.live_checkpoint import decode_live_files, encode_live_files
-from lakehouse_engine.model.live_files import LiveFiles
+from lakehouse_engine.model.live_files import LiveCheckpoint
 from lakehouse_engine.storage.base import Storage
 
 _SUFFIX = ".live.parquet"
@@ -38,10 +38,8 @@ class LiveCheckpoints:
     def path(self, time: str) -> str:
         return f"{self.folder}/{time}{_SUFFIX}"
 
-    def read(self, time: str) -> tuple[LiveFiles, int]:
-        """The files, and the number of the newest archive file that they count.
-
-        Raises `FormatError` naming the path where it is damaged, `StoredFileNotFoundError` where it is gone.
+    def read(self, time: str) -> LiveCheckpoint:
+        """Raises `FormatError` naming the path where it is damaged, `StoredFileNotFoundError` where it is gone.
         """
         path = self.path(time)
         try:
@@ -49,9 +47,9 @@ class LiveCheckpoints:
         except FormatError as error:
             raise FormatError(f"{error.message} ({path!r})", path=path, table=self.storage.root) from error
 
-    def write(self, time: str, live: LiveFiles, archive_number: int) -> None:
+    def write(self, time: str, checkpoint: LiveCheckpoint) -> None:
         """Make the checkpoint up to `time`; durable on return. One that is there already stays if it is whole."""
-        content = encode_live_files(live, archive_number)
+        content = encode_live_files(checkpoint)
         try:
             self.storage.create(self.path(time), content)
         except StoredFileExistsError:

@@ -21,7 +21,7 @@ from lakehouse_engine.format.log_format import BlockType
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.read.base_file import check_base_file
-from lakehouse_engine.read.completeness import log_promises, lost_files
+from lakehouse_engine.read.completeness import log_promises, lost_files, told_logs
 from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope, ScannedBlock, scan_logs
 from lakehouse_engine.read.scan import METADATA_BOOTSTRAP_INSTANT, plan_snapshot
 from lakehouse_engine.verify.report import Finding, FindingKind, Progress
@@ -66,15 +66,15 @@ def check_contents(state: TableState, damaged: Collection[Instant], progress: Pr
     Yields also texts that say what could not be read though nothing is wrong with it.
     """
     whole = without(state, damaged)
-    promises = log_promises(whole, None)
     scope = LogScope.of(state.timeline)
+    promises, told = log_promises(whole, None), told_logs(whole, None)
     slices = [piece for path in state.view.partitions() for group in state.view.file_groups(path) for piece in group.slices]
     for done, piece in enumerate(slices):
         progress("file slices", done, len(slices))
         if piece.base_file is not None:
             yield from _check_base(state, piece.base_file)
         if piece.log_files:
-            yield from _check_logs(state, LoggedSlice(piece, tuple(promises.get(piece.group, ()))), scope)
+            yield from _check_logs(state, LoggedSlice(piece, tuple(promises.get(piece.group, ())), told), scope)
     progress("file slices", len(slices), len(slices))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from lakehouse_engine.commit.strays import stray_files
 from lakehouse_engine.commit.unpublished import all_dead_temporaries
 from lakehouse_engine.errors import FormatError, LakehouseError, MetadataError, StoredFileNotFoundError
 from lakehouse_engine.format.archived import read_archive
@@ -136,7 +137,12 @@ def _error_of(check: Callable[..., object], *arguments: object) -> LakehouseErro
 
 
 def check_leftovers(state: TableState) -> Iterator[Finding]:
-    """Temporary files of writers that were killed: they take room, and nothing else."""
+    """Temporary files of writers that were killed, which take room and nothing else; and what late attempts of tasks left, which readers
+    that do not look into commits may take for a part of the table.
+    """
+    for path in stray_files(state, state.view.partitions()):
+        message = "of a completed write, which does not name it: no part of the table; the next write there, or `repair`, removes it"
+        yield Finding(FindingKind.LEFTOVER_FILE, path, message)
     for file in all_dead_temporaries(state.storage):
         yield Finding(FindingKind.LEFTOVER_FILE, file.path, f"{file.size} bytes that a killed process left; `repair` removes them")
 

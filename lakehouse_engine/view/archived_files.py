@@ -40,7 +40,8 @@ class ArchivedFiles:
     """`live` counts every completed write up to the instant `boundary` ("": none is archived, or nothing is known of them).
 
     `is_known` is False where there is an archive and what its writes left cannot be told. `problems` are damaged files, each with what is
-    wrong with it, by path. `checkpoint` is the one that this rests on.
+    wrong with it, by path. `checkpoint` is the one that this rests on. Of writes up to `told_to` ("": of none) all files are known;
+    `all_told` says whether that is every archived write.
     """
 
     live: LiveFiles
@@ -48,6 +49,8 @@ class ArchivedFiles:
     is_known: bool = True
     problems: tuple[tuple[str, str], ...] = ()
     checkpoint: str | None = None
+    told_to: str = ""
+    all_told: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +99,15 @@ def _read(table: _Table, listed: Sequence[StoredFile]) -> ArchivedFiles:
     for time in table.checkpoints.times():
         if table.counts(time):
             try:
-                live, number = table.checkpoints.read(time)
+                found = table.checkpoints.read(time)
             except StoredFileNotFoundError:
                 continue  # a newer one has taken its place meanwhile
             except (FormatError, StorageError) as error:
                 problems.append((table.checkpoints.path(time), error.message))
                 continue
-            newer = [file for file in listed if (archive_file_number(file.name) or 0) > number]
-            return _with_archive(table, newer, ArchivedFiles(live, time, checkpoint=time), problems)
+            newer = [file for file in listed if (archive_file_number(file.name) or 0) > found.archive_number]
+            known = ArchivedFiles(found.live, time, checkpoint=time, told_to=min(found.told_to, time))
+            return _with_archive(table, newer, known, problems)
     return _with_archive(table, listed, ArchivedFiles(LiveFiles()), problems)
 
 
@@ -111,22 +115,30 @@ def _with_archive(table: _Table, files: Sequence[StoredFile], known: ArchivedFil
     """`known`, and what the archive files say of writes after its boundary."""
     writes: list[WriteRecord] = []
     cleaned: set[str] = set()
+    all_told = known.told_to == known.boundary
     try:
         for entry in table.archive.entries_of(files):
             cleaned.update(cleaned_by(entry))
+            all_told = all_told and not _is_newer_write(table, entry, known.boundary)
             record = _record(entry)
             if record is not None and record.instant_time > known.boundary and table.counts(record.instant_time):
                 writes.append(record)
     except LakehouseError as error:
         problems.append((str(error.context.get("path", table.archive.path)), error.message))
         logger.warning("what archived writes of %s left is not known: %s", table.storage.root, error)
-        return ArchivedFiles(LiveFiles(), is_known=False, problems=tuple(problems))
+        return ArchivedFiles(LiveFiles(), is_known=False, problems=tuple(problems), all_told=False)
     for path, problem in problems:
         logger.warning("%s of %s is passed over: %s", path, table.storage.root, problem)
     boundary = max((write.instant_time for write in writes), default=known.boundary)
     # A clean takes no file of the table as it is: one that it took says that something that replaced it is not told here.
     live = known.live.after(writes).without(frozenset(cleaned)) if writes else known.live
-    return ArchivedFiles(live, boundary, True, tuple(problems), known.checkpoint)
+    return ArchivedFiles(live, boundary, True, tuple(problems), known.checkpoint, known.told_to, all_told)
+
+
+def _is_newer_write(table: _Table, entry: ArchivedEntry, boundary: str) -> bool:
+    """Whether only the archive tells of a write, if it does."""
+    time = entry.instant.requested_time
+    return entry.instant.action.is_write and entry.instant.is_completed and time > boundary and table.counts(time)
 
 
 def _record(entry: ArchivedEntry) -> WriteRecord | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name
-from lakehouse_engine.model.files import FileGroup, FileSlice
+from lakehouse_engine.model.files import BaseFile, FileGroup, FileSlice
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.timeline.timeline import Timeline
@@ -19,8 +19,8 @@ class FileSystemView:
 
     `timeline` is the whole active one, as loaded. `replaced` is called when replaced groups are first needed: it maps each to the time
     of the completed commit that replaced it. `named` gives the partitions that commits name: those that have data files count as
-    partitions though they have lost their metafile. Methods that take `partition` answer for all partitions when it is None; slices
-    come sorted by partition path and file id.
+    partitions though they have lost their metafile. `is_named` says of a base file of a committed instant whether the commit named it.
+    Methods that take `partition` answer for all partitions when it is None; slices come sorted by partition path and file id.
     """
 
     def __init__(
@@ -29,7 +29,10 @@ class FileSystemView:
         timeline: Timeline,
         replaced: Callable[[], Mapping[FileGroupId, str]],
         named: Callable[[], Iterable[str]] = tuple,
+        is_named: Callable[[BaseFile], bool] = lambda base: True,
     ) -> None:
+        self._is_named = is_named
+        self._strays: dict[str, list[BaseFile]] = {}
         self._lister = lister
         self._named = named
         self._timeline = timeline
@@ -46,8 +49,27 @@ class FileSystemView:
         """Every group with all its visible slices, newest first: also replaced groups, and slices of pending compactions unmerged."""
         groups = self._groups.get(partition)
         if groups is None:
-            groups = self._groups[partition] = build_file_groups(partition, self._lister.files(partition), self._timeline)
+            strays: list[BaseFile] = []
+
+            def is_named(base: BaseFile) -> bool:
+                named = self._is_named(base)
+                if not named:
+                    strays.append(base)
+                return named
+
+            groups = self._groups[partition] = build_file_groups(partition, self._lister.files(partition), self._timeline, is_named)
+            self._strays[partition] = strays
         return groups
+
+    def strays(self, partition: str) -> list[BaseFile]:
+        """Base files of committed instants that no commit named: no part of the table."""
+        self.file_groups(partition)
+        return list(self._strays[partition])
+
+    @property
+    def seen(self) -> list[str]:
+        """The partitions that were listed so far, sorted."""
+        return sorted(self._groups)
 
     def file_group(self, group: FileGroupId) -> FileGroup | None:
         """One of `file_groups`; None where there is no such group. As quick for the last group of a partition as for the first."""

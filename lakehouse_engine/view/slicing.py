@@ -1,8 +1,8 @@
 """File names and a timeline make file groups and slices. Pure; holds the visibility rules of table version 6 (hudi-format 6).
 
 1. A slice is the base file and the logs with one base instant: a log's name carries that of the slice it belongs to.
-2. A base file counts if its instant is committed; so files of pending, failed and unknown instants do not, be they writes,
-   clusterings or compactions.
+2. A base file counts if its instant is committed and named it; so files of pending, failed and unknown instants do not, be they
+   writes, clusterings or compactions, nor what an attempt of a task left that outlived its commit (`named`).
 3. Logs count if their base instant is committed, or is a compaction that is pending: once scheduled, writers log to the slice that
    it will make. Until it completes, those logs belong on top of the slice before.
 4. A group is gone from the instant on at which a completed replace commit names it.
@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
@@ -30,18 +30,25 @@ class _Collected:
     log_files: list[LogFile] = field(default_factory=list)
 
 
-def build_file_groups(partition_path: str, files: Iterable[StoredFile], timeline: Timeline) -> list[FileGroup]:
+def _any_base(base: BaseFile) -> bool:
+    return True
+
+
+def build_file_groups(
+    partition_path: str, files: Iterable[StoredFile], timeline: Timeline, is_named: Callable[[BaseFile], bool] = _any_base
+) -> list[FileGroup]:
     """The groups of a partition with their visible slices, newest first; sorted by file id, groups without any left out.
 
-    `timeline` is the whole active one, as loaded. A slice on a pending compaction has logs only. Names outside of Hudi's grammar and
-    CDC files are passed over. Replaced groups are included: what replaced them depends on the instant asked for.
+    `timeline` is the whole active one, as loaded. `is_named` is asked of base files of committed instants. A slice on a pending compaction
+    has logs only. Names outside of Hudi's grammar and CDC files are passed over. Replaced groups are included: what replaced them depends
+    on the instant asked for.
     """
     groups: dict[str, dict[str, _Collected]] = {}
     pending = pending_compactions(timeline)
     for file in files:
         if is_base_file_name(file.name):
             base = parse_base_file(partition_path, file.name, file.size)
-            if timeline.is_committed(base.instant_time):
+            if timeline.is_committed(base.instant_time) and is_named(base):
                 found = groups.setdefault(base.file_id, {}).setdefault(base.instant_time, _Collected())
                 found.base_file = base if found.base_file is None else max(found.base_file, base, key=_attempt)
         elif is_log_file_name(file.name):
@@ -117,7 +124,7 @@ def _file_group(group: FileGroupId, collected: Mapping[str, _Collected]) -> File
 
 
 def _attempt(base: BaseFile) -> tuple[int, ...]:
-    """Order of files of one slice that several attempts of a task left: the last attempt is the one whose commit succeeded."""
+    """Order of files of one slice that several attempts of a task left, where it is not known which of them the commit named."""
     return tuple(int(part) for part in base.write_token.split("-"))
 
 

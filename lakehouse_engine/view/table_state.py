@@ -28,9 +28,10 @@ from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.archived_files import ArchivedFiles, read_archived_files
 from lakehouse_engine.view.file_system_view import FileSystemView
 from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.named import NamedFiles
 from lakehouse_engine.view.restores import pending_restore
 from lakehouse_engine.view.slicing import replaced_groups
-from lakehouse_engine.view.written import write_record
+from lakehouse_engine.view.written import named_files, write_record
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ class _Commits:
     active: ActiveTimeline
     known: dict[Instant, HoodieCommitMetadata] = field(default_factory=dict)
     records: dict[Instant, WriteRecord] = field(default_factory=dict)
+    names: dict[Instant, frozenset[str] | None] = field(default_factory=dict)
 
     def of(self, instant: Instant) -> HoodieCommitMetadata:
         found = self.known.get(instant)
@@ -56,10 +58,17 @@ class _Commits:
             found = self.records[instant] = write_record(instant.requested_time, self.of(instant))
         return found
 
+    def named(self, instant: Instant) -> frozenset[str] | None:
+        """Names of the files that the write left, None where it does not tell all of them."""
+        if instant not in self.names:
+            self.names[instant] = named_files(instant.requested_time, self.of(instant))
+        return self.names[instant]
+
     def at(self, active: ActiveTimeline, timeline: Timeline) -> _Commits:
         """The same, of instants that are on the timeline still."""
         known = {one: self.known[one] for one in timeline if one in self.known}
-        return _Commits(active, known, {one: self.records[one] for one in known if one in self.records})
+        records = {one: self.records[one] for one in known if one in self.records}
+        return _Commits(active, known, records, {one: self.names[one] for one in known if one in self.names})
 
 
 @dataclass(slots=True)
@@ -85,7 +94,7 @@ class _Archived:
 
     def _kept(self, savepoint: str) -> LiveFiles | None:
         try:
-            return LiveCheckpoints(self.storage, SAVEPOINTED).read(savepoint)[0]
+            return LiveCheckpoints(self.storage, SAVEPOINTED).read(savepoint).live
         except StoredFileNotFoundError:
             return None
         except FormatError as error:
@@ -123,7 +132,8 @@ class TableState:
     def up_to(self, time: str) -> TableState:
         """The table as if nothing had been requested after the instant `time`: no later instant is opened."""
         timeline, commits = self.timeline.up_to(time), self._commits
-        view = FileSystemView(StorageLister(self.storage), timeline, lambda: _replaced(timeline, commits))
+        named = NamedFiles(timeline, commits.named, self._archived.files)
+        view = FileSystemView(StorageLister(self.storage), timeline, lambda: _replaced(timeline, commits), is_named=named.has)
         return TableState(self.storage, self.config, self.layout, timeline, view, commits, self._archived)
 
     def commit_metadata(self, instant: Instant) -> HoodieCommitMetadata:
@@ -135,6 +145,12 @@ class TableState:
         if not (instant.is_completed and instant.action.is_write):
             raise InstantNotFoundError(f"{instant} is not a completed write, and has no commit metadata", table=self.storage.root)
         return self._commits.of(instant)
+
+    def named_files(self, instant: Instant) -> frozenset[str] | None:
+        """Names of the data files of a completed write of the active timeline, None where it does not tell all of them; raises as
+        `commit_metadata`.
+        """
+        return self._commits.named(instant)
 
     def archived_files(self) -> ArchivedFiles:
         """Which files archived writes left, as far as that is known; damage of what tells of them is no error, but in its `problems`."""
@@ -166,6 +182,7 @@ class TableState:
             timeline,
             lambda: _replaced(timeline, commits),
             lambda: _named_partitions(timeline, commits, archived),
+            NamedFiles(timeline, commits.named, archived.files).has,
         )
         return cls(storage, config, layout, timeline, view, commits, archived)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_log_file
+from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import WriteRecord, WrittenFile
@@ -15,6 +15,20 @@ from lakehouse_engine.view.slicing import replaced_groups
 def write_record(instant_time: str, metadata: HoodieCommitMetadata, *, archived: bool = False) -> WriteRecord:
     """Of a completed write. `archived` says that the metadata is from the archived timeline, which does not keep offsets of logs."""
     return WriteRecord(instant_time, tuple(_files(instant_time, metadata, archived)), tuple(replaced_groups(metadata)))
+
+
+def named_files(instant_time: str, metadata: HoodieCommitMetadata) -> frozenset[str] | None:
+    """Names (not paths) of the base and log files of a completed write; a name is of one partition only.
+
+    None for a write that does not tell all of them: with a stat that has no path, or that names a base file of another instant.
+    """
+    names: set[str] = set()
+    for stat in metadata.write_stats():
+        name = (stat.path or "").rpartition("/")[2]
+        if not name or (is_base_file_name(name) and parse_base_file("", name).instant_time != instant_time):
+            return None
+        names.add(name)
+    return frozenset(names)
 
 
 def _files(instant_time: str, metadata: HoodieCommitMetadata, archived: bool) -> Iterator[tuple[FileGroupId, WrittenFile]]:

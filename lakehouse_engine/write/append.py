@@ -25,7 +25,7 @@ from lakehouse_engine.write.buffer import BucketBuffer
 from lakehouse_engine.write.file_writer import FileIdentity
 from lakehouse_engine.write.log_file import LogFileWriter
 from lakehouse_engine.write.source import Rows, RowSource
-from lakehouse_engine.write.tasks import FileContext, WriteStatus, announce
+from lakehouse_engine.write.tasks import FileContext, WriteStatus, attempt_at
 
 NO_KEYS = pa.array([], pa.string())
 
@@ -199,7 +199,6 @@ class _GroupLog:
     def _open(self) -> LogFileWriter:
         if self._writer is None:
             context = self._context
-            announce(context, self._file, MarkerType.APPEND)
             self._writer = LogFileWriter(
                 context.storage,
                 self._file.path,
@@ -207,6 +206,7 @@ class _GroupLog:
                 context.avro_schema,
                 context.options,
                 unique_columns=context.unique_columns,
+                attempt=attempt_at(context, self._file, MarkerType.APPEND),
             )
         return self._writer
 

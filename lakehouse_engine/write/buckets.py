@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakehouse_engine.index.bucket import BucketLayout, bucket_file_id, slices_by_bucket
+from lakehouse_engine.index.bucket import BucketLayout, slices_by_bucket
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.view.file_system_view import FileSystemView
 from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.placing import NewGroup, Placement
+from lakehouse_engine.write.placing import NewGroup, Placement, new_group_tasks
 from lakehouse_engine.write.plan import WritePlan
 from lakehouse_engine.write.source import Rows
-from lakehouse_engine.write.tasks import CreateTask, FileContext
+from lakehouse_engine.write.tasks import FileContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class BucketRows:
     rows: Rows
 
     def new_group(self, batch: Batch) -> NewGroup:
-        return NewGroup(self.partition, batch.rows[self.rows], bucket_file_id(self.bucket))
+        return NewGroup(self.partition, batch.rows[self.rows], self.bucket)
 
 
 def rows_by_bucket(layout: BucketLayout, batch: Batch, view: FileSystemView | None) -> Iterator[BucketRows]:
@@ -67,5 +67,4 @@ def part_of_batch(batch: Batch, indices: Rows) -> Batch:
 def plan_new_buckets(files: FileContext, layout: BucketLayout, batch: Batch) -> WritePlan:
     """Every row of the batch into a new file group of its bucket, which takes the place of one that the commit replaces."""
     groups = [found.new_group(batch) for found in rows_by_bucket(layout, batch, None)]
-    creates = [CreateTask(files, number, group.partition, group.file_id, batch.source, group.rows) for number, group in enumerate(groups)]
-    return WritePlan(creates=tuple(creates))
+    return WritePlan(creates=new_group_tasks(files, groups, batch.source, 0))

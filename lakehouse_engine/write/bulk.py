@@ -13,7 +13,7 @@ from lakehouse_engine.format.file_names import MarkerType, new_file_id
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import PARTITION_PATH
 from lakehouse_engine.write.file_writer import BaseFileWriter
-from lakehouse_engine.write.tasks import FileContext, WriteStatus, announce, created_stat, identity, next_version, open_writer
+from lakehouse_engine.write.tasks import FileContext, WriteStatus, created_stat, identity, next_version, open_writer
 
 ENCODED_SHARE = 1 / 3
 """What Arrow data typically comes to in a Parquet file; the true size is known only after a row group is out."""
@@ -69,15 +69,18 @@ class BulkWriter:
                 self._finish(next(iter(self._open)))
             task = self.first_task + self._files * self.stride
             self._files += 1
-            file = next_version(self.context, partition, new_file_id(), task)
-            announce(self.context, file, MarkerType.CREATE)
-            opened = _OpenFile(file, open_writer(self.context, file), task)
+            file = next_version(self.context, partition, new_file_id(self.context.instant_time, partition, task), task)
+            opened = _OpenFile(file, open_writer(self.context, file, MarkerType.CREATE), task)
         self._open[partition] = opened
         return opened
 
     def _finish(self, partition: str) -> None:
         opened = self._open.pop(partition)
-        size, rows = opened.writer.close()
+        try:
+            size, rows = opened.writer.close()
+        except BaseException:
+            opened.writer.discard()
+            raise
         self._done.append(WriteStatus(created_stat(opened.file, size, rows)))
 
     def close(self) -> list[WriteStatus]:

@@ -27,12 +27,12 @@ from lakehouse_engine.write.input import Batch
 from lakehouse_engine.write.log_target import log_target
 from lakehouse_engine.write.logged import SliceLogs
 from lakehouse_engine.write.numbered import OlderTask, older_numbers
-from lakehouse_engine.write.placing import NewGroup, Places
+from lakehouse_engine.write.placing import NewGroup, Places, new_group_tasks
 from lakehouse_engine.write.plan import WritePlan
 from lakehouse_engine.write.settle import SliceHits
 from lakehouse_engine.write.slice_merge import SliceMergeTask
 from lakehouse_engine.write.source import Rows
-from lakehouse_engine.write.tasks import NO_ROWS, CreateTask, FileContext, Mask, MergeTask
+from lakehouse_engine.write.tasks import NO_ROWS, FileContext, Mask, MergeTask
 
 _SMALL_FILES = 1
 """Small files of a partition that take new records in a commit (Hudi `hoodie.merge.small.file.group.candidates.limit`)."""
@@ -163,12 +163,9 @@ class DeltaPlan:
         tasks = [self._merge(number, change) for number, change in enumerate(merges)]
         slices = [self._rewrite(len(tasks) + number, change) for number, change in enumerate(rewrites)]
         first = len(tasks) + len(slices)
-        creates = [
-            CreateTask(self.files, first + number, group.partition, group.file_id, self.batch.source, group.rows)
-            for number, group in enumerate(self._creates)
-        ]
+        creates = new_group_tasks(self.files, self._creates, self.batch.source, first)
         logs = self._append_tasks([self._append(change) for change in appends], first + len(creates), parallelism)
-        return WritePlan(tuple(tasks), tuple(creates), tuple(logs), tuple(slices), moves)
+        return WritePlan(tuple(tasks), creates, tuple(logs), tuple(slices), moves)
 
     def _split(self) -> tuple[list[SliceChange], list[SliceChange], list[SliceChange]]:
         """Changes that make a new version of a base file, those that rewrite a slice with logs, and those that are logged."""

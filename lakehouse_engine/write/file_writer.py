@@ -23,6 +23,7 @@ from lakehouse_engine.model.keys import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, ME
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
+from lakehouse_engine.write.attempt import FileAttempt
 
 _CONSTANT = pa.dictionary(pa.int32(), pa.string())
 _META_TYPES = {COMMIT_TIME: _CONSTANT, COMMIT_SEQNO: pa.string(), RECORD_KEY: pa.string(), PARTITION_PATH: _CONSTANT, FILE_NAME: _CONSTANT}
@@ -155,8 +156,9 @@ class BaseFileWriter:
         unique_columns: frozenset[str] = frozenset(),
         populate: bool = True,
         inherited: BloomFilter | None = None,
+        attempt: FileAttempt | None = None,
     ) -> None:
-        self._storage, self._path, self._options = storage, path, options
+        self._storage, self._path, self._options, self._attempt = storage, path, options, attempt
         self._schema = file_schema(user_schema)
         self._avro_schema = avro_schema
         self._unique = unique_columns | {RECORD_KEY, COMMIT_SEQNO}
@@ -200,6 +202,8 @@ class BaseFileWriter:
 
     def _open(self, first: pa.Table) -> None:
         dictionary = dictionary_leaves(first, self._unique)
+        if self._attempt is not None:
+            self._attempt.begin()
         self._sink = self._storage.open_output(self._path)
         self._sealing = SealingSink(self._sink)
         self._writer = pq.ParquetWriter(
@@ -227,16 +231,20 @@ class BaseFileWriter:
             size = self._sealing.finish()
             self._sink.close()
         self._storage.sync(self._path)
+        if self._attempt is not None:
+            self._attempt.end()
         return size, self.rows
 
     def discard(self) -> None:
-        """Close without a footer after a failure; the file is garbage, which the caller's marker names."""
+        """Close without a footer after a failure; the file is garbage, which its marker names, or which is gone if the write is over."""
         if self._writer is not None:
             # Or its destructor would try to write the footer.
             self._writer.is_open = False
         if self._sink is not None and not self._sink.closed:
             with suppress(OSError):  # the failure that led here may come again, and is the one to be told
                 self._sink.close()
+        if self._sink is not None and self._attempt is not None:
+            self._attempt.give_up()
 
     def _footer(self) -> dict[str, str]:
         footer = {AVRO_SCHEMA_KEY: self._avro_schema, "writer.model.name": "avro"}

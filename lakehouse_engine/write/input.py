@@ -168,7 +168,8 @@ class ArrowInput:
                 pieces += -pieces % runner.parallelism
             for low, high in _cuts(rows.num_rows, pieces):
                 part = MemorySource(rows.slice(low, high - low))
-                tasks.append(CreateTask(context, len(tasks), partition, new_file_id(), part, None))
+                file_id = new_file_id(context.instant_time, partition, len(tasks))
+                tasks.append(CreateTask(context, len(tasks), partition, file_id, part, None))
         return runner.run(create_file, tasks, name="write")
 
     def _keyed(self, keying: RowKeying, threads: int) -> pa.Table:

@@ -15,6 +15,7 @@ from lakehouse_engine.model.keys import COMMIT_SEQNO, RECORD_KEY
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
+from lakehouse_engine.write.attempt import FileAttempt
 from lakehouse_engine.write.file_writer import dictionary_leaves, parquet_codec
 
 _DELETES = 500_000
@@ -38,8 +39,9 @@ class LogFileWriter:
         options: WriteOptions,
         *,
         unique_columns: frozenset[str] = frozenset(),
+        attempt: FileAttempt | None = None,
     ) -> None:
-        self._storage, self._path, self._options = storage, path, options
+        self._storage, self._path, self._options, self._attempt = storage, path, options, attempt
         self._header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant_time, HeaderKey.SCHEMA: avro_schema}
         self._avro_schema = avro_schema
         self._unique = unique_columns | {RECORD_KEY, COMMIT_SEQNO}
@@ -67,6 +69,8 @@ class LogFileWriter:
         head, tail = frame_block(kind, self._header, len(content))
         with as_storage_errors("write", self._path, self._storage.root):
             if self._sink is None:
+                if self._attempt is not None:
+                    self._attempt.begin()
                 self._sink = self._storage.open_output(self._path)
             for part in (head, content, tail):
                 self._sink.write(part)
@@ -79,6 +83,8 @@ class LogFileWriter:
             size = self._sink.tell()
             self._sink.close()
         self._storage.sync(self._path)
+        if self._attempt is not None:
+            self._attempt.end()
         return int(size)
 
     @property
@@ -87,7 +93,9 @@ class LogFileWriter:
         return f"{self._crc:08x}"
 
     def discard(self) -> None:
-        """Close after a failure; the file is garbage, which the caller's marker names."""
+        """Close after a failure; the file is garbage, which its marker names, or which is gone if the write is over."""
         if self._sink is not None and not self._sink.closed:
             with suppress(OSError):  # the failure that led here may come again, and is the one to be told
                 self._sink.close()
+        if self._sink is not None and self._attempt is not None:
+            self._attempt.give_up()

@@ -8,8 +8,8 @@ from lakehouse_engine.format.file_names import is_log_file_name
 from lakehouse_engine.index.bucket import BucketIndex, has_bucket
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.read.completeness import log_promises
-from lakehouse_engine.read.log_scanner import LoggedSlice, LogPromise, LogScope
+from lakehouse_engine.read.completeness import log_promises, told_logs
+from lakehouse_engine.read.log_scanner import LoggedSlice, LogPromise, LogScope, ToldLogs
 from lakehouse_engine.read.merge_rules import MergeRules
 from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.view.table_state import TableState
@@ -26,7 +26,7 @@ class SliceLogs:
         self.reader = SliceReader(state.storage, context.schema, rules, LogScope.of(state.timeline))
 
     def logged(self, piece: FileSlice) -> LoggedSlice:
-        return LoggedSlice(piece, tuple(self._promises.get(piece.group, ())))
+        return LoggedSlice(piece, tuple(self._promises.get(piece.group, ())), self._told)
 
     def may_insert(self, piece: FileSlice) -> bool:
         """Whether logs of the slice may have keys that its base file has not.
@@ -53,6 +53,10 @@ class SliceLogs:
     @cached_property
     def _promises(self) -> dict[FileGroupId, list[LogPromise]]:
         return log_promises(self._state, None)
+
+    @cached_property
+    def _told(self) -> ToldLogs:
+        return told_logs(self._state, None)
 
     @cached_property
     def _changes(self) -> dict[str, tuple[int, int]]:

@@ -9,14 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from lakehouse_engine.format.file_names import new_file_id
+from lakehouse_engine.index.bucket import bucket_file_id
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.record.deletions import DeleteMarks
 from lakehouse_engine.write.assign import SizedFile, assign_inserts, average_record_size
 from lakehouse_engine.write.bulk import ENCODED_SHARE
 from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.source import Rows
-from lakehouse_engine.write.tasks import FileContext
+from lakehouse_engine.write.source import Rows, RowSource
+from lakehouse_engine.write.tasks import CreateTask, FileContext
 
 _MOST_MEASURED = 32
 """Base files of a partition whose footers are read to fill the small ones and to learn the size of a record."""
@@ -24,11 +25,25 @@ _MOST_MEASURED = 32
 
 @dataclass(frozen=True, slots=True)
 class NewGroup:
-    """A file group to be: rows of the batch's source."""
+    """A file group to be: rows of the batch's source. `bucket` is that of its keys, in tables that have buckets."""
 
     partition: str
     rows: Rows
-    file_id: str = field(default_factory=new_file_id)
+    bucket: int | None = None
+
+    def file_id(self, instant_time: str, task: int) -> str:
+        """What the group is called in the commit of that time, where this task makes it."""
+        if self.bucket is not None:
+            return bucket_file_id(self.bucket, instant_time, self.partition)
+        return new_file_id(instant_time, self.partition, task)
+
+
+def new_group_tasks(files: FileContext, groups: Sequence[NewGroup], source: RowSource, first_task: int) -> tuple[CreateTask, ...]:
+    """The tasks that make new groups, numbered from `first_task`."""
+    tasks = enumerate(groups, first_task)
+    return tuple(
+        CreateTask(files, task, group.partition, group.file_id(files.instant_time, task), source, group.rows) for task, group in tasks
+    )
 
 
 @dataclass(slots=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from lakehouse_engine.format.file_names import new_file_id
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.write.append import AppendTask, append_logs
 from lakehouse_engine.write.assign import split_evenly
 from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.placing import bytes_per_row
+from lakehouse_engine.write.placing import NewGroup, bytes_per_row, new_group_tasks
 from lakehouse_engine.write.slice_merge import SliceMergeTask, merge_slice
 from lakehouse_engine.write.tasks import CreateTask, FileContext, MergeTask, WriteStatus, create_file, merge_file
 
@@ -82,8 +81,9 @@ def run_task(task: FileTask) -> list[WriteStatus]:
 def plan_new_groups(files: FileContext, batch: Batch) -> WritePlan:
     """Every row of the batch into new file groups of the target size."""
     most = max(1, int(files.options.max_file_size / max(1.0, bytes_per_row(batch))))
-    creates: list[CreateTask] = []
-    for partition, indices in batch.rows_by_partition().items():
-        for part in split_evenly(indices, most):
-            creates.append(CreateTask(files, len(creates), partition, new_file_id(), batch.source, batch.rows[part]))
-    return WritePlan(creates=tuple(creates))
+    groups = [
+        NewGroup(partition, batch.rows[part])
+        for partition, indices in batch.rows_by_partition().items()
+        for part in split_evenly(indices, most)
+    ]
+    return WritePlan(creates=new_group_tasks(files, groups, batch.source, 0))

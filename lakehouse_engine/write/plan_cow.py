@@ -21,10 +21,10 @@ from lakehouse_engine.write.buckets import place_in_bases
 from lakehouse_engine.write.context import WriteContext, refuse_cdc
 from lakehouse_engine.write.input import Batch
 from lakehouse_engine.write.moves import Moves, part_of, winners
-from lakehouse_engine.write.placing import NewGroup, Places, alive
+from lakehouse_engine.write.placing import NewGroup, Places, alive, new_group_tasks
 from lakehouse_engine.write.plan import WritePlan
 from lakehouse_engine.write.source import Rows
-from lakehouse_engine.write.tasks import NO_ROWS, CreateTask, FileContext, MergeTask
+from lakehouse_engine.write.tasks import NO_ROWS, FileContext, MergeTask
 
 
 @dataclass(slots=True)
@@ -73,11 +73,8 @@ class _Plan:
 
     def finish(self, moves: int = 0) -> WritePlan:
         merges = [self._merge(number, change) for number, change in enumerate(self.changes.values())]
-        creates = [
-            CreateTask(self.files, len(merges) + number, group.partition, group.file_id, self.batch.source, group.rows)
-            for number, group in enumerate(self.creates)
-        ]
-        return WritePlan(tuple(merges), tuple(creates), moves=moves)
+        creates = new_group_tasks(self.files, self.creates, self.batch.source, len(merges))
+        return WritePlan(tuple(merges), creates, moves=moves)
 
     def _merge(self, number: int, change: _Change) -> MergeTask:
         deletes = np.unique(np.concatenate(change.deletes)) if change.deletes else NO_ROWS

@@ -24,7 +24,7 @@ from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.write.append import NO_KEYS
 from lakehouse_engine.write.file_writer import BaseFileWriter, FileIdentity
 from lakehouse_engine.write.source import Rows, RowSource
-from lakehouse_engine.write.tasks import NO_ROWS, FileContext, Mask, WriteStatus, announce, identity, next_version, open_writer
+from lakehouse_engine.write.tasks import NO_ROWS, FileContext, Mask, WriteStatus, identity, next_version, open_writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ def merge_slice(task: SliceMergeTask) -> WriteStatus:
     """
     context, stored = task.context, task.piece.slice
     file = next_version(context, stored.partition_path, stored.file_id, task.task)
-    announce(context, file, MarkerType.CREATE if stored.base_file is None else MarkerType.MERGE)
-    writer = open_writer(context, file, _stored_filter(context, stored.base_file))
+    kind = MarkerType.CREATE if stored.base_file is None else MarkerType.MERGE
+    writer = open_writer(context, file, kind, _stored_filter(context, stored.base_file))
     merging = _Merging(task, writer, identity(context, file, task.task))
     try:
         merging.run()

@@ -1,7 +1,8 @@
 """What runs per file group, on an executor or in a thread: create a base file, or merge changes into one.
 
 Each task writes its marker before its data file (so that whoever finds the instant dead knows the file), and names the file by a
-random attempt: a retried or speculative attempt writes another file, which the commit removes because no write stat names it.
+random attempt: a retried or speculative attempt writes another file of the same group, which the commit removes because no write stat
+names it. An attempt that outlives its write removes its file itself (`attempt`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from lakehouse_engine.record.mergers import RecordMerger
 from lakehouse_engine.record.ordering_fields import NO_ORDERING, OrderingFields
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.write.attempt import FileAttempt
 from lakehouse_engine.write.file_writer import BaseFileWriter, FileIdentity
 from lakehouse_engine.write.source import Rows, RowSource
 
@@ -97,7 +99,8 @@ class WriteStatus:
 def announce(context: FileContext, file: BaseFile | LogFile, kind: MarkerType) -> None:
     """Marker first, then the partition's metafile (without which Hudi does not see the partition).
 
-    Raises `PartitionValueError` for a partition inside of another one, and `UnsafePathError` for one behind a link.
+    Asked for by the file's `FileAttempt`, right before the file is opened. Raises `PartitionValueError` for a partition inside of another
+    one, and `UnsafePathError` for one behind a link.
     """
     partition = file.partition_path
     metafile = join_path(partition, PARTITION_METAFILE)
@@ -130,7 +133,11 @@ def next_version(context: FileContext, partition_path: str, file_id: str, task: 
     return BaseFile(partition_path, file_id, write_token(task, 0, secrets.randbelow(1_000_000)), context.instant_time)
 
 
-def open_writer(context: FileContext, file: BaseFile, inherited: BloomFilter | None = None) -> BaseFileWriter:
+def attempt_at(context: FileContext, file: BaseFile | LogFile, kind: MarkerType) -> FileAttempt:
+    return FileAttempt(context.storage, context.instant_time, file.path, kind, lambda: announce(context, file, kind))
+
+
+def open_writer(context: FileContext, file: BaseFile, kind: MarkerType, inherited: BloomFilter | None = None) -> BaseFileWriter:
     return BaseFileWriter(
         context.storage,
         file.path,
@@ -140,6 +147,7 @@ def open_writer(context: FileContext, file: BaseFile, inherited: BloomFilter | N
         unique_columns=context.unique_columns,
         populate=context.populate,
         inherited=inherited,
+        attempt=attempt_at(context, file, kind),
     )
 
 
@@ -163,9 +171,8 @@ def create_file(task: CreateTask) -> WriteStatus:
     """Write a new file group with every row given, in order."""
     context = task.context
     file = next_version(context, task.partition_path, task.file_id, task.task)
-    announce(context, file, MarkerType.CREATE)
     stamp = identity(context, file, task.task)
-    writer = open_writer(context, file)
+    writer = open_writer(context, file, MarkerType.CREATE)
     try:
         rows = task.source.take(task.rows)
         step = context.options.row_group_rows
@@ -253,9 +260,8 @@ def merge_file(task: MergeTask) -> WriteStatus:
     """
     context = task.context
     file = next_version(context, task.base.partition_path, task.base.file_id, task.task)
-    announce(context, file, MarkerType.MERGE)
     inherited = stored_filter(read_footer(context.storage, task.base.path)) if context.populate else None
-    writer = open_writer(context, file, inherited)
+    writer = open_writer(context, file, MarkerType.MERGE, inherited)
     merging = _Merging(task, writer, identity(context, file, task.task))
     try:
         merging.run()

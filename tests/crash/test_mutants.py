@@ -11,6 +11,7 @@ import pytest
 import lakehouse_engine.commit.deletion as deletion
 import lakehouse_engine.commit.locked as locked
 import lakehouse_engine.commit.metadata_table as metadata_table
+import lakehouse_engine.commit.publish as publish
 import lakehouse_engine.commit.restore.execute as restore_execute
 import lakehouse_engine.commit.rollback.execute as rollback_execute
 import lakehouse_engine.commit.rollback.recover as rollback_recover
@@ -47,7 +48,8 @@ def commits_before_its_data(patch: Patch) -> None:
         held = {status.stat.path: storage.read(status.stat.path) for status in statuses}
         for path in held:
             storage.delete(path)
-        patch.setattr(type(write.transaction), "_remove_strays", lambda self, metadata: None)
+        patch.setattr(publish, "_remove_unnamed", lambda storage, time, metadata: None)
+        patch.setattr(publish, "check_seen", lambda state, time, metadata: None)
         result = original(write, statuses, **arguments)
         for path, data in held.items():
             storage.overwrite(path, data)
@@ -110,20 +112,21 @@ def no_markers_and_no_listing(patch: Patch) -> None:
 
     def announce(context: Any, file: Any, kind: Any) -> None:
         original(context, file, kind)
-        context.storage.delete_tree(marker_folder(context.instant_time))
-        context.storage.create(f"{marker_folder(context.instant_time)}/MARKERS.type", b"DIRECT")
+        for entry in context.storage.walk(marker_folder(context.instant_time)):
+            if ".marker." in entry.path:
+                context.storage.delete(entry.path)
+        context.storage.overwrite(f"{marker_folder(context.instant_time)}/MARKERS.type", b"DIRECT")
 
     patch.setattr(tasks, "announce", announce)
 
 
 def strays_of_the_wrong_side(patch: Patch) -> None:
-    """The commit removes the files that its stats name."""
+    """The commit removes the files that its stats name, once it has looked for them."""
 
-    def remove(self: Any, metadata: Any) -> None:
-        written = [stat.path for stat in metadata.write_stats()]
-        transaction.delete_files_of(self.state.storage, self.instant_time, written)
+    def remove(state: Any, time: str, metadata: Any) -> None:
+        publish.delete_files_of(state.storage, time, [stat.path for stat in metadata.write_stats()])
 
-    patch.setattr(transaction.Transaction, "_remove_strays", remove)
+    patch.setattr(publish, "check_seen", remove)
 
 
 def nothing_is_rolled_back(patch: Patch) -> None:
@@ -153,7 +156,8 @@ def files_go_before_the_property_that_names_them(patch: Patch) -> None:
 
 def published_commit_fails_on_its_markers(patch: Patch) -> None:
     def complete(self: Any, metadata: Any) -> None:
-        self._remove_strays(metadata)
+        publish.close_to_attempts(self.state.storage, self.instant_time)
+        publish._remove_unnamed(self.state.storage, self.instant_time, metadata)
         self._instant = self._timeline.complete(self._instant, self.state.layout.encode_commit(metadata))
         self.state.storage.delete_tree(marker_folder(self.instant_time))
 
@@ -362,11 +366,7 @@ def test_interrupt_while_publishing_deletes_nothing_of_the_commit() -> None:
 
 
 def test_mutant_that_cleans_up_after_an_interrupt_is_caught(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(
-        transaction.Transaction,
-        "_publish",
-        lambda self, instant, content: self._timeline.complete(instant, content),
-    )
+    monkeypatch.setattr(publish.Publication, "_complete", lambda self, timeline, inflight, content: timeline.complete(inflight, content))
     with pytest.raises(AssertionError):
         check_interrupt(BY_NAME["upsert, cow"])
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lakehouse_engine.commit.attempts import open_to_attempts
 from lakehouse_engine.commit.transaction import begin
 from lakehouse_engine.format.arrow_avro import table_avro_schema
 from lakehouse_engine.format.avro_schema import with_meta_columns
@@ -99,6 +100,11 @@ class DeltaTable:
             unique_columns=frozenset({"id"}),
             populate=self.state.config.populates_meta_fields,
         )
+
+    def open_context(self, instant_time: str) -> FileContext:
+        """As of a write that is at work, without its instant."""
+        open_to_attempts(self.storage, instant_time)
+        return self.context(instant_time)
 
     def insert(self, rows: pa.Table, partition_path: str = "", file_id: str = "group-0") -> list[HoodieWriteStat]:
         """A commit of one new file group."""

@@ -20,6 +20,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
+from lakehouse_engine.commit.attempts import opened_instant
 from lakehouse_engine.commit.checkpoint import renew_checkpoint
 from lakehouse_engine.commit.deletion import delete_files_after
 from lakehouse_engine.commit.heartbeat import HEARTBEATS
@@ -201,6 +202,8 @@ class _Restore:
         for entry in storage.list(TEMP_FOLDER):
             if entry.is_directory and self._is_later(entry.name):
                 storage.delete_tree(entry.path)
+            elif not entry.is_directory and self._is_later(opened_instant(entry.name) or ""):
+                storage.delete(entry.path)
         for entry in storage.list(HEARTBEATS):
             if self._is_later(entry.name):
                 storage.delete(entry.path)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import logging
 
+from lakehouse_engine.commit.attempts import close_to_attempts, opened_instant
 from lakehouse_engine.commit.deletion import delete_files_of
 from lakehouse_engine.commit.log_owners import log_owners
 from lakehouse_engine.commit.rollback.markers import marked_files
+from lakehouse_engine.commit.strays import stray_files
 from lakehouse_engine.format.file_names import TEMP_FOLDER, is_base_file_name, is_log_file_name, parse_log_file
+from lakehouse_engine.storage.paths import parent_of
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -22,12 +25,17 @@ def remove_leftovers(state: TableState) -> None:
 
     The table lock is held, and dead writes have been rolled back.
     """
-    folders = [entry for entry in state.storage.list(TEMP_FOLDER) if entry.is_directory and entry.name.isdigit()]
-    if not folders:
+    entries = state.storage.list(TEMP_FOLDER)
+    folders = [entry for entry in entries if entry.is_directory and entry.name.isdigit()]
+    opened = [time for entry in entries if not entry.is_directory and (time := opened_instant(entry.name)) is not None]
+    if not folders and not opened:
         return
     # A writer that does not know the lock requests its instant before it makes the folder: a timeline loaded now has it.
     state = state.refresh()
     pending = {instant.requested_time for instant in state.timeline.pending()}
+    for time in opened:
+        if time not in pending:
+            close_to_attempts(state.storage, time)
     for folder in folders:
         if folder.name not in pending:
             logger.info("removing what the finished write %s of %s left in %s", folder.name, state.config.name, folder.path)
@@ -36,10 +44,11 @@ def remove_leftovers(state: TableState) -> None:
 
 
 def _strays(state: TableState, time: str) -> list[str]:
-    """Marked files of an instant that no commit holds. Of an archived one nothing is known, so nothing is a stray."""
+    """Marked files of an instant that no commit holds; of an archived one those that are known not to be named."""
     completed = [instant for instant in state.timeline.completed().writes() if instant.requested_time == time]
     if not completed and state.timeline.is_committed(time):
-        return []
+        archived = marked_files(state.storage, time)
+        return sorted(set(archived) & set(stray_files(state, (parent_of(path) for path in archived))))
     kept = {stat.path for instant in completed for stat in state.commit_metadata(instant).write_stats()}
     marked = [path for path in marked_files(state.storage, time) if path not in kept]
     return [path for path in marked if _is_stray(state, path, time)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 
+from lakehouse_engine.commit.attempts import close_to_attempts
 from lakehouse_engine.commit.heartbeat import HEARTBEATS, find_heartbeat, live_heartbeat
 from lakehouse_engine.commit.pending import clustering_groups
 from lakehouse_engine.commit.rollback.execute import execute_rollback, files_to_delete
@@ -112,6 +113,7 @@ def _is_clustering(state: TableState, instant: Instant) -> bool:
 
 def _roll_back(state: TableState, instant: Instant) -> None:
     logger.warning("rolling back %s of %s: its writer died before it committed", instant, state.config.name)
+    close_to_attempts(state.storage, instant.requested_time)
     plan = plan_rollback(state, instant)
     timeline = ActiveTimeline(state.storage, state.layout)
     clock = table_clock(state)

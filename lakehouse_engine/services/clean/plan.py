@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakehouse_engine.commit.versions import FileVersion, GroupVersions, partition_versions, planned_groups
+from lakehouse_engine.commit.versions import FileVersion, GroupVersions, partition_versions, planned_groups, without_strays
 from lakehouse_engine.format.file_names import PARTITION_METAFILE
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieActionInstant, HoodieCleanerPlan, HoodieCleanFileInfo
@@ -52,7 +52,7 @@ def plan_clean(state: TableState, options: CleanOptions, now: str) -> PlannedCle
     emptied: list[str] = []
     for partition in state.view.partitions() if scope.all_partitions else sorted(scope.touched):
         listed = lister.files(partition)
-        found = sift.garbage(partition_versions(partition, listed, state.timeline))
+        found = sift.garbage(partition_versions(partition, without_strays(state, partition, listed), state.timeline))
         if found:
             garbage[partition] = found
             if partition and _is_emptied(listed, found):

@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from lakehouse_engine.commit.deletion import delete_files_of
+from lakehouse_engine.commit.attempts import open_to_attempts
 from lakehouse_engine.commit.executors import executor_lock, lock_file
 from lakehouse_engine.commit.locked import locked_table
-from lakehouse_engine.commit.rollback.markers import marked_files
+from lakehouse_engine.commit.publish import Publication
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.errors import CommitOutcomeUnknownError, CompactionError, LakehouseError, StorageError
+from lakehouse_engine.errors import CommitOutcomeUnknownError, CompactionError, LakehouseError
 from lakehouse_engine.format.arrow_avro import table_avro_schema
-from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCompactionPlan
@@ -139,7 +138,7 @@ class _Execution:
     write_options: WriteOptions
     runner: TaskRunner
     lock_timeout_ms: int
-    may_be_published: bool = False
+    publication: Publication = field(default_factory=Publication)
 
     def run(self) -> CompactionResult:
         begun = self._begin()
@@ -152,7 +151,7 @@ class _Execution:
         except CommitOutcomeUnknownError:
             raise
         except BaseException:
-            if not self.may_be_published:
+            if not self.publication.may_be_done:
                 self._give_back()
             raise
 
@@ -175,33 +174,15 @@ class _Execution:
             context = file_context(state, self.time, text, self.write_options)
             tasks = _tasks(state, plan, context, self.options.memory_bytes)
             timeline.to_inflight(requested)
+            open_to_attempts(self.storage, self.time)
             return plan, text, tasks
 
     def _complete(self, plan: HoodieCompactionPlan, schema_text: str, stats: Sequence[HoodieWriteStat]) -> CompactionResult:
         metadata = compaction_metadata(WriteOperationType.COMPACT, stats, schema_text)
         with locked_table(self.storage, lock_timeout_ms=self.lock_timeout_ms) as state:
             self._check_stands(state, plan)
-            written = {stat.path for stat in stats}
-            strays = [path for path in marked_files(self.storage, self.time) if path not in written]
-            delete_files_of(self.storage, self.time, strays)
-            inflight = Instant(self.time, Action.COMPACTION, State.INFLIGHT)
-            self._publish(state, inflight, state.layout.encode_commit(metadata))
-            try:
-                self.storage.delete_tree(marker_folder(self.time))
-            except StorageError as error:
-                logger.warning("%s is completed, but its markers could not be removed (%s); the next write does", inflight, error)
+            self.publication.publish(state, Instant(self.time, Action.COMPACTION, State.INFLIGHT), metadata)
         return completed_result(self.time, metadata, plan)
-
-    def _publish(self, state: TableState, inflight: Instant, content: bytes) -> None:
-        """Left by anything but an answer of the timeline, the outcome stays open, and nothing may be cleaned up."""
-        self.may_be_published = True
-        try:
-            ActiveTimeline(self.storage, state.layout).complete(inflight, content)
-        except CommitOutcomeUnknownError:
-            raise
-        except LakehouseError:
-            self.may_be_published = False
-            raise
 
     def _check_stands(self, state: TableState, plan: HoodieCompactionPlan) -> None:
         """Whether what was begun may be completed: nobody removed the plan, or changed what it is about."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 
+from lakehouse_engine.commit.attempts import open_to_attempts
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.pending import compacting_groups
+from lakehouse_engine.commit.publish import Publication
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.errors import LakehouseError, StorageError
+from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.format.arrow_avro import table_avro_schema
-from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCompactionPlan
@@ -77,18 +78,16 @@ def _carry_out(
     tasks = [LogCompactTask(context, number, reader, piece) for number, piece in enumerate(logged_slices(state, slices))]
     timeline = ActiveTimeline(storage, state.layout)
     inflight = timeline.to_inflight(requested)
+    publication = Publication()
     try:
+        open_to_attempts(storage, time)
         stats = runner.run(compact_logs, tasks, name="log_compact")
         metadata = compaction_metadata(WriteOperationType.LOG_COMPACT, stats, schema_text)
-        content = state.layout.encode_commit(metadata)
+        publication.publish(state, inflight, metadata)
     except BaseException:
-        _take_back_after_failure(state, requested)
+        if not publication.may_be_done:
+            _take_back_after_failure(state, requested)
         raise
-    timeline.complete(inflight, content)
-    try:
-        storage.delete_tree(marker_folder(time))
-    except StorageError as error:
-        logger.warning("%s is completed, but its markers could not be removed (%s); the next write does", inflight, error)
     return completed_result(time, metadata, plan)
 
 

@@ -24,7 +24,7 @@ from lakehouse_engine.read.log_records import DELETED
 from lakehouse_engine.read.log_scanner import LoggedSlice, ScannedLogs
 from lakehouse_engine.read.row_pool import take_rows
 from lakehouse_engine.read.slice_reader import SliceMerge, SliceReader
-from lakehouse_engine.write.tasks import FileContext, announce
+from lakehouse_engine.write.tasks import FileContext, attempt_at
 
 _MEGABYTE = 1024 * 1024
 
@@ -54,9 +54,10 @@ def compact_logs(task: LogCompactTask) -> HoodieWriteStat:
     version = max(log.version for log in piece.log_files) + 1
     token = write_token(task.task, 0, secrets.randbelow(1_000_000))
     file = LogFile(piece.partition_path, piece.file_id, piece.base_instant, version, token)
-    announce(context, file, MarkerType.APPEND)
-    content = b"".join(blocks)
+    content, attempt = b"".join(blocks), attempt_at(context, file, MarkerType.APPEND)
+    attempt.begin()
     context.storage.create(file.path, content)
+    attempt.end()
     write_ms = int((time.monotonic() - began) * 1000) - scan_ms
     stat = _stat(piece, merge, file, len(content), rows.num_rows, {"totalScanTime": scan_ms, "totalUpsertTime": write_ms})
     return replace(stat, checksum=f"{zlib.crc32(content):08x}")

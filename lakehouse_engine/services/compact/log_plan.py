@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.plans import HoodieCompactionPlan, HoodieCompactionStrategy
 from lakehouse_engine.options import CompactionOptions
-from lakehouse_engine.read.completeness import log_promises
+from lakehouse_engine.read import completeness
 from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope, scan_logs
 from lakehouse_engine.services.compact.plan import compactable, group_of, operation_of, pending_plans, read_plan
 from lakehouse_engine.view.table_state import TableState
@@ -39,11 +41,10 @@ def plan_log_compaction(state: TableState, options: CompactionOptions) -> Hoodie
 
 def logged_slices(state: TableState, slices: list[FileSlice]) -> list[LoggedSlice]:
     """Slices with what completed commits say about the log files that they have."""
-    promises = log_promises(state, None)
     found = []
-    for piece in slices:
-        paths = {log.path for log in piece.log_files}
-        found.append(LoggedSlice(piece, tuple(promise for promise in promises.get(piece.group, ()) if promise.path in paths)))
+    for piece in completeness.logged_slices(state, None, slices):
+        paths = {log.path for log in piece.slice.log_files}
+        found.append(replace(piece, promises=tuple(promise for promise in piece.promises if promise.path in paths)))
     return found
 
 

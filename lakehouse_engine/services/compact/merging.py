@@ -19,7 +19,7 @@ from lakehouse_engine.read.log_scanner import LoggedSlice
 from lakehouse_engine.read.row_pool import SpillTo, take_rows
 from lakehouse_engine.read.slice_reader import SliceMerge, SliceReader, plain
 from lakehouse_engine.write.file_writer import BaseFileWriter, FileIdentity
-from lakehouse_engine.write.tasks import FileContext, announce, identity, next_version, open_writer
+from lakehouse_engine.write.tasks import FileContext, identity, next_version, open_writer
 
 _NEW_GROUP = "null"
 
@@ -97,10 +97,9 @@ def compact_slice(task: CompactTask) -> HoodieWriteStat:
     context, base = task.context, task.piece.slice.base_file
     began = time.monotonic()
     file = next_version(context, task.piece.slice.partition_path, task.piece.slice.file_id, task.task)
-    announce(context, file, MarkerType.CREATE if base is None else MarkerType.MERGE)
     spill = SpillTo(context.storage, f"{marker_folder(context.instant_time)}/.spill/{file.name}", task.memory_bytes)
     inherited = stored_filter(read_footer(context.storage, base)) if base is not None and context.populate else None
-    writer = open_writer(context, file, inherited)
+    writer = open_writer(context, file, MarkerType.CREATE if base is None else MarkerType.MERGE, inherited)
     try:
         merge = task.reader.merge(task.piece, task.columns, spill)
         merging = _Merging(task, merge, writer, identity(context, file, task.task), scan_ms=_milliseconds(began))

@@ -9,9 +9,8 @@ from __future__ import annotations
 import logging
 import time
 
-from lakehouse_engine.commit.deletion import delete_files_of
 from lakehouse_engine.commit.executors import lock_file
-from lakehouse_engine.commit.rollback.markers import marked_files
+from lakehouse_engine.commit.publish import take_back_files
 from lakehouse_engine.errors import CompactionError
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.files import FileSlice
@@ -50,7 +49,7 @@ def take_back(state: TableState, instant: Instant) -> None:
     The table lock is held. May be done any number of times.
     """
     time, storage = instant.requested_time, state.storage
-    delete_files_of(storage, time, marked_files(storage, time))
+    take_back_files(storage, time)
     ActiveTimeline(storage, state.layout).delete(Instant(time, instant.action, State.INFLIGHT))
     storage.delete_tree(marker_folder(time))
 

@@ -107,9 +107,14 @@ def test_a_marker_stands_where_hudi_puts_it() -> None:
 
 
 def test_new_file_ids_differ_and_fit_the_grammar() -> None:
-    ids = {new_file_id() for _ in range(100)}
-    assert len(ids) == 100
+    of = [(time, partition, number) for time in ("1", "2") for partition in ("", "p", "p/1", "1/p") for number in range(12)]
+    ids = {new_file_id(*one) for one in of}
+    assert len(ids) == len(of)
     assert all(parse_base_file("", BaseFile("", one, "0-0-0", "20240101000000000").name).file_id == one for one in ids)
+
+
+def test_two_attempts_of_one_task_have_one_file_id() -> None:
+    assert new_file_id("20240101000000000", "p", 3) == new_file_id("20240101000000000", "p", 3)
 
 
 def test_a_write_token_takes_no_negative_number() -> None:

@@ -63,8 +63,8 @@ def test_rows_by_bucket_covers_every_row_once_in_order() -> None:
 
 
 def test_file_ids_name_their_bucket() -> None:
-    assert re.fullmatch(r"00000042-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-0", bucket_file_id(42))
-    assert bucket_of(bucket_file_id(42)) == 42
+    assert re.fullmatch(r"00000042-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-0", bucket_file_id(42, "20260101000000000", "p"))
+    assert bucket_of(bucket_file_id(42, "20260101000000000", "p")) == 42
     assert bucket_of("7ec5f3a1-40bc-b17d-c9e01825d68b-0") is None
 
 

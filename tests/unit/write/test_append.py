@@ -145,7 +145,7 @@ def test_logs_of_a_pending_compactions_slice_start_again_without_a_base_file(tmp
     table.insert(small(range(3)))
     append(table, small(range(1), ts=2))
     source, piece = table.keyed(small(range(1), ts=3)), table.piece()
-    context = table.context("20990101000000002")
+    context = table.open_context("20990101000000002")
     [status] = append_logs(AppendTask(context, 0, (GroupAppend(piece, "20990101000000001", numbers(1)),), source))
     stat = status.stat
     assert stat is not None
@@ -156,7 +156,7 @@ def test_logs_of_a_pending_compactions_slice_start_again_without_a_base_file(tmp
 def test_a_marker_is_there_before_the_log_file_and_the_partition_is_made_known(tmp_path: Path) -> None:
     table = DeltaTable(tmp_path / "t", SMALL, ordering="ts", partition_by=["v"])
     watched = FaultyStorage(table.storage)
-    context = replace(table.context("20990101000000001"), storage=watched)
+    context = replace(table.open_context("20990101000000001"), storage=watched)
     piece = FileSlice(FileGroupId("v=b", "group-1"), "20990101000000001")
     [status] = append_logs(AppendTask(context, 0, (GroupAppend(piece, piece.base_instant, numbers(2)),), table.keyed(small(range(2), "b"))))
     assert status.stat is not None
@@ -171,9 +171,10 @@ def test_a_marker_is_there_before_the_log_file_and_the_partition_is_made_known(t
 def test_a_group_without_rows_or_deletes_gets_no_file(tmp_path: Path) -> None:
     table = DeltaTable(tmp_path / "t", SMALL, ordering="ts")
     table.insert(small(range(3)))
+    context = table.open_context("20990101000000001")
     before = sorted(path.name for path in table.folder.rglob("*"))
     given = GroupAppend(table.piece(), table.piece().base_instant, numbers(0))
-    [status] = append_logs(AppendTask(table.context("20990101000000001"), 0, (given,), table.keyed(small(range(0)))))
+    [status] = append_logs(AppendTask(context, 0, (given,), table.keyed(small(range(0)))))
     assert status.stat is None
     assert sorted(path.name for path in table.folder.rglob("*")) == before
 
@@ -198,7 +199,7 @@ def test_a_write_far_larger_than_its_buffers_makes_blocks_of_their_size(tmp_path
     source = table.keyed(small(range(rows), "v" * 100))
     row_bytes = source.table.nbytes / rows
     assert source.table.nbytes > 9 * 3 * 1024**2
-    [task] = append_tasks(table.context("20990101000000001"), groups_of(rows, groups), source, 0, 1)
+    [task] = append_tasks(table.open_context("20990101000000001"), groups_of(rows, groups), source, 0, 1)
     stats = [status.stat for status in append_logs(task)]
 
     megabyte = 1024**2
@@ -219,7 +220,7 @@ def test_a_write_far_larger_than_its_buffers_makes_blocks_of_their_size(tmp_path
 def test_a_small_batch_makes_one_block_a_group(tmp_path: Path) -> None:
     table = DeltaTable(tmp_path / "t", SMALL, ordering="ts")
     source = table.keyed(small(range(30_000), "v" * 20))
-    [task] = append_tasks(table.context("20990101000000001"), groups_of(30_000, 3), source, 0, 1)
+    [task] = append_tasks(table.open_context("20990101000000001"), groups_of(30_000, 3), source, 0, 1)
     for status in append_logs(task):
         assert status.stat is not None
         assert len(blocks(table, status.stat)) == 1
@@ -229,7 +230,7 @@ def test_rows_of_one_key_are_reduced_in_the_buffer_when_asked(tmp_path: Path) ->
     table = DeltaTable(tmp_path / "t", SMALL, ordering="ts", options={"write.precombine": "true"})
     rows = pa.concat_tables([small(range(3), ts=5), small(range(1, 3), ts=7), small(range(2, 3), ts=6), small(range(1), ts=5)])
     given = GroupAppend(groups_of(0, 1)[0].piece, "20260101000000000", numbers(rows.num_rows), inserts=rows.num_rows)
-    task = append_tasks(table.context("20990101000000001"), [given], table.keyed(rows), 0, 1, RULES)[0]
+    task = append_tasks(table.open_context("20990101000000001"), [given], table.keyed(rows), 0, 1, RULES)[0]
     [status] = append_logs(task)
     assert status.stat is not None
     logged = decode_data_block(blocks(table, status.stat)[0]).select(["id", "ts"]).to_pylist()
@@ -261,7 +262,7 @@ def test_groups_are_shared_out_by_their_rows() -> None:
 def test_a_log_file_that_cannot_be_made_is_told_and_has_its_marker(tmp_path: Path) -> None:
     table = DeltaTable(tmp_path / "t", SMALL, ordering="ts")
     table.insert(small(range(3)))
-    context = replace(table.context("20990101000000001"), storage=FaultyStorage(table.storage, 2, Fault.TRANSIENT))
+    context = replace(table.open_context("20990101000000001"), storage=FaultyStorage(table.storage, 2, Fault.TRANSIENT))
     given = GroupAppend(table.piece(), table.piece().base_instant, numbers(3))
     with pytest.raises(StorageError):
         append_logs(AppendTask(context, 0, (given,), table.keyed(small(range(3), ts=2))))

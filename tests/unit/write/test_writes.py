@@ -23,7 +23,7 @@ from lakehouse_engine.errors import (
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.timeline.lock import TableLock
-from lakehouse_engine.write import plan, tasks
+from lakehouse_engine.write import plan
 from lakehouse_engine.write.create import TableSpec, create_table
 from lakehouse_engine.write.source import MemorySource, PatchedSource, StagedFile, StagedSource, take_rows
 from tests.support.properties import edit_properties
@@ -58,14 +58,15 @@ def test_markers_announce_every_file_during_the_write_and_are_gone_after_it(tmp_
     built = make(tmp_path)
     seen: list[tuple[str, bool]] = []
 
-    def announced(context: tasks.FileContext, file: Any, inherited: Any = None) -> Any:
-        folder = built.path / ".hoodie" / ".temp" / context.instant_time / file.partition_path
-        seen.extend((path.name.rpartition(".")[2], path.name.startswith(file.name)) for path in folder.iterdir())
-        assert not (built.path / file.path).exists(), "the marker comes first"
-        return opened(context, file, inherited)
+    def announced(storage: LocalStorage, path: str) -> Any:
+        folder, name = (built.path / path).parent.name, (built.path / path).name
+        markers = (built.path / ".hoodie" / ".temp").glob(f"*/{folder}/*.marker.*")
+        seen.extend((marker.name.rpartition(".")[2], marker.name.startswith(name)) for marker in markers)
+        assert not (built.path / path).exists(), "the marker comes first"
+        return opened(storage, path)
 
-    opened = tasks.open_writer
-    monkeypatch.setattr(tasks, "open_writer", announced)
+    opened = LocalStorage.open_output
+    monkeypatch.setattr(LocalStorage, "open_output", announced)
     built.insert([row(1)])
     built.upsert([row(1, ts=2)])
     assert seen == [("CREATE", True), ("MERGE", True)]

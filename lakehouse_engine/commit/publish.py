@@ -1,0 +1,129 @@
+"""The one place where a write that has files is completed: writes, compactions and log compactions come through here.
+
+ 1. the instant is closed to task attempts; files that they left and no write stat names go, and what late ones of earlier writes left
+ 2. every file that the write stats name is looked up: what this process cannot see is not published
+ 3. the completed file is created, which is the commit; then the markers go
+
+Until step 3 nothing is visible, and the caller may take everything back. If the outcome of step 3 cannot be proven, or it is interrupted,
+the commit may be published, and deleting its files would delete acknowledged rows (`Publication.may_be_done`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from lakehouse_engine.commit.attempts import close_to_attempts
+from lakehouse_engine.commit.deletion import delete_files_of, delete_strays
+from lakehouse_engine.commit.rollback.markers import marked_files
+from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError, StorageError, UnseenFileError
+from lakehouse_engine.format.file_names import marker_folder
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.write_stats import HoodieWriteStat
+from lakehouse_engine.storage.base import Storage, StoredFile
+from lakehouse_engine.storage.paths import parent_of
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+_FEW = 3
+"""Files of a partition that are asked for one by one. For more of them the partition is listed, which is one call."""
+_THREADS = 8
+_WORTH_THREADS = 64
+_MOST_LOGS = 32
+"""Log files that no commit names (failed writes of other programs leave some) which a write looks into."""
+
+
+@dataclass(slots=True)
+class Publication:
+    """One attempt to complete a write. `may_be_done`: the completed file may be there, so nothing may be cleaned up any more."""
+
+    may_be_done: bool = False
+
+    def publish(self, state: TableState, inflight: Instant, metadata: HoodieCommitMetadata) -> Instant:
+        """The completed instant; on return it is durable. The table lock is held.
+
+        Raises `UnseenFileError` where a file is not there as it was written, and what `ActiveTimeline.complete` raises.
+        """
+        storage, time = state.storage, inflight.requested_time
+        content = state.layout.encode_commit(metadata)
+        close_to_attempts(storage, time)
+        _remove_unnamed(storage, time, metadata)
+        _remove_strays(state)
+        check_seen(state, time, metadata)
+        completed = self._complete(ActiveTimeline(storage, state.layout), inflight, content)
+        try:
+            storage.delete_tree(marker_folder(time))
+        except StorageError as error:
+            logger.warning("%s is completed, but its markers could not be removed (%s); the next write does", completed, error)
+        return completed
+
+    def _complete(self, timeline: ActiveTimeline, inflight: Instant, content: bytes) -> Instant:
+        """Left by anything but an answer of the timeline, the outcome stays open."""
+        self.may_be_done = True
+        try:
+            return timeline.complete(inflight, content)
+        except CommitOutcomeUnknownError:
+            raise
+        except LakehouseError:
+            self.may_be_done = False
+            raise
+
+
+def take_back_files(storage: Storage, instant_time: str) -> None:
+    """Close an instant that is not published to task attempts, and delete what its markers name. May be done any number of times."""
+    close_to_attempts(storage, instant_time)
+    delete_files_of(storage, instant_time, marked_files(storage, instant_time))
+
+
+def _remove_unnamed(storage: Storage, instant_time: str, metadata: HoodieCommitMetadata) -> None:
+    """Files of attempts that were repeated."""
+    written = {stat.path for stat in metadata.write_stats()}
+    delete_files_of(storage, instant_time, [path for path in marked_files(storage, instant_time) if path not in written])
+
+
+def _remove_strays(state: TableState) -> None:
+    """What late attempts of earlier writes left in the partitions that this one has listed."""
+    try:
+        removed = delete_strays(state, state.view.seen, most_logs=_MOST_LOGS)
+    except LakehouseError as error:
+        logger.warning("files that no commit of %s names could not be removed (%s); the next write does", state.config.name, error)
+        return
+    for path in removed:
+        logger.info("removed %s of %s: it is of a completed write, which does not name it", path, state.config.name)
+
+
+def check_seen(state: TableState, instant_time: str, metadata: HoodieCommitMetadata) -> None:
+    """Raise `UnseenFileError` unless every file that the write stats name is there, in the size that its task wrote."""
+    by_partition: dict[str, list[HoodieWriteStat]] = {}
+    for stat in metadata.write_stats():
+        by_partition.setdefault(parent_of(stat.path or ""), []).append(stat)
+    runner = LocalRunner(_THREADS if len(by_partition) >= _WORTH_THREADS else 1)
+    found = runner.run(lambda part: list(_unseen(state.storage, *part)), list(by_partition.items()), name="look for files")
+    unseen = next(chain.from_iterable(found), None)
+    if unseen is not None:
+        stat, there = unseen
+        what = "is not there" if there is None else f"has {there.size} bytes there"
+        raise UnseenFileError(
+            f"a task wrote {stat.file_size_in_bytes} bytes to {stat.path!r}, which {what} for the process that commits: the executors'"
+            " directory must be the driver's (mount it under the same path on every worker); nothing was committed",
+            table=state.config.name,
+            instant=instant_time,
+            path=stat.path,
+            expected=stat.file_size_in_bytes,
+            found=None if there is None else there.size,
+        )
+
+
+def _unseen(storage: Storage, partition: str, stats: Sequence[HoodieWriteStat]) -> Iterator[tuple[HoodieWriteStat, StoredFile | None]]:
+    listed = None if len(stats) <= _FEW else {entry.path: entry for entry in storage.list(partition) if not entry.is_directory}
+    for stat in stats:
+        path = stat.path or ""
+        there = (storage.head(path) if path else None) if listed is None else listed.get(path)
+        if there is None or there.is_directory or there.size != stat.file_size_in_bytes:
+            yield stat, there
