@@ -42,8 +42,9 @@ def locked_table(
     `CommitConflictError` naming the write that was not done in time.
     """
     ConfigStore(storage).read()
-    began = time.monotonic()
-    deadline, patience = began + (alone_ms or 0) / 1000, began + lock_timeout_ms / 1000
+    began, held = time.monotonic(), TableLock(storage, lock_timeout_ms).is_held
+    # Whoever holds the lock already cannot wait without it: Hudi would never get it.
+    deadline, patience = (began, began) if held else (began + (alone_ms or 0) / 1000, began + lock_timeout_ms / 1000)
     while True:
         with TableLock(storage, lock_timeout_ms):
             state = _recovered(storage, corrupt_writes)

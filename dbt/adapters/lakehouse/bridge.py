@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -29,6 +30,7 @@ from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.repair import UNSOLVED
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.verify import verify
 from lakehouse_engine.write.alter import set_constraints
 
@@ -204,6 +206,10 @@ class Warehouse:
         found = copy(self)
         found._reading = self._lakehouse.reading()
         return found
+
+    def locked(self, schema: str, identifier: str) -> AbstractContextManager[Any]:
+        """The table's lock, for a reading and a write that nobody may come between; the write takes it again."""
+        return TableLock(self.table(schema, identifier).storage, options.LOCK_TIMEOUT_MS.read(self.options))
 
     def expected(self, schema: str, identifier: str) -> Any:
         """What was read of a table since `pinned`, as an argument of its writes; None where it was not read."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -301,7 +301,9 @@ class TableWriter:
 
         def attempt() -> Any:
             house = self.warehouse.pinned() if own_reading else self.warehouse
-            with self._view(house.stored_rows(self.schema, self.identifier)) as target:
+            # The batches of a microbatch model all replace rows of one table: without the lock they would overtake each other.
+            waiting = house.locked(self.schema, self.identifier) if own_reading else nullcontext()
+            with waiting, self._view(house.stored_rows(self.schema, self.identifier)) as target:
                 gone = house.sql(f"select _hoodie_commit_seqno from {target} as {TARGET} where coalesce({condition}, false)")
                 expected = house.expected(self.schema, self.identifier)
                 return self._put("replace_rows", rows, options, replaced=gone, expected=expected)

@@ -11,10 +11,12 @@ from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.commit.courtesy import turn_of_hudi
 from lakehouse_engine.commit.heartbeat import heartbeat_file
 from lakehouse_engine.compat import UTC
+from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.lock import TableLock
 from tests.unit.timeline.locks.tables import BESIDE_HUDI
 
 ROWS = pa.table({"id": ["a", "b"], "n": pa.array([1, 2], pa.int64())})  # in two partitions, so two tasks
@@ -76,6 +78,19 @@ def test_a_write_leaves_hudi_its_turn_for_as_long_as_it_may_wait_and_then_goes_o
     impatient = HoodieTable.open(table.path, options={"hoodie.write.lock.wait_time_ms": 500})
     assert impatient.upsert(ROWS).updates == 2
     assert time.monotonic() - began >= 0.5
+
+
+def test_a_write_within_the_lock_waits_for_nobody_who_needs_that_lock(table: HoodieTable) -> None:
+    _hudi_begins(table, 100)
+    table.upsert(ROWS)
+    _hudi_begins(table, 0)
+    assert turn_of_hudi(table.state) > 100
+    began = time.monotonic()
+    with TableLock(table.storage, 60_000):
+        assert HoodieTable.open(table.path).upsert(ROWS).updates == 2
+        with pytest.raises(CommitConflictError, match="at work"):
+            table.savepoint("s")
+    assert time.monotonic() - began < 60
 
 
 def test_a_refused_write_that_was_taken_back_counts_as_overtaken(table: HoodieTable) -> None:
