@@ -24,6 +24,7 @@ from lakehouse_engine.read.base_file import check_base_file
 from lakehouse_engine.read.completeness import log_promises, lost_files, told_logs
 from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope, ScannedBlock, scan_logs
 from lakehouse_engine.read.scan import METADATA_BOOTSTRAP_INSTANT, plan_snapshot
+from lakehouse_engine.verify.cleaned import Cleaned
 from lakehouse_engine.verify.report import Finding, FindingKind, Progress
 from lakehouse_engine.verify.retained import retained_files, stored_files
 from lakehouse_engine.view.table_state import TableState
@@ -39,14 +40,15 @@ def check_sizes(state: TableState, damaged: Collection[Instant]) -> tuple[int, l
 
     Where a clean is among the `damaged` instants, what is not there may have been cleaned: then only pinned files count as missing.
     """
-    retained = retained_files(without(state, damaged))
+    whole = without(state, damaged)
+    retained, cleans = retained_files(whole), Cleaned(whole)
     stored = stored_files(state, set(retained))
     cleaned = any(instant.action is Action.CLEAN for instant in damaged)
     findings = []
     for path, file in retained.items():
         entry = stored.get(path)
         if entry is None:
-            if not cleaned or "savepoint" in file.needed_by:
+            if not (file.until_cleaned and cleans.took_path(path)) and (not cleaned or "savepoint" in file.needed_by):
                 findings.append(Finding(FindingKind.MISSING_FILE, path, f"{file.needed_by} and not there"))
         # Hudi may leave the blocks of failed writes at the end of a log file.
         elif file.size > 0 and (entry.size < file.size if file.is_log else entry.size != file.size):

@@ -36,9 +36,6 @@ def of_feature(name: str, shown: str, *steps: Step, options: dict[str, str] | No
     return Kind(name=name, shown=shown, steps=steps or history(every), options=every, **more)
 
 
-NO_HFILE = not_read("log blocks of type HFILE_DATA .* compact the table with Hudi", "compact with Hudi; write Avro or Parquet blocks")
-
-
 def logs(form: str) -> dict[str, str]:
     return {**MOR, "hoodie.logfile.data.block.format": form}
 
@@ -101,7 +98,7 @@ KINDS = (
     of_feature("cdc-mor", "change data capture, merge-on-read", options={**CDC, **MOR}, expected=CHANGES),
     of_feature("logs-avro", "Avro log blocks", options=logs("avro")),
     of_feature("logs-parquet", "Parquet log blocks", options=logs("parquet")),
-    of_feature("logs-hfile", "HFile log blocks", options=logs("hfile"), expected=NO_HFILE),
+    of_feature("logs-hfile", "`hoodie.logfile.data.block.format=hfile`, which Hudi does not act on", options=logs("hfile")),
     of_feature(
         "logs-deleted", "logs with deletions only", *HISTORY, Write([1, 4], 2, "delete"), Write([5], 2, "delete"), options=MOR
     ),
