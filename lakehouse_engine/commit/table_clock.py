@@ -27,7 +27,8 @@ ACCEPTED_FUTURE = "lakehouse.accepted.future"
 """Property: the newest instant in the future from which writes may go on."""
 SKEW_REFUSED = timedelta(minutes=5)
 """Between this machine's clock and that of the table's storage."""
-_PROBE = f"{TEMP_FOLDER}/lakehouse.clock"
+PROBE = f"{TEMP_FOLDER}/lakehouse.clock"
+"""Made to ask the storage for its time; the next write removes one that a crash left."""
 
 _TOLD: set[tuple[str, timedelta]] = set()
 
@@ -78,16 +79,16 @@ def claim(state: TableState, clock: InstantClock, requested: Instant, content: b
 def check_clock(state: TableState) -> None:
     """As `check_skew`, before there is anything that readers see, by a file that is made for it. On a full disk it is not looked at."""
     try:
-        state.storage.overwrite(_PROBE, b"1")
+        state.storage.overwrite(PROBE, b"1")
     except StorageError as error:
         if not is_full(error):
             raise
         logger.warning("the clock of %s cannot be looked at: %s", state.config.name, error.message)
         return
     try:
-        check_skew(state, table_clock(state), _PROBE)
+        check_skew(state, table_clock(state), PROBE)
     finally:
-        state.storage.delete(_PROBE)
+        state.storage.delete(PROBE)
 
 
 def future_instants(state: TableState) -> tuple[Instant, ...]:

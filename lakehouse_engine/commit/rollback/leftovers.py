@@ -13,6 +13,7 @@ from lakehouse_engine.commit.deletion import delete_files_of
 from lakehouse_engine.commit.log_owners import log_owners
 from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.commit.strays import stray_files
+from lakehouse_engine.commit.table_clock import PROBE
 from lakehouse_engine.format.file_names import TEMP_FOLDER, is_base_file_name, is_log_file_name, parse_log_file
 from lakehouse_engine.storage.paths import parent_of
 from lakehouse_engine.view.table_state import TableState
@@ -21,13 +22,15 @@ logger = logging.getLogger(__name__)
 
 
 def remove_leftovers(state: TableState) -> None:
-    """Remove marker folders of instants that are not pending, and the files they name that are no part of the table.
+    """Remove marker folders of instants that are not pending, the files they name that are no part of the table, and a probe of the clock.
 
     The table lock is held, and dead writes have been rolled back.
     """
     entries = state.storage.list(TEMP_FOLDER)
     folders = [entry for entry in entries if entry.is_directory and entry.name.isdigit()]
     opened = [time for entry in entries if not entry.is_directory and (time := opened_instant(entry.name)) is not None]
+    if any(entry.path == PROBE for entry in entries):
+        state.storage.delete(PROBE)
     if not folders and not opened:
         return
     # A writer that does not know the lock requests its instant before it makes the folder: a timeline loaded now has it.

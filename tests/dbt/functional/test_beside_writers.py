@@ -154,7 +154,7 @@ class TestATableThatIsBuiltAnew(Changing):
 
         def interrupted(*arguments: Any) -> Any:
             monkeypatch.setattr(facade, "execute_write", write)
-            HoodieTable.open(path).savepoint("mine")
+            HoodieTable.open(path).savepoint(name="mine")
             return write(*arguments)
 
         monkeypatch.setattr(facade, "execute_write", interrupted)
