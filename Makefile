@@ -84,7 +84,7 @@ zoo: setup ## every kind of table that Hudi's users make, all of them (after int
 
 # Half an hour and more on two cores; not part of `test`.
 crash-full: setup ## crashes in full: also pairs of actions, and 600 killed processes
-	LAKEHOUSE_KILLS=300 $(PYTEST) tests/crash tests/crash/pairs.py
+	LAKEHOUSE_CRASH=all LAKEHOUSE_KILLS=300 $(PYTEST) tests/crash tests/crash/pairs.py
 
 lint: setup ## ruff: rules and format of imports
 	$(BIN)/ruff check $(SOURCES)

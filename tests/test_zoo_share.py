@@ -6,27 +6,28 @@ import pytest
 
 from tests.interop.zoo.kinds import ALL, EVERY, KINDS
 from tests.interop.zoo.report import DOCUMENT, written
-from tests.interop.zoo.share import SHARE, chosen
+from tests.interop.zoo.share import SHARE
 from tests.interop.zoo.untried import UNTRIED
+from tests.support.shares import chosen
 
 NAMES = [f"kind-{number}" for number in range(100)]
 
 
 def test_the_shares_of_all_commits_are_the_whole_zoo() -> None:
-    shares = {tuple(chosen(NAMES, "", f"{number:040x}")) for number in range(500)}
+    shares = {tuple(chosen(NAMES, "", f"{number:040x}", SHARE)) for number in range(500)}
     assert {len(share) for share in shares} <= {SHARE - 1, SHARE}
     assert sorted(name for share in shares for name in share) == sorted(NAMES)
 
 
 def test_a_commit_has_the_same_share_every_time() -> None:
-    assert chosen(NAMES, "", "c0ffee") == chosen(NAMES, "", "c0ffee") != []
+    assert chosen(NAMES, "", "c0ffee", SHARE) == chosen(NAMES, "", "c0ffee", SHARE) != []
 
 
 def test_all_and_single_kinds_can_be_asked_for() -> None:
-    assert chosen(NAMES, "all", "c0ffee") == NAMES
-    assert chosen(NAMES, "kind-7,kind-3", "c0ffee") == ["kind-3", "kind-7"]
+    assert chosen(NAMES, "all", "c0ffee", SHARE) == NAMES
+    assert chosen(NAMES, "kind-7,kind-3", "c0ffee", SHARE) == ["kind-3", "kind-7"]
     with pytest.raises(ValueError, match="kind-x"):
-        chosen(NAMES, "kind-x", "c0ffee")
+        chosen(NAMES, "kind-x", "c0ffee", SHARE)
 
 
 def test_no_two_kinds_have_one_name() -> None:

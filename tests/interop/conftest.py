@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.client import HudiJudge, why_unavailable
-from tests.interop.zoo.share import chosen, commit_here
+from tests.support.shares import chosen, commit_here
 
 HERE = Path(__file__).parent
 MATRICES = {"test_payloads.py": 10, "test_key_forms.py": 12}
