@@ -38,6 +38,7 @@ def of_feature(name: str, shown: str, *steps: Step, options: dict[str, str] | No
 NO_HFILE = Outcome(
     read=False,
     inserted=True,
+    deleted=True,
     refused="log blocks of type HFILE_DATA .* compact the table with Hudi",
     remedy="compact with Hudi 0.15 (1.2 fails on them itself); write Avro or Parquet blocks",
 )

@@ -52,11 +52,12 @@ class Outcome:
     """What is right: read and continued, unless one of these says otherwise.
 
     `refused` is a pattern of the error with which reads and writes, or with `read` only writes, are refused (with `inserted` all but
-    inserts); `remedy` tells the reader of the documentation what to do then. `wrong` says what is not right yet: then the test must fail.
+    inserts, with `deleted` all but deletions); `remedy` tells the reader of the documentation what to do then. `wrong` says what is not right yet: then the test must fail.
     """
 
     read: bool = True
     inserted: bool = False
+    deleted: bool = False
     refused: str | None = None
     remedy: str = ""
     wrong: str | None = None
