@@ -52,7 +52,8 @@ class Outcome:
     """What is right: read and continued, unless one of these says otherwise.
 
     `refused` is a pattern of the error with which reads and writes, or with `read` only writes, are refused (with `inserted` all but
-    inserts, with `deleted` all but deletions); `remedy` tells the reader of the documentation what to do then. `wrong` says what is not right yet: then the test must fail.
+    inserts, with `deleted` all but deletions); `remedy` tells the reader of the documentation what to do then. `wrong` says what is not
+    right yet: then the test must fail.
     """
 
     read: bool = True
