@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+from dataclasses import replace
 
 import fastavro
 import pyarrow as pa
@@ -249,10 +250,7 @@ def test_a_begun_savepoint_is_none_and_goes_with_the_next_one() -> None:
 def test_ten_thousand_files_are_pinned_in_a_second() -> None:
     table = new_table()
     table.insert(rows([0], 1))
-    (commit,) = table.state.timeline.writes().instants
-    metadata = table.state.commit_metadata(commit)
-    (stat,) = metadata.write_stats()
-    _pretend_files(table, str(stat.path), 10_000)
+    _pretend_files(table, 10_000)
     began = time.perf_counter()
     made = create_savepoint(table.storage, lock_timeout_ms=TIMEOUT)
     assert made.files == 10_001
@@ -260,10 +258,21 @@ def test_ten_thousand_files_are_pinned_in_a_second() -> None:
     assert time.perf_counter() - began < 10
 
 
-def _pretend_files(table: LocalTable, path: str, count: int) -> None:
-    folder, _, name = path.rpartition("/")
+def _pretend_files(table: LocalTable, count: int) -> None:
+    """As many more files that the one commit of the table names."""
+    state = table.state
+    (commit,) = state.timeline.writes().instants
+    metadata = state.commit_metadata(commit)
+    (stat,) = metadata.write_stats()
+    folder, _, name = str(stat.path).rpartition("/")
+    stats = [stat]
     for number in range(count):
-        table.storage.create(f"{folder}/{number:08d}-0000-0000-0000-000000000000-0{name[name.index('_') :]}", b"x")
+        group = f"{number:08d}-0000-0000-0000-000000000000-0"
+        path = f"{folder}/{group}{name[name.index('_') :]}"
+        table.storage.create(path, b"x")
+        stats.append(replace(stat, path=path, file_id=group, file_size_in_bytes=1, total_write_bytes=1))
+    told = replace(metadata, partition_to_write_stats={str(stat.partition_path): tuple(stats)})
+    table.storage.overwrite(f"{state.layout.timeline_folder}/{state.layout.file_name(commit)}", state.layout.encode_commit(told))
 
 
 def test_rows_as_of_a_savepoint_are_readable_after_a_clean() -> None:
