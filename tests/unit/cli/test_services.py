@@ -234,7 +234,7 @@ def test_a_dry_run_does_not_call_a_writer_dead_that_is_at_work(table: HoodieTabl
 def test_a_dry_run_tells_of_a_compaction_that_is_being_run_and_of_a_hudi_writer_that_lives(table: HoodieTable) -> None:
     instant = die_committing(table)
     beat = Path(table.path) / ".hoodie" / ".heartbeat" / instant
-    beat.parent.mkdir()
+    beat.parent.mkdir(exist_ok=True)
     beat.write_bytes(b"")
     (left,) = answer(table, "repair", "analytics.orders", "--dry-run")["left"]
     assert (left["kind"], left["what"], "heartbeat" in left["message"]) == ("at_work", instant, True)

@@ -135,7 +135,7 @@ def test_a_write_that_is_going_on_keeps_compactions_away(tmp_path: Path, monkeyp
 def test_a_write_with_a_live_heartbeat_keeps_compactions_away(tmp_path: Path) -> None:
     table = table_with_logs(tmp_path)
     table.timeline_file(f"{T4}.deltacommit.requested", b"")
-    (tmp_path / ".hoodie" / ".heartbeat").mkdir()
+    (tmp_path / ".hoodie" / ".heartbeat").mkdir(exist_ok=True)
     table.timeline_file(f".heartbeat/{T4}", b"")
     with pytest.raises(CommitConflictError):
         schedule_now(table)
