@@ -167,8 +167,8 @@ def test_hudi_rolls_back_what_our_killed_writer_left(hudi: HudiJudge, tmp_path: 
     shared = Shared(survivor, hudi, conf=NULLS_IN_LISTS, index=None)
     shared.check()
     shared.upsert(rows(range(6, 11), 2))
-    # What tells attempts of our tasks that their write is open is nothing to Hudi; our next write takes it away.
-    assert files_of(target, dead) == [f".hoodie/.temp/{dead}.open"]
+    # Our heartbeat, and what tells attempts of our tasks that their write is open, are nothing to Hudi; our next write takes them away.
+    assert files_of(target, dead) == [f".hoodie/.heartbeat/{dead}", f".hoodie/.temp/{dead}.open"]
     assert len(shared.hudi.instants("rollback")) == 1
     shared.check()
     survivor.upsert(rows(range(4, 8), 3))

@@ -10,6 +10,7 @@ import logging
 
 from lakehouse_engine.commit.attempts import close_to_attempts, opened_instant
 from lakehouse_engine.commit.deletion import delete_files_of
+from lakehouse_engine.commit.heartbeat import remove_heartbeat
 from lakehouse_engine.commit.log_owners import log_owners
 from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.commit.strays import stray_files
@@ -39,6 +40,7 @@ def remove_leftovers(state: TableState) -> None:
     for time in opened:
         if time not in pending:
             close_to_attempts(state.storage, time)
+            remove_heartbeat(state.storage, time)  # Hudi leaves it when it takes a write of ours back
     for folder in folders:
         if folder.name not in pending:
             logger.info("removing what the finished write %s of %s left in %s", folder.name, state.config.name, folder.path)
