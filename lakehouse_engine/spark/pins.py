@@ -36,7 +36,8 @@ class Reads:
     def __init__(self, state_of: Callable[[RelationName], TableState]) -> None:
         self._state_of = state_of
         self._states: dict[RelationName, TableState] = {}
-        self._first: dict[RelationName, ExpectedState] = {}
+        self._first: dict[RelationName, TableState] = {}
+        self._own: dict[RelationName, list[str]] = {}
         self._current: Counter[RelationName] = Counter()
         self._partial: dict[RelationName, frozenset[str]] = {}
 
@@ -44,7 +45,7 @@ class Reads:
         """The table's state for this reading; `current`: its newest rows are read, rather than an older state or a range of changes."""
         if name not in self._states:
             self._states[name] = self._state_of(name)
-            self._first.setdefault(name, ExpectedState.of(self._states[name]))
+            self._first.setdefault(name, self._states[name])
         self._current[name] += current
         return self._states[name]
 
@@ -61,12 +62,13 @@ class Reads:
         if not self._current[name]:
             return None
         partitions = self._partial.get(name) if self._current[name] == 1 else None
-        return self._first[name] if partitions is None else self._first[name].within(partitions)
+        expected = ExpectedState.of(self._first[name]).after(self._own.get(name, ()))
+        return expected if partitions is None else expected.within(partitions)
 
     def wrote(self, name: RelationName, instant: str) -> None:
         """A write of the reader's own: from here on the table is read with it, and expected as it was read first, with it."""
         if self._states.pop(name, None) is not None:
-            self._first[name] = self._first[name].after(instant)
+            self._own.setdefault(name, []).append(instant)
 
 
 class Pins:

@@ -16,9 +16,9 @@ from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.record.keygen import root_columns
 from lakehouse_engine.spark.execute.context import Execution, TableHandle
-from lakehouse_engine.spark.execute.partitions_read import partitions_read
 from lakehouse_engine.spark.schema import to_spark_type
 from lakehouse_engine.sql.lexer import quote_name
+from lakehouse_engine.sql.partitions_read import partitions_read
 from lakehouse_engine.sql.statements import Merge, MergeClause
 from lakehouse_engine.view.table_state import TableState
 
