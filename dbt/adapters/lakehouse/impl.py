@@ -210,10 +210,9 @@ class LakehouseAdapter(SparkAdapter):
 
     # -- writes: each is one commit, and its response is the model's result
 
-    def _write(self, sql: str, job: Callable[[Warehouse], Any], model: Mapping[str, Any] | None = None) -> AdapterResponse:
+    def _write(self, sql: str, job: Callable[[Warehouse], Any], options: Mapping[str, str] | None = None) -> AdapterResponse:
         """Run a write as dbt runs a statement: logged, cancellable, its errors mapped; again, when what `sql` reads of it has changed."""
-        hoodie = self.config.credentials.hoodie
-        retries = conflict_retries(hoodie if model is None else ModelConfig.from_node(model, hoodie).options)
+        retries = conflict_retries(self.config.credentials.hoodie if options is None else options)
         connection = self.connections.get_thread_connection()
         text = self.connections._add_query_comment(sql)
         fire_event(SQLQuery(conn_name=str(connection.name), sql=text, node_info=get_node_info()))
@@ -225,6 +224,13 @@ class LakehouseAdapter(SparkAdapter):
         elapsed = (datetime.now(timezone.utc) - started).total_seconds()
         fire_event(SQLQueryStatus(status=str(response), elapsed=elapsed, node_info=get_node_info(), query_id=response.query_id))
         return response
+
+    def _write_rows(
+        self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any], act: Callable[[TableWriter, Any], Any]
+    ) -> AdapterResponse:
+        """Have the model's writer do something with the rows of `sql`."""
+        writer = self._writer(self._files, relation, model)
+        return self._write(sql, lambda house: act(replace(writer, warehouse=house), house.sql(sql)), writer.config.options)
 
     def _writer(self, warehouse: Warehouse, relation: LakehouseRelation, model: Mapping[str, Any]) -> TableWriter:
         return TableWriter(
@@ -242,7 +248,7 @@ class LakehouseAdapter(SparkAdapter):
     ) -> AdapterResponse:
         """The table with the rows and columns of `sql`, whatever was there."""
         kind = str(existing.type) if existing is not None else None
-        return self._write(sql, lambda house: self._writer(house, relation, model).replace(house.sql(sql), existing=kind), model)
+        return self._write_rows(relation, sql, model, lambda writer, rows: writer.replace(rows, existing=kind))
 
     @available.parse(_nothing)
     def write_relation(
@@ -250,7 +256,7 @@ class LakehouseAdapter(SparkAdapter):
     ) -> AdapterResponse:
         """Add the rows of `sql` by one of the writer's increments; `argument` is its keys or its condition."""
         arguments = [] if argument is None else [argument]
-        return self._write(sql, lambda house: getattr(self._writer(house, relation, model), strategy)(house.sql(sql), *arguments), model)
+        return self._write_rows(relation, sql, model, lambda writer, rows: getattr(writer, strategy)(rows, *arguments))
 
     @available.parse(_nothing)
     def write_snapshot(
@@ -258,7 +264,7 @@ class LakehouseAdapter(SparkAdapter):
     ) -> AdapterResponse:
         """Apply the changes that a snapshot staged; `current` is the SQL of `dbt_valid_to_current`."""
         names = SnapshotColumns(columns["dbt_scd_id"], columns["dbt_valid_to"], current)
-        return self._write(sql, lambda house: self._writer(house, relation, model).snapshot(house.sql(sql), names), model)
+        return self._write_rows(relation, sql, model, lambda writer, rows: writer.snapshot(rows, names))
 
     @available.parse(_nothing)
     def write_seed(

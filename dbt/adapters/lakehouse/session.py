@@ -29,6 +29,10 @@ class _Source:
     warehouse: Warehouse
 
 
+def _makers(named: Mapping[str, _Source]) -> dict[str, Callable[[Warehouse], None]]:
+    return {name: maker for source in named.values() for name, maker in source.makers.items()}
+
+
 class ThreadSession:
     """The handle of a dbt connection. `cancel` may be called from any thread, the rest from the thread that uses it."""
 
@@ -64,15 +68,11 @@ class ThreadSession:
     def keep_view(self, name: str, sql: str, make: Callable[[Warehouse], None]) -> None:
         """Have `make` make a session view (of `sql`, where that is what it is of). What was read for it is known from here on."""
         named = self._named(sql)
-        if len({id(source.warehouse) for source in named.values()}) > 1:
-            self._make_anew(named)
-        makers = {name: maker for source in named.values() for name, maker in source.makers.items()}
-        read = [self._sources[one].warehouse for one in named]
 
         def begin(warehouse: Warehouse) -> None:
-            pinned = read[0] if read else warehouse.pinned()
+            pinned = self._as_read(named, warehouse)
             make(pinned)
-            self._sources[name.lower()] = _Source({**makers, name.lower(): make}, pinned)
+            self._sources[name.lower()] = _Source({**_makers(named), name.lower(): make}, pinned)
 
         self.work(begin)
 
@@ -82,26 +82,26 @@ class ThreadSession:
     def write(self, sql: str, job: Callable[[Warehouse], Result], retries: int) -> Result:
         """Run a write of the rows of `sql`. When what was read for them has changed, they are computed again, `retries` times at most."""
         named = self._named(sql)
-        if len({id(source.warehouse) for source in named.values()}) > 1:
-            self._make_anew(named)
 
         def attempt() -> Result:
-            found = [self._sources[name].warehouse for name in named]
-            return self.work(lambda warehouse: job(found[0] if found else warehouse.pinned()))
+            return self.work(lambda warehouse: job(self._as_read(named, warehouse)))
 
-        return run_again(attempt, retries, lambda: self._make_anew(named))
+        return run_again(attempt, retries, lambda: self.work(lambda warehouse: self._make_anew(named, warehouse)))
 
-    def _make_anew(self, named: Mapping[str, _Source]) -> None:
-        """The views, and those that they are made of, from one new reading."""
-        makers = {name: maker for source in named.values() for name, maker in source.makers.items()}
+    def _as_read(self, named: Mapping[str, _Source], warehouse: Warehouse) -> Warehouse:
+        """The warehouse as it was read for these views, which are made anew if they were not of one reading; pinned now for none."""
+        found = {id(one): one for one in (self._sources[name].warehouse for name in named)}
+        if len(found) == 1:
+            return next(iter(found.values()))
+        return self._make_anew(named, warehouse)
 
-        def make(warehouse: Warehouse) -> None:
-            pinned = warehouse.pinned()
-            for maker in makers.values():
-                maker(pinned)
-            self._sources.update({name: _Source(source.makers, pinned) for name, source in named.items()})
-
-        self.work(make)
+    def _make_anew(self, named: Mapping[str, _Source], warehouse: Warehouse) -> Warehouse:
+        """The views, and those that they are made of, from one new reading, which comes back."""
+        pinned = warehouse.pinned()
+        for maker in _makers(named).values():
+            maker(pinned)
+        self._sources.update({name: _Source(source.makers, pinned) for name, source in named.items()})
+        return pinned
 
     def _named(self, sql: str) -> dict[str, _Source]:
         """The views of `keep_view` that a statement names."""
