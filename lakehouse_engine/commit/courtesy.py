@@ -7,21 +7,18 @@ for twice as long as passed between the two, which is about how long its writes 
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta
 
 from lakehouse_engine.commit.heartbeat import Heartbeat, live_heartbeat
 from lakehouse_engine.commit.rollback.recover import is_plan
 from lakehouse_engine.commit.table_clock import table_clock
 from lakehouse_engine.errors import FormatError
+from lakehouse_engine.model.commit_metadata import WRITER_KEY
 from lakehouse_engine.model.instant import Action, Instant, parse_instant_time
 from lakehouse_engine.model.plans import HoodieRollbackMetadata
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
-
-_OURS = re.compile(r"_\d+-0-\d+(_|$)")
-"""The write token in names of files of this engine: stage 0, in which Hudi's Spark jobs read what they write later."""
 
 
 def foreign_writes(state: TableState) -> tuple[Heartbeat, ...]:
@@ -62,7 +59,7 @@ def _taken_back(state: TableState) -> tuple[str, ...]:
 
 
 def _is_ours(state: TableState, instant: Instant) -> bool:
-    return all(_OURS.search(stat.path or "") for stat in state.commit_metadata(instant).write_stats())
+    return WRITER_KEY in state.commit_metadata(instant).extra_metadata
 
 
 def _moment(instant_time: str) -> datetime:

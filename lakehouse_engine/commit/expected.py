@@ -16,13 +16,12 @@ from lakehouse_engine.errors import ChangedSinceReadError
 from lakehouse_engine.model.commit_metadata import WRITER_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.table_config import TableConfig, TableType
-from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.model.write_stats import REWRITES, WriteOperationType
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.table_state import TableState
 
 Result = TypeVar("Result")
 
-_SAME_ROWS = frozenset({WriteOperationType.COMPACT, WriteOperationType.LOG_COMPACT, WriteOperationType.CLUSTER, WriteOperationType.INDEX})
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.02, 2.0
 _NAMED_PARTITIONS = 5
 
@@ -48,9 +47,10 @@ class ExpectedState:
         """The same, where nothing but rows of `partitions` was read."""
         return replace(self, partitions=frozenset(partitions))
 
-    def after(self, instant: str) -> ExpectedState:
-        """The same with a write of the reader's own on top."""
-        return replace(self, instant=max(self.instant or instant, instant), writes=self.writes | {instant})
+    def after(self, own: Iterable[str]) -> ExpectedState:
+        """The same with writes of the reader's own on top."""
+        writes = self.writes.union(own)
+        return replace(self, instant=max(writes, default=None), writes=writes)
 
 
 def check_expected(now: TableState, expected: ExpectedState) -> None:
@@ -140,7 +140,7 @@ def _keeps_rows(config: TableConfig, instant: Instant, metadata: HoodieCommitMet
     if metadata.operation_type is WriteOperationType.ALTER_SCHEMA:
         return False
     compacted = config.table_type is TableType.MERGE_ON_READ and instant.action is Action.COMMIT
-    return compacted or metadata.operation_type in _SAME_ROWS
+    return compacted or metadata.operation_type in REWRITES
 
 
 def touched_partitions(metadata: HoodieCommitMetadata) -> frozenset[str]:

@@ -18,15 +18,14 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cache
 
-from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import StorageError, StoredFileNotFoundError
 from lakehouse_engine.options import LockOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import is_full
 from lakehouse_engine.timeline.lock import TableLock
+from lakehouse_engine.timeline.locks.holder import describe_self, is_running
 from lakehouse_engine.timeline.locks.probe import storage_now_ms
 
 logger = logging.getLogger(__name__)
@@ -171,15 +170,7 @@ def remove_heartbeat(storage: Storage, instant_time: str) -> None:
 
 
 def _body(nonce: str) -> bytes:
-    own = {
-        "host": socket.gethostname(),
-        "boot": _machine(),
-        "pid": os.getpid(),
-        "started": _started(os.getpid()),
-        "thread": threading.current_thread().name,
-        "since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        "nonce": nonce,
-    }
+    own = {**json.loads(describe_self()), "boot": _machine(), "started": _started(os.getpid()), "nonce": nonce}
     return json.dumps(own).encode()
 
 
@@ -204,17 +195,7 @@ def _may_be_alive(known: dict[str, object]) -> bool:
     pid = _number(known)
     if pid == os.getpid():
         return known.get("nonce") in _BEATING
-    return _is_running(pid) and known.get("started") == _started(pid)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    return is_running(pid) and known.get("started") == _started(pid)
 
 
 @cache

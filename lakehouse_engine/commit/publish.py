@@ -11,8 +11,10 @@ the commit may be published, and deleting its files would delete acknowledged ro
 from __future__ import annotations
 
 import logging
+import os
+import socket
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from lakehouse_engine.commit.attempts import close_to_attempts
@@ -21,7 +23,7 @@ from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError, StorageError, UnseenFileError
 from lakehouse_engine.format.file_names import marker_folder
-from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.commit_metadata import WRITER_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.storage.base import Storage, StoredFile
@@ -51,7 +53,7 @@ class Publication:
         Raises `UnseenFileError` where a file is not there as it was written, and what `ActiveTimeline.complete` raises.
         """
         storage, time = state.storage, inflight.requested_time
-        content = state.layout.encode_commit(metadata)
+        content = state.layout.encode_commit(_signed(metadata))
         close_to_attempts(storage, time)
         _remove_unnamed(storage, time, metadata)
         _remove_strays(state)
@@ -73,6 +75,12 @@ class Publication:
         except LakehouseError:
             self.may_be_done = False
             raise
+
+
+def _signed(metadata: HoodieCommitMetadata) -> HoodieCommitMetadata:
+    """With who made the commit."""
+    extra = {WRITER_KEY: f"process {os.getpid()} on {socket.gethostname()}", **metadata.extra_metadata}
+    return replace(metadata, extra_metadata=extra)
 
 
 def take_back_files(storage: Storage, instant_time: str) -> None:

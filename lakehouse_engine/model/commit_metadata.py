@@ -12,7 +12,7 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationTy
 SCHEMA_KEY = "schema"
 LOG_CHECKSUMS_KEY = "lakehouse.log.checksums"
 WRITER_KEY = "lakehouse.writer"
-"""Who made the commit, in its extra metadata: process and host."""
+"""Who made the commit, in the extra metadata of every one of this engine: process and host."""
 _CHECKSUM = re.compile("[0-9a-f]{8}")
 
 

@@ -32,6 +32,10 @@ class WriteOperationType(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+REWRITES = frozenset({WriteOperationType.COMPACT, WriteOperationType.LOG_COMPACT, WriteOperationType.CLUSTER})
+"""Operations that write stored rows anew: the rows are the same before and after them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoodieWriteStat:
     """One file of a commit (Hudi `HoodieWriteStat`; log-append members of `HoodieDeltaWriteStat` are None for base files).

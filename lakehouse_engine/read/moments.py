@@ -8,12 +8,11 @@ from datetime import date, datetime
 from lakehouse_engine.errors import OptionError, SavepointError
 from lakehouse_engine.model.instant import as_of_instant_time
 from lakehouse_engine.model.savepoint import LATEST
-from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.model.write_stats import REWRITES
 from lakehouse_engine.view.protected import damaged_savepoints, savepoint_metadata
 from lakehouse_engine.view.table_state import TableState
 
 _BACK = re.compile(r"-[0-9]{1,9}")
-_REWRITES = (WriteOperationType.COMPACT, WriteOperationType.LOG_COMPACT, WriteOperationType.CLUSTER)
 
 
 def moment_of(state: TableState, moment: str | date | datetime) -> str:
@@ -64,7 +63,7 @@ def _refuse_unknown_names(state: TableState, text: str) -> None:
 def _back(state: TableState, steps: int) -> str:
     commits = 0
     for instant in reversed(state.timeline.completed().writes().instants):
-        if state.commit_metadata(instant).operation_type in _REWRITES:
+        if state.commit_metadata(instant).operation_type in REWRITES:
             continue
         if commits == steps:
             return instant.requested_time

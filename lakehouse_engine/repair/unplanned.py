@@ -9,12 +9,12 @@ from __future__ import annotations
 from lakehouse_engine.errors import InstantNotFoundError, MetadataError
 from lakehouse_engine.format.layout import layout_of
 from lakehouse_engine.model.instant import Action, Instant, State
-from lakehouse_engine.model.plans import HoodieRestorePlan
 from lakehouse_engine.repair.aside import FOLDER, set_aside
 from lakehouse_engine.repair.mending import Mending, mending
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.view.restores import restore_plan
 
 
 def unplanned_restore(storage: Storage) -> Mending | None:
@@ -34,13 +34,11 @@ def unplanned_restore(storage: Storage) -> Mending | None:
 
 
 def _is_planned(active: ActiveTimeline, instant: Instant) -> bool:
-    for state in (State.REQUESTED, State.INFLIGHT):
-        try:
-            active.plan(HoodieRestorePlan, instant.at(state))
-        except (InstantNotFoundError, MetadataError):
-            continue
-        return True
-    return False
+    try:
+        restore_plan(active, instant)
+    except (InstantNotFoundError, MetadataError):
+        return False
+    return True
 
 
 def _drop(active: ActiveTimeline, instant: Instant) -> None:

@@ -23,7 +23,7 @@ from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRollbackMetadata, HoodieRollbackPlan
 from lakehouse_engine.model.services import RollbackResult
-from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.model.write_stats import REWRITES
 from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
@@ -32,8 +32,6 @@ from lakehouse_engine.view.protected import savepoint_metadata
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
-
-_REWRITES = frozenset({WriteOperationType.COMPACT, WriteOperationType.LOG_COMPACT, WriteOperationType.CLUSTER})
 
 
 def rollback(storage: Storage, *, instant: str | None = None, lock_timeout_ms: int, dry_run: bool = False) -> RollbackResult:
@@ -59,16 +57,14 @@ def rollback(storage: Storage, *, instant: str | None = None, lock_timeout_ms: i
                 state = state.refresh()
             return _take_back(state, target)
 
-
 def rows_written(state: TableState, instant: Instant) -> int:
     """Rows that a write inserted, updated or deleted; none for one that is not completed, or only rewrote what was there."""
     if not (instant.is_completed and instant.action.is_write):
         return 0
     metadata = state.commit_metadata(instant)
-    if metadata.operation_type in _REWRITES:
+    if metadata.operation_type in REWRITES:
         return 0
     return sum(stat.num_inserts + stat.num_update_writes + stat.num_deletes for stat in metadata.write_stats())
-
 
 def is_service_plan(state: TableState, instant: Instant) -> bool:
     """Whether a pending instant is a compaction or clustering, which waits for whoever runs it, and no write."""
@@ -77,7 +73,6 @@ def is_service_plan(state: TableState, instant: Instant) -> bool:
     if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
         return True
     return instant.action is Action.REPLACE_COMMIT and bool(clustering_groups(state, instant))
-
 
 def _chosen(state: TableState, instant_time: str | None) -> tuple[Instant, list[Instant]]:
     """What to take back, and the plans of services (newest first) to take back before it."""
@@ -97,7 +92,6 @@ def _chosen(state: TableState, instant_time: str | None) -> tuple[Instant, list[
         _check_before(state, target)
     return target, services
 
-
 def _target(state: TableState, instant_time: str | None) -> Instant:
     writes = state.timeline.writes()
     if instant_time is None:
@@ -111,7 +105,6 @@ def _target(state: TableState, instant_time: str | None) -> Instant:
             f"{instant_time} is no write on the active timeline of the table", instant=instant_time, table=state.config.name
         )
     return found
-
 
 def _check_before(state: TableState, target: Instant) -> None:
     """The table as it was before the write must be whole: what a clean took in reliance on the write does not come back."""
@@ -127,10 +120,8 @@ def _check_before(state: TableState, target: Instant) -> None:
             table=state.config.name,
         )
 
-
 def _refused(state: TableState, target: Instant, reason: str) -> RollbackError:
     return RollbackError(f"{target.requested_time} cannot be rolled back: {reason}", instant=target.requested_time, table=state.config.name)
-
 
 def _take_back(state: TableState, target: Instant) -> RollbackResult:
     would = _would(state, target)
@@ -152,14 +143,12 @@ def _take_back(state: TableState, target: Instant) -> RollbackResult:
         raise
     return _result(metadata, time, str(target.action), would.rows_taken_back, would.bytes_deleted)
 
-
 def _unfinished(state: TableState, target: Instant, time: str, error: StorageError) -> RollbackUnfinishedError:
     return RollbackUnfinishedError(
         f"the rollback of {target.requested_time} has begun, and is not finished: the next change of the table finishes it, and so does"
         f" `repair`, once this is seen to: {error.message}",
         **{**error.context, "instant": target.requested_time, "rollback": time, "table": state.config.name},
     )
-
 
 def _would(state: TableState, target: Instant) -> RollbackResult:
     plan: HoodieRollbackPlan = plan_rollback(state, target)
@@ -174,7 +163,6 @@ def _would(state: TableState, target: Instant) -> RollbackResult:
         dry_run=True,
     )
 
-
 def _done(state: TableState, instant_time: str) -> RollbackResult | None:
     """What a completed rollback of that instant did, if there is one, and the instant is gone: also one that was resumed just now."""
     if state.timeline.writes().contains(instant_time):
@@ -187,7 +175,6 @@ def _done(state: TableState, instant_time: str) -> RollbackResult | None:
                 action = metadata.instants_rollback[0].action if metadata.instants_rollback else ""
                 return _result(metadata, done.requested_time, action, 0, 0)
     return None
-
 
 def _result(metadata: HoodieRollbackMetadata, time: str, action: str, rows: int, size: int) -> RollbackResult:
     deleted, blocks = relative_paths(metadata)

@@ -13,8 +13,6 @@ A failure before step 7 takes the table back to where it was.
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -24,7 +22,7 @@ from lakehouse_engine.commit.transaction import Transaction, begin
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
-from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITER_KEY, HoodieCommitMetadata, checksum_metadata
+from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.table_config import TableType
@@ -237,7 +235,6 @@ class _Write:
             partition_to_write_stats={path: tuple(group) for path, group in stats.items()},
             operation_type=self.request.operation,
             extra_metadata={
-                WRITER_KEY: f"process {os.getpid()} on {socket.gethostname()}",
                 **self.request.extra_metadata,
                 SCHEMA_KEY: self.context.table_avro_schema,
                 **checksum_metadata(written),

@@ -1,4 +1,4 @@
-"""How the holder of a lock names itself, to those who wait."""
+"""How the holder of a lock names itself, to those who wait, and whether its process is there."""
 
 from __future__ import annotations
 
@@ -28,6 +28,17 @@ class Holder:
         if self.is_hudi:
             return f"a Hudi writer (thread {self.thread}) since {self.since}" if self.thread else "a Hudi writer that has not named itself"
         return "a process that has not named itself"
+
+
+def is_running(pid: int) -> bool:
+    """Whether this machine has a process of that number."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def describe_self() -> str:

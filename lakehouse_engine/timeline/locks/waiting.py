@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import uuid
 
 from lakehouse_engine.errors import StorageError, StoredFileNotFoundError
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.locks.holder import Holder, describe_self, parse_holder
+from lakehouse_engine.timeline.locks.holder import Holder, describe_self, is_running, parse_holder
 
 logger = logging.getLogger(__name__)
 
@@ -77,12 +76,4 @@ def _text(storage: Storage, path: str) -> str | None:
 
 
 def _may_be_there(pid: int, host: str | None) -> bool:
-    if host != socket.gethostname():
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    return host != socket.gethostname() or is_running(pid)
