@@ -4,37 +4,29 @@ A writer keeps a file of its instant's name in `.hoodie/.heartbeat`, from before
 back, and writes it anew at every interval. It is dead when the file is not there, or was not written for so many intervals as may be
 missed (`hoodie.client.heartbeat.*`: 60 s, twice). "Now" is the time of the table's storage, not of this machine.
 
-The body, which Hudi leaves empty, says which process it is; so the dead of one machine are known at once.
+The body, which Hudi leaves empty, says which process it is (`processes`); so the dead of one machine are known at once.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import socket
 import threading
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 
+from lakehouse_engine.commit.processes import begin_work, end_work, may_be_at_work, parse_signature, pid_of
 from lakehouse_engine.errors import StorageError, StoredFileNotFoundError
 from lakehouse_engine.options import LockOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import is_full
 from lakehouse_engine.timeline.lock import TableLock
-from lakehouse_engine.timeline.locks.holder import describe_self, is_running
 from lakehouse_engine.timeline.locks.probe import storage_now_ms
 
 logger = logging.getLogger(__name__)
 
 HEARTBEATS = ".hoodie/.heartbeat"
-
-_BEATING: set[str] = set()
-"""Nonces of the heartbeats of this process."""
-
 
 def heartbeat_file(instant_time: str) -> str:
     """The path of an instant's heartbeat."""
@@ -75,14 +67,14 @@ def find_heartbeat(storage: Storage, instant_time: str, options: LockOptions) ->
         body = storage.read(path)
     except StoredFileNotFoundError:
         return None
-    known = _parsed(body)
-    age = max(0, storage_now_ms(storage, HEARTBEATS) - entry.modified_ms) if _may_be_alive(known) else None
+    known = parse_signature(body)
+    age = max(0, storage_now_ms(storage, HEARTBEATS) - entry.modified_ms) if may_be_at_work(known) else None
     return Heartbeat(
         instant_time,
         age,
         age is not None and age <= options.tolerated_ms,
         str(known.get("host", "")),
-        _number(known),
+        pid_of(known),
         str(known.get("thread", "")),
         str(known.get("since", "")),
     )
@@ -107,12 +99,12 @@ class Beating:
 
     def start(self, *, take_over: bool = False) -> None:
         """Raises `StoredFileExistsError` where another writer has a heartbeat of the same instant, unless it is to be taken over."""
-        body = _body(self._nonce)
-        if take_over:
-            self.storage.overwrite(heartbeat_file(self.instant_time), body)
-        else:
-            self.storage.create(heartbeat_file(self.instant_time), body)
-        _BEATING.add(self._nonce)
+        body = begin_work(self._nonce)
+        try:
+            (self.storage.overwrite if take_over else self.storage.create)(heartbeat_file(self.instant_time), body)
+        except BaseException:
+            end_work(self._nonce)
+            raise
         self._thread = threading.Thread(target=self._run, args=(body,), name=f"heartbeat-{self.instant_time}", daemon=True)
         self._thread.start()
 
@@ -121,7 +113,7 @@ class Beating:
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
-        _BEATING.discard(self._nonce)
+        end_work(self._nonce)
         try:
             self.storage.delete(heartbeat_file(self.instant_time))
         except StorageError as error:
@@ -167,53 +159,3 @@ def remove_stale_heartbeats(storage: Storage, pending: Iterable[str], options: L
 def remove_heartbeat(storage: Storage, instant_time: str) -> None:
     """Of an instant that is taken back."""
     storage.delete(heartbeat_file(instant_time))
-
-
-def _body(nonce: str) -> bytes:
-    own = {**json.loads(describe_self()), "boot": _machine(), "started": _started(os.getpid()), "nonce": nonce}
-    return json.dumps(own).encode()
-
-
-def _parsed(body: bytes) -> dict[str, object]:
-    """What a writer of this engine says of itself; empty for Hudi's, which say nothing."""
-    try:
-        known = json.loads(body)
-    except ValueError:
-        return {}
-    return known if isinstance(known, dict) and isinstance(known.get("pid"), int) else {}
-
-
-def _number(known: dict[str, object]) -> int:
-    pid = known.get("pid", 0)
-    return pid if isinstance(pid, int) else 0
-
-
-def _may_be_alive(known: dict[str, object]) -> bool:
-    """False for processes of this machine that have ended, or are done with the instant; of others nothing but the age is known."""
-    if not known or (known.get("host"), known.get("boot")) != (socket.gethostname(), _machine()):
-        return True
-    pid = _number(known)
-    if pid == os.getpid():
-        return known.get("nonce") in _BEATING
-    return is_running(pid) and known.get("started") == _started(pid)
-
-
-@cache
-def _machine() -> str:
-    """What tells this run of the machine, and the container whose process ids are meant, from every other; empty where the system does
-    not say.
-    """
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return ""
-
-
-def _started(pid: int) -> str:
-    """When a process began, in ticks since the machine did, so that another process of its number is not taken for it; empty if unknown."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[19].decode()
-    except (OSError, IndexError):
-        return ""

@@ -31,12 +31,19 @@ _PAUSE = 0.2
 
 @contextmanager
 def locked_table(
-    storage: Storage, *, lock_timeout_ms: int, corrupt_writes: bool = False, alone_ms: int | None = None, polite: bool = False
+    storage: Storage,
+    *,
+    lock_timeout_ms: int,
+    corrupt_writes: bool = False,
+    alone_ms: int | None = None,
+    polite: bool = False,
+    known: TableState | None = None,
 ) -> Iterator[TableState]:
     """Lock the table, finish a restore that was cut off, take back what dead writers left, and hand out the state after that.
 
     `corrupt_writes`: let a torn completed write pass, for an action that may take it back. `alone_ms`: not beside writers of Hudi, for
-    whose end it waits so long (in milliseconds) without the lock, which they need to commit. `polite`: let them have their turn.
+    whose end it waits so long (in milliseconds) without the lock, which they need to commit. `polite`: let them have their turn. `known`:
+    the table as it was before; it is what comes out where nothing has happened since, with all that was listed and opened for it.
 
     Raises `TableNotFoundError` before anything is made where there is no table, `LockTimeoutError` naming the holder, and
     `CommitConflictError` naming the write that was not done in time.
@@ -47,7 +54,9 @@ def locked_table(
     deadline, patience = (began, began) if held else (began + (alone_ms or 0) / 1000, began + lock_timeout_ms / 1000)
     while True:
         with TableLock(storage, lock_timeout_ms):
-            state = _recovered(storage, corrupt_writes)
+            state = _recovered(TableState.load(storage) if known is None else known.refresh(), corrupt_writes)
+            if known is not None and known.is_still(state):
+                state = known
             others = foreign_writes(state) if alone_ms is not None else ()
             theirs = turn_of_hudi(state) if polite and time.monotonic() < patience else 0.0
             if not others and not theirs:
@@ -82,13 +91,12 @@ def check_nobody_committed(state: TableState) -> None:
         )
 
 
-def _recovered(storage: Storage, corrupt_writes: bool) -> TableState:
-    state = TableState.load(storage)
+def _recovered(state: TableState, corrupt_writes: bool) -> TableState:
     for restore in state.timeline.pending().filter(lambda instant: instant.action is Action.RESTORE):
         state = resume_restore(state, restore)
     if not corrupt_writes:
         check_completed_files(state)
     state = roll_back_dead_writes(state)
     remove_leftovers(state)
-    remove_temporaries(storage, dead_temporaries(storage, state.layout.timeline_folder))
+    remove_temporaries(state.storage, dead_temporaries(state.storage, state.layout.timeline_folder))
     return drop_metadata_table(state)

@@ -126,12 +126,15 @@ class Transaction:
 
 
 @contextmanager
-def begin(storage: Storage, *, lock_timeout_ms: int, alone: bool = False) -> Iterator[Transaction]:
+def begin(
+    storage: Storage, *, lock_timeout_ms: int, alone: bool = False, known: TableState | None = None
+) -> Iterator[Transaction]:
     """Lock the table and bring it to order; on failure of the body, abandon what it started.
 
-    `alone`: not beside writers of Hudi. Raises as `locked_table`.
+    `alone`: not beside writers of Hudi. `known`: the table as it was before. Raises as `locked_table`.
     """
-    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=lock_timeout_ms if alone else None, polite=True) as state:
+    alone_ms = lock_timeout_ms if alone else None
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=alone_ms, polite=True, known=known) as state:
         transaction = Transaction(state)
         try:
             yield transaction

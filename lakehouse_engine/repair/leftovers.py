@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lakehouse_engine.commit.staging import dead_stages
 from lakehouse_engine.commit.strays import stray_files
 from lakehouse_engine.commit.unpublished import all_dead_temporaries
 from lakehouse_engine.format.file_names import TEMP_FOLDER, is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
@@ -24,6 +25,13 @@ def leftover_markers(state: TableState, holder: str | None) -> Iterator[Disorder
                 yield Disorder(DisorderKind.LEFTOVER_MARKERS, folder.path, f"{files} files that a finished write left: they are removed")
             else:
                 yield Disorder(DisorderKind.AT_WORK, folder.path, f"{files} files of a finished write; {holder} is at work on the table")
+
+
+def staged_rows(state: TableState) -> Iterator[Disorder]:
+    """Rows that a write which died had read, and not written yet."""
+    for folder in dead_stages(state.storage, state.storage.list(TEMP_FOLDER)):
+        files = len(state.storage.walk(folder))
+        yield Disorder(DisorderKind.LEFTOVER_MARKERS, folder, f"{files} files of rows that a write which died had staged: they are removed")
 
 
 def temporary_files(state: TableState) -> Iterator[Disorder]:

@@ -15,7 +15,7 @@ from lakehouse_engine.repair import metafiles
 from lakehouse_engine.repair.checkpoints import make_checkpoint, missing_checkpoint
 from lakehouse_engine.repair.disorder import REPAIRED, Disorder, DisorderKind, RepairReport
 from lakehouse_engine.repair.future import future
-from lakehouse_engine.repair.leftovers import leftover_markers, orphans, strays, temporary_files
+from lakehouse_engine.repair.leftovers import leftover_markers, orphans, staged_rows, strays, temporary_files
 from lakehouse_engine.repair.mend import mendings
 from lakehouse_engine.repair.mending import Mending
 from lakehouse_engine.repair.pending import pending
@@ -106,6 +106,7 @@ def disorders(state: TableState, holder: str | None, *, trust_files: bool = Fals
         *damaged,
         *(pending(state, instant, holder) for instant in state.timeline.pending() if instant.requested_time not in named),
         *leftover_markers(state, holder),
+        *staged_rows(state),
         *temporary_files(state),
         *metafiles.lost(state),
         *missing_checkpoint(state),

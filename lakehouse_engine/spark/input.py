@@ -33,7 +33,7 @@ _STRIDE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class DataFrameInput:
-    """Rows of a DataFrame. Implements `actions.write.input.Input`; each use is one Spark job."""
+    """Rows of a DataFrame. Implements `write.input.Input`; each use is one Spark job."""
 
     frame: DataFrame
 
@@ -41,9 +41,11 @@ class DataFrameInput:
     def schema(self) -> pa.Schema:
         return to_arrow_schema(self.frame.schema)
 
-    def stage(self, keying: RowKeying, storage: Storage, folder: str) -> RowSource:
+    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str]) -> RowSource:
+        below = folder()
+
         def partition(number: int, batches: Iterator[pa.RecordBatch]) -> tuple[int, StagedFile] | None:
-            return _stage_partition(keying, storage, folder, number, batches)
+            return _stage_partition(keying, storage, below, number, batches)
 
         staged = [file for file in _collect(self.frame, partition) if file is not None]
         files = sorted(staged, key=lambda pair: pair[0])

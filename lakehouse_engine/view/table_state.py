@@ -129,6 +129,10 @@ class TableState:
         """The table as it is now, with what is known of commits that are still on the timeline."""
         return self._load(self.storage, self._commits)
 
+    def is_still(self, now: TableState) -> bool:
+        """Whether nothing has happened to the table between this state and a later one: no instant, and no change of its properties."""
+        return (self.timeline, self.config) == (now.timeline, now.config)
+
     def up_to(self, time: str) -> TableState:
         """The table as if nothing had been requested after the instant `time`: no later instant is opened."""
         timeline, commits = self.timeline.up_to(time), self._commits

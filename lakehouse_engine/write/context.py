@@ -9,6 +9,7 @@ import pyarrow as pa
 from lakehouse_engine.errors import ConstraintError, MissingOptionError, OptionError, SchemaIncompatibleError, UnsupportedTableError
 from lakehouse_engine.format.arrow_avro import table_avro_schema, with_meta_columns
 from lakehouse_engine.index.base import Index, StoredKeys
+from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.index.simple import GeneratedKeys, MetaColumnKeys
 from lakehouse_engine.model.keys import COMMIT_SEQNO, PARTITION_PATH, RECORD_KEY
@@ -69,6 +70,11 @@ class WriteContext:
         return self.index.is_global
 
     @property
+    def layout(self) -> BucketLayout | None:
+        """How keys are spread over file groups, where the table's index says that."""
+        return self.index.layout if isinstance(self.index, BucketIndex) else None
+
+    @property
     def stored_keys(self) -> StoredKeys:
         if self.config.populates_meta_fields:
             return MetaColumnKeys()
@@ -88,7 +94,8 @@ class WriteContext:
             populate=self.config.populates_meta_fields,
         )
 
-    def keying(self, instant_time: str) -> Keying:
+    def keying(self, instant_time: str = "") -> Keying:
+        """How rows get their keys; without an instant, generated ones lack it (`stage.DatedSource`)."""
         return Keying(
             schema=self.schema,
             generator=self.generator,
@@ -99,7 +106,7 @@ class WriteContext:
             constraints=self.config.constraints,
         )
 
-    def key_keying(self, instant_time: str, incoming: pa.Schema, *, ordering: bool = False) -> DeleteKeying:
+    def key_keying(self, incoming: pa.Schema, *, ordering: bool = False) -> DeleteKeying:
         """How rows that only name keys get theirs. With `ordering`, ordering columns that are there are kept.
 
         Raises `MissingOptionError` naming a key or partition column that is not there.

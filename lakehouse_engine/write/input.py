@@ -6,6 +6,7 @@ An `Input` is what a write was called with. The engine knows two: Arrow data (he
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,8 +42,8 @@ class Keying:
     """How raw rows become rows of the table: canonical types, the table's columns, record key and partition path.
 
     Picklable; runs where the rows are. `schema` has the table's user columns; `columns` restricts the result to some of them (a
-    delete needs keys only). Every row keeps `constraints`. A table without key fields has its keys made from `instant_time` and where
-    a row was met.
+    delete needs keys only). Every row keeps `constraints`. A table without key fields has its keys made from `instant_time` (empty where
+    there is none yet) and where a row was met.
     """
 
     schema: pa.Schema
@@ -130,15 +131,15 @@ class RowKeying(Protocol):
 
 
 class Input(Protocol):
-    """Raw rows that a write was given. Evaluated at most once by either method."""
+    """Raw rows that a write was given. Evaluated at most once by either method (`stage.Stage` sees to it)."""
 
     @property
     def schema(self) -> pa.Schema:
         """Their Arrow schema, before any conversion."""
         ...
 
-    def stage(self, keying: RowKeying, storage: Storage, folder: str) -> RowSource:
-        """All rows, keyed, where every task can read them again and again; files go below `folder` of the table."""
+    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str]) -> RowSource:
+        """All rows, keyed, where every task can read them again and again; files, if any are made, go below `folder()` of the table."""
         ...
 
     def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:
@@ -156,7 +157,7 @@ class ArrowInput:
     def schema(self) -> pa.Schema:
         return self.table.schema
 
-    def stage(self, keying: RowKeying, storage: Storage, folder: str) -> RowSource:
+    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str]) -> RowSource:
         return MemorySource(self._keyed(keying, _STAGING_THREADS))
 
     def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:

@@ -1,9 +1,9 @@
 """One write, from a batch to a commit.
 
- 1. lock the table, roll back what dead writers left, drop a metadata table that would go stale   (`transaction`)
- 2. fix the schema: the batch's against the table's                                               (`context`)
- 3. request the instant; stage the batch: canonical types, record keys, partition paths           (`input`)
- 4. reduce it to one row a key                                                                    (`input.reduce_batch`)
+ 1. read the rows, by the table as it is: canonical types, record keys, partition paths; no lock   (`stage`, `input`)
+ 2. lock the table, roll back what dead writers left, drop a metadata table that would go stale   (`transaction`)
+ 3. fix the schema: the batch's against the table's                                               (`context`)
+ 4. request the instant; reduce the batch to one row a key                                        (`batches`)
  5. tag: where are those keys stored?  assign: new keys to small files and new groups             (`plan_cow`, `plan_mor`)
  6. make the instant inflight with the plan; run its tasks, one or more a file group              (`plan`, `tasks`, `append`)
  7. complete the instant: the commit                                                              (`transaction`)
@@ -13,15 +13,16 @@ A failure before step 7 takes the table back to where it was.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from lakehouse_engine.commit.expected import Expectation, check_expected, touched_partitions
 from lakehouse_engine.commit.pending import check_group_not_pending, pending_groups
 from lakehouse_engine.commit.transaction import Transaction, begin
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.format.file_names import marker_folder
-from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
+from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
@@ -30,36 +31,62 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationTy
 from lakehouse_engine.read.completeness import lost_files
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.schema import table_schema
-from lakehouse_engine.record.ordering_fields import NO_ORDERING, OrderingFields
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write import plan_cow, plan_mor
+from lakehouse_engine.write.batches import INSERTS, REPLACING, Batches
 from lakehouse_engine.write.buckets import plan_new_buckets
 from lakehouse_engine.write.context import WriteContext, prepare
-from lakehouse_engine.write.input import Batch, Input, RowNumberKeying, reduce_batch, unreduced
+from lakehouse_engine.write.input import Batch
 from lakehouse_engine.write.plan import WritePlan, plan_new_groups, run_task
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.result import no_change, result_of
-from lakehouse_engine.write.source import RowSource
+from lakehouse_engine.write.stage import Stage
 from lakehouse_engine.write.tasks import WriteStatus, create_file
 
-_REPLACING = frozenset(
-    {WriteOperationType.INSERT_OVERWRITE, WriteOperationType.INSERT_OVERWRITE_TABLE, WriteOperationType.DELETE_PARTITION}
-)
-_INSERTS = frozenset({WriteOperationType.INSERT, WriteOperationType.BULK_INSERT})
+logger = logging.getLogger(__name__)
+
+_UNDOING = frozenset({Action.RESTORE, Action.ROLLBACK})
+"""While one is pending, the files of what it takes back may be gone already."""
 
 
 def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner) -> WriteResult:
     """Run one write to its commit. Raises `WriteError`s; the table is then as it was, but for `CommitOutcomeUnknownError`."""
-    with begin(storage, lock_timeout_ms=request.options.lock_timeout_ms) as transaction:
-        since = _check_expected(transaction.state, request)
-        write = _Write(transaction, request, prepare(transaction.state, request), runner, since)
-        if request.operation is WriteOperationType.DELETE_PARTITION:
-            return write.delete_partitions()
-        transaction.start(write.action)
-        if request.operation in _REPLACING or (request.operation is WriteOperationType.BULK_INSERT and write.buckets is None):
-            return write.new_groups()
-        return write.changes()
+    timeout = request.options.lock_timeout_ms
+    with Stage(storage) as stage:
+        seen = _read_ahead(storage, request, stage)
+        with begin(storage, lock_timeout_ms=timeout, known=seen.state if seen is not None else None) as transaction:
+            since = _check_expected(transaction.state, request)
+            batches = Batches(request, _context(seen, transaction.state, request), stage)
+            return _Write(transaction, batches, runner, since).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The table as it was when the rows were read."""
+
+    state: TableState
+    context: WriteContext
+
+
+def _read_ahead(storage: Storage, request: WriteRequest, stage: Stage) -> _Seen | None:
+    """Read the rows by what the table is now. None where that cannot be done before the table is in order, or not at all: then it is
+    tried under the lock, which tells.
+    """
+    state = TableState.load(storage)
+    if request.data is None or any(instant.action in _UNDOING for instant in state.timeline.pending()):
+        return None
+    try:
+        context = prepare(state, request)
+    except LakehouseError as error:
+        logger.info("the rows for %s are read under its lock: %s", state.config.name, error)
+        return None
+    Batches(request, context, stage).read()
+    return _Seen(state, context)
+
+
+def _context(seen: _Seen | None, now: TableState, request: WriteRequest) -> WriteContext:
+    return seen.context if seen is not None and seen.state is now else prepare(now, request)
 
 
 def _check_expected(state: TableState, request: WriteRequest) -> Expectation | None:
@@ -75,33 +102,30 @@ def _check_expected(state: TableState, request: WriteRequest) -> Expectation | N
 class _Write:
     """The steps of one write; holds what they share."""
 
-    def __init__(
-        self, transaction: Transaction, request: WriteRequest, context: WriteContext, runner: TaskRunner, since: Expectation | None = None
-    ) -> None:
-        self.transaction, self.request, self.context, self.runner, self.since = transaction, request, context, runner, since
-        self._pending = pending_groups(transaction.state) if request.operation in _REPLACING else {}
+    def __init__(self, transaction: Transaction, batches: Batches, runner: TaskRunner, since: Expectation | None) -> None:
+        self.transaction, self.batches, self.runner, self.since = transaction, batches, runner, since
+        self.request, self.context = batches.request, batches.context
+        self._pending = pending_groups(transaction.state) if self.request.operation in REPLACING else {}
+
+    def run(self) -> WriteResult:
+        operation = self.request.operation
+        if operation is WriteOperationType.DELETE_PARTITION:
+            return self.delete_partitions()
+        self.transaction.start(self._action)
+        if operation in REPLACING or (operation is WriteOperationType.BULK_INSERT and self.context.layout is None):
+            return self.new_groups()
+        return self.changes()
 
     @property
     def _merges_on_read(self) -> bool:
         return self.context.config.table_type is TableType.MERGE_ON_READ
 
     @property
-    def buckets(self) -> BucketLayout | None:
-        """How keys are spread over file groups, where the table's index says that."""
-        index = self.context.index
-        return index.layout if isinstance(index, BucketIndex) else None
-
-    @property
-    def action(self) -> Action:
+    def _action(self) -> Action:
         """What the commit is on the timeline."""
-        if self.request.operation in _REPLACING:
+        if self.request.operation in REPLACING:
             return Action.REPLACE_COMMIT
         return Action.DELTA_COMMIT if self._merges_on_read else Action.COMMIT
-
-    @property
-    def _staging(self) -> str:
-        """Beside the markers, so that whoever cleans those up cleans this up."""
-        return f"{marker_folder(self.transaction.instant_time)}/.staged"
 
     def delete_partitions(self) -> WriteResult:
         replaced = {path: ids for path in self.request.partitions if (ids := self._live_file_ids(path))}
@@ -114,18 +138,16 @@ class _Write:
     def new_groups(self) -> WriteResult:
         """Operations that look nothing up: every row goes to a new file group."""
         assert self.request.data is not None
-        instant, options = self.transaction.instant_time, self.request.options
+        instant = self.transaction.instant_time
         self.transaction.inflight(HoodieCommitMetadata(operation_type=self.request.operation))
-        files, keying, dropped = self.context.files(instant), self.context.keying(instant), 0
-        combine = options.combine_before_insert and not self.context.keyless
-        if combine or self.buckets is not None:
-            source = self.request.data.stage(keying, files.storage, self._staging)
-            batch = self._reduced(source) if combine else unreduced(source)
-            dropped = batch.duplicates
-            plan = plan_new_groups(files, batch) if self.buckets is None else plan_new_buckets(files, self.buckets, batch)
-            statuses = self.runner.run(create_file, list(plan.creates), name="write")
+        files, dropped = self.context.files(instant), 0
+        if self.batches.is_streamed:
+            statuses = self.request.data.write_files(self.context.keying(instant), files, self.runner)
         else:
-            statuses = self.request.data.write_files(keying, files, self.runner)
+            batch, layout = self.batches.rows(instant), self.context.layout
+            dropped = batch.duplicates
+            plan = plan_new_groups(files, batch) if layout is None else plan_new_buckets(files, layout, batch)
+            statuses = self.runner.run(create_file, list(plan.creates), name="write")
         replaced = self._replaced_by(statuses)
         if not statuses and not replaced and not self._changes_columns:
             self.transaction.abandon()
@@ -152,44 +174,17 @@ class _Write:
 
     def _planned(self) -> tuple[Batch, WritePlan]:
         request, context, state = self.request, self.context, self.transaction.state
-        assert request.data is not None
         planner = plan_mor if self._merges_on_read else plan_cow
         files = context.files(self.transaction.instant_time)
+        batch = self.batches.rows(files.instant_time)
         if request.operation is WriteOperationType.DELETE:
-            keying = context.key_keying(files.instant_time, request.data.schema)
-            batch = self._reduced(request.data.stage(keying, files.storage, self._staging), NO_ORDERING)
             return batch, planner.plan_deletes(state, context, files, batch, self.runner)
-        source = request.data.stage(context.keying(files.instant_time), files.storage, self._staging)
-        if request.operation in _INSERTS:
-            # A log holds one row a key, as far as readers are concerned.
-            combine = request.options.combine_before_insert or (self._merges_on_read and self.buckets is not None)
-            batch = self._reduced(source) if combine and not context.keyless else unreduced(source)
+        if request.operation in INSERTS:
             return batch, planner.plan_inserts(state, context, files, batch, self.runner)
         if request.replaced_rows is not None:
-            batch = unreduced(source)
-            replaced = self._replaced_batch(request.replaced_rows)
+            replaced = self.batches.replaced(request.replaced_rows)
             return batch, planner.plan_replacement(state, context, files, batch, replaced, self.runner)
-        batch = self._reduced(source)
-        return batch, planner.plan_upsert(state, context, files, batch, self._delete_batch(), self.runner)
-
-    def _reduced(self, source: RowSource, ordering: OrderingFields | None = None) -> Batch:
-        context = self.context
-        fields = context.ordering if ordering is None else ordering
-        policy, merger = self.request.options.duplicate_policy, None if ordering is not None else context.merger
-        return reduce_batch(source, fields, is_global=context.is_global, policy=policy, merger=merger)
-
-    def _delete_batch(self) -> Batch | None:
-        keys = self.request.delete_keys
-        if keys is None:
-            return None
-        keying = self.context.key_keying(self.transaction.instant_time, keys.schema, ordering=True)
-        source = keys.stage(keying, self.transaction.state.storage, f"{self._staging}/deletes")
-        known = set(self.context.ordering.roots) <= set(keying.schema.names)
-        ordering = self.context.ordering if known else NO_ORDERING
-        return reduce_batch(source, ordering, is_global=self.context.is_global, policy="LATEST")
-
-    def _replaced_batch(self, rows: Input) -> Batch:
-        return unreduced(rows.stage(RowNumberKeying(), self.transaction.state.storage, f"{self._staging}/replaced"))
+        return batch, planner.plan_upsert(state, context, files, batch, self.batches.deletions(), self.runner)
 
     def _live_file_ids(self, partition: str) -> tuple[str, ...]:
         """File groups of a partition to be replaced, those included whose base file is lost: replacing them repairs the table.

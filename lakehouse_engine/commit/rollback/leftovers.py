@@ -1,7 +1,6 @@
 """Marker folders that no pending write needs: their writer died (or lost its storage) after it committed or was rolled back.
 
-Besides markers they hold staged batches, which can be large. A task attempt that its dead driver could not stop may also have
-written a data file after all was cleaned up; its marker tells.
+A task attempt that its dead driver could not stop may also have written a data file after all was cleaned up; its marker tells.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from lakehouse_engine.commit.deletion import delete_files_of
 from lakehouse_engine.commit.heartbeat import remove_heartbeat
 from lakehouse_engine.commit.log_owners import log_owners
 from lakehouse_engine.commit.rollback.markers import marked_files
+from lakehouse_engine.commit.staging import remove_dead_stages
 from lakehouse_engine.commit.strays import stray_files
 from lakehouse_engine.commit.table_clock import PROBE
 from lakehouse_engine.format.file_names import TEMP_FOLDER, is_base_file_name, is_log_file_name, parse_log_file
@@ -23,7 +23,8 @@ logger = logging.getLogger(__name__)
 
 
 def remove_leftovers(state: TableState) -> None:
-    """Remove marker folders of instants that are not pending, the files they name that are no part of the table, and a probe of the clock.
+    """Remove marker folders of instants that are not pending, the files they name that are no part of the table, a probe of the clock, and
+    rows that dead writes staged.
 
     The table lock is held, and dead writes have been rolled back.
     """
@@ -32,6 +33,7 @@ def remove_leftovers(state: TableState) -> None:
     opened = [time for entry in entries if not entry.is_directory and (time := opened_instant(entry.name)) is not None]
     if any(entry.path == PROBE for entry in entries):
         state.storage.delete(PROBE)
+    remove_dead_stages(state.storage, entries)
     if not folders and not opened:
         return
     # A writer that does not know the lock requests its instant before it makes the folder: a timeline loaded now has it.

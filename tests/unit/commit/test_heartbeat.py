@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.commit import heartbeat as heartbeat_module
+from lakehouse_engine.commit import processes
 from lakehouse_engine.commit.heartbeat import HEARTBEATS, Beating, find_heartbeat, heartbeat_file, live_heartbeat
 from lakehouse_engine.commit.transaction import Transaction, begin
 from lakehouse_engine.errors import CommitConflictError, StoredFileExistsError
@@ -142,7 +142,7 @@ def test_a_write_has_a_heartbeat_before_its_instant_and_until_it_is_done(tmp_pat
     table.upsert(ROWS)
     assert seen == [("requested", True), ("completed", True)]
     assert table.storage.list(HEARTBEATS) == []
-    assert not heartbeat_module._BEATING
+    assert not processes._AT_WORK
 
 
 def test_a_write_that_fails_leaves_no_heartbeat_and_one_that_died_only_a_dead_one(

@@ -1,0 +1,83 @@
+"""Where rows are staged: folders of their own beside the markers, of no instant, each of one process.
+
+They are there from before the table is locked until the write is done. The folder is named by a nonce, and a file beside it says which
+process it is of; a folder whose process is gone, or without that file, goes with the next write.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from lakehouse_engine.commit.processes import begin_work, end_work, is_at_work, is_of_this_machine, may_be_at_work, parse_signature
+from lakehouse_engine.errors import StorageError, StoredFileNotFoundError
+from lakehouse_engine.format.file_names import TEMP_FOLDER
+from lakehouse_engine.storage.base import Storage, StoredFile
+from lakehouse_engine.timeline.locks.probe import storage_now_ms
+
+logger = logging.getLogger(__name__)
+
+_PREFIX, _OWNER = "staged-", ".owner"
+_DEAD_AFTER_MS = 24 * 3_600_000
+"""Of another machine nothing is known but when the folder was made. Whoever is at work for longer loses the staged rows, and fails."""
+
+
+@dataclass(slots=True)
+class StagingArea:
+    """A folder for the rows of one write, made when it is first asked for."""
+
+    storage: Storage
+    _nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
+    _is_made: bool = False
+
+    def folder(self) -> str:
+        """Its path, relative to the table."""
+        path = f"{TEMP_FOLDER}/{_PREFIX}{self._nonce}"
+        if not self._is_made:
+            self._is_made = True
+            self.storage.create(f"{path}{_OWNER}", begin_work(self._nonce))
+        return path
+
+    def remove(self) -> None:
+        """Remove what is there. What cannot be removed is logged, and goes with the next write."""
+        if not self._is_made:
+            return
+        path = self.folder()
+        end_work(self._nonce)
+        try:
+            _remove(self.storage, path)
+        except StorageError as error:
+            logger.warning("the staged rows in %s could not be removed (%s); the next write does", path, error)
+
+
+def dead_stages(storage: Storage, entries: Iterable[StoredFile]) -> Iterator[str]:
+    """Folders whose process is gone, told from the `entries` of the folder of temporary files."""
+    staged = {entry.name.removesuffix(_OWNER): entry for entry in entries if entry.name.startswith(_PREFIX)}
+    for name, entry in sorted(staged.items()):
+        path = f"{TEMP_FOLDER}/{name}"
+        if not is_at_work(name.removeprefix(_PREFIX)) and _is_dead(storage, path, entry):
+            yield path
+
+
+def remove_dead_stages(storage: Storage, entries: Iterable[StoredFile]) -> None:
+    """Remove `dead_stages`. The table lock is held."""
+    for path in dead_stages(storage, entries):
+        logger.info("removing the rows that a write which died staged in %s of %s", path, storage.root)
+        _remove(storage, path)
+
+
+def _remove(storage: Storage, path: str) -> None:
+    storage.delete_tree(path)
+    storage.delete(f"{path}{_OWNER}")
+
+
+def _is_dead(storage: Storage, path: str, entry: StoredFile) -> bool:
+    try:
+        known = parse_signature(storage.read(f"{path}{_OWNER}"))
+    except StoredFileNotFoundError:
+        return True
+    if is_of_this_machine(known):
+        return not may_be_at_work(known)
+    return storage_now_ms(storage, TEMP_FOLDER) - entry.modified_ms > _DEAD_AFTER_MS

@@ -1,0 +1,105 @@
+"""The batches of a write: the rows that it was given, keyed, and reduced to one a key where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.record.ordering_fields import NO_ORDERING, OrderingFields
+from lakehouse_engine.write.context import WriteContext
+from lakehouse_engine.write.input import Batch, DeleteKeying, Input, RowKeying, RowNumberKeying, reduce_batch, unreduced
+from lakehouse_engine.write.request import WriteRequest
+from lakehouse_engine.write.source import RowSource
+from lakehouse_engine.write.stage import DatedSource, Stage
+
+INSERTS = frozenset({WriteOperationType.INSERT, WriteOperationType.BULK_INSERT})
+REPLACING = frozenset(
+    {WriteOperationType.INSERT_OVERWRITE, WriteOperationType.INSERT_OVERWRITE_TABLE, WriteOperationType.DELETE_PARTITION}
+)
+"""Operations that take file groups out of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """What there is to write, of one request to a table as `context` has it."""
+
+    request: WriteRequest
+    context: WriteContext
+    stage: Stage
+
+    def read(self) -> None:
+        """Evaluate whatever is going to be looked at more than once. Raises `WriteError`s for rows that cannot be held."""
+        for data, keying in self._inputs():
+            self.stage.rows(data, keying)
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether rows go straight into files, where nothing has to be known of them before: they are not kept."""
+        if self.request.operation not in REPLACING and self.request.operation is not WriteOperationType.BULK_INSERT:
+            return False
+        return not self._combines and self.context.layout is None
+
+    def rows(self, instant_time: str) -> Batch:
+        """The rows to write: all of an insert, else the one of every key that counts."""
+        source = self._source(instant_time)
+        if self.request.operation is WriteOperationType.DELETE:
+            return self._reduced(source, NO_ORDERING)
+        everything = self.request.operation in INSERTS | REPLACING and not self._combines
+        return unreduced(source) if everything or self.request.replaced_rows is not None else self._reduced(source)
+
+    def deletions(self) -> Batch | None:
+        """Keys to delete in the same commit."""
+        keys = self.request.delete_keys
+        if keys is None:
+            return None
+        keying = self._delete_keying(keys)
+        known = set(self.context.ordering.roots) <= set(keying.schema.names)
+        ordering = self.context.ordering if known else NO_ORDERING
+        return reduce_batch(self.stage.rows(keys, keying), ordering, is_global=self.context.is_global, policy="LATEST")
+
+    def replaced(self, rows: Input) -> Batch:
+        """Stored rows that go, by their numbers."""
+        return unreduced(self.stage.rows(rows, RowNumberKeying()))
+
+    def _inputs(self) -> Iterator[tuple[Input, RowKeying]]:
+        request = self.request
+        if request.data is not None and not self.is_streamed:
+            yield request.data, self._keying(request.data)
+        if request.delete_keys is not None:
+            yield request.delete_keys, self._delete_keying(request.delete_keys)
+        if request.replaced_rows is not None:
+            yield request.replaced_rows, RowNumberKeying()
+
+    def _source(self, instant_time: str) -> RowSource:
+        data = self.request.data
+        assert data is not None
+        source = self.stage.rows(data, self._keying(data))
+        return DatedSource(source, instant_time) if self._makes_keys else source
+
+    def _keying(self, data: Input) -> RowKeying:
+        if self.request.operation is WriteOperationType.DELETE:
+            return self.context.key_keying(data.schema)
+        return self.context.keying()
+
+    def _delete_keying(self, keys: Input) -> DeleteKeying:
+        return self.context.key_keying(keys.schema, ordering=True)
+
+    @property
+    def _makes_keys(self) -> bool:
+        return self.context.keyless and not self.context.given_keys and self.request.operation is not WriteOperationType.DELETE
+
+    @property
+    def _combines(self) -> bool:
+        """Whether one row of a key is kept of an insert. A log holds one row a key, as far as readers are concerned."""
+        if self.context.keyless:
+            return False
+        logged = self.context.layout is not None and self.context.config.table_type is TableType.MERGE_ON_READ
+        return self.request.options.combine_before_insert or (logged and self.request.operation in INSERTS)
+
+    def _reduced(self, source: RowSource, ordering: OrderingFields | None = None) -> Batch:
+        context = self.context
+        fields = context.ordering if ordering is None else ordering
+        policy, merger = self.request.options.duplicate_policy, None if ordering is not None else context.merger
+        return reduce_batch(source, fields, is_global=context.is_global, policy=policy, merger=merger)

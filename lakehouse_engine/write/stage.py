@@ -1,0 +1,76 @@
+"""The rows that a write was given: read once, before the table is locked, and kept for as often as files are made of them.
+
+A query can take hours, and other writers do not wait for it. What it gave is keyed by the table as it was then. Where the table has other
+columns by the time it is locked, the kept rows are keyed again; the query is not run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.commit.staging import StagingArea
+from lakehouse_engine.model.keys import RECORD_KEY
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.write.input import ArrowInput, Input, RowKeying
+from lakehouse_engine.write.source import Rows, RowSource
+
+
+class Stage:
+    """The rows of one write. A context manager: at its end they are gone."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage, self._area = storage, StagingArea(storage)
+        self._held: dict[int, tuple[RowKeying, RowSource]] = {}
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._area.remove()
+
+    def rows(self, data: Input, keying: RowKeying) -> RowSource:
+        """Rows of `data`, keyed; it is evaluated at the first call for it. Raises `WriteError`s for rows that cannot be held."""
+        held = self._held.get(id(data))
+        if held is not None and held[0] == keying:
+            return held[1]
+        rows = data if held is None else ArrowInput(_as_given(held[1], data.schema))
+        source = rows.stage(keying, self._storage, self._area.folder)
+        self._held[id(data)] = (keying, source)
+        return source
+
+
+def _as_given(source: RowSource, offered: pa.Schema) -> pa.Table:
+    """Kept rows without what keying added to them."""
+    names = {name.lower() for name in offered.names}
+    rows = source.take(None)
+    return rows.select([name for name in rows.column_names if name.lower() in names])
+
+
+@dataclass(frozen=True, slots=True)
+class DatedSource:
+    """Rows whose keys are made up of the instant and where the row was met, kept from before there was an instant."""
+
+    source: RowSource
+    instant_time: str
+
+    @property
+    def num_rows(self) -> int:
+        return self.source.num_rows
+
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        return self._dated(self.source.columns(names))
+
+    def take(self, rows: Rows | None) -> pa.Table:
+        return self._dated(self.source.take(rows))
+
+    def _dated(self, rows: pa.Table) -> pa.Table:
+        at = rows.schema.get_field_index(RECORD_KEY)
+        if at < 0:
+            return rows
+        keys = pc.binary_join_element_wise(self.instant_time, rows.column(at), "")
+        return rows.set_column(at, rows.schema.field(at), keys)
