@@ -156,6 +156,10 @@ class TimelineRestoredError(TimelineError):
     """An incremental reader's checkpoint lies in time that a restore took back; it has to read anew, or go back to the restored instant."""
 
 
+class UnsettledInstantError(TimelineError):
+    """A write of Hudi is under way that began before the moment asked for: what the table was then may change yet."""
+
+
 class WriteError(LakehouseError):
     """A write was refused or failed; unless a subclass says otherwise the table is unchanged."""
 

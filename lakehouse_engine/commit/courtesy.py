@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from lakehouse_engine.commit.heartbeat import Heartbeat, live_heartbeat
-from lakehouse_engine.commit.rollback.recover import is_plan
 from lakehouse_engine.commit.table_clock import table_clock
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.model.commit_metadata import WRITER_KEY
 from lakehouse_engine.model.instant import Action, Instant, parse_instant_time
 from lakehouse_engine.model.plans import HoodieRollbackMetadata
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.heartbeats import Heartbeat, live_heartbeat
 from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.view.plans import is_plan
 from lakehouse_engine.view.table_state import TableState
 
 

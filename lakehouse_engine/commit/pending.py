@@ -6,8 +6,9 @@ from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.plans import HoodieCompactionPlan, HoodieRequestedReplaceMetadata
+from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.plans import clustering_groups
 from lakehouse_engine.view.table_state import TableState
 
 
@@ -19,17 +20,6 @@ def pending_groups(state: TableState) -> dict[tuple[str, str], str]:
             for group in clustering_groups(state, instant):
                 groups[group] = instant.requested_time
     return groups
-
-
-def clustering_groups(state: TableState, instant: Instant) -> list[tuple[str, str]]:
-    """(partition path, file id) of the groups that a replace commit's plan clusters; empty when it is no clustering."""
-    requested = Instant(instant.requested_time, Action.REPLACE_COMMIT, State.REQUESTED)
-    timeline = ActiveTimeline(state.storage, state.layout)
-    if not timeline.read(requested):
-        return []
-    plan = timeline.plan(HoodieRequestedReplaceMetadata, requested).clustering_plan
-    groups = (plan.input_groups or ()) if plan else ()
-    return [(piece.partition_path or "", piece.file_id or "") for group in groups for piece in group.slices or ()]
 
 
 def check_not_pending(base: BaseFile, pending: dict[tuple[str, str], str]) -> None:

@@ -11,11 +11,11 @@ import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from lakehouse_engine.commit.processes import begin_work, end_work, is_at_work, is_of_this_machine, may_be_at_work, parse_signature
 from lakehouse_engine.errors import StorageError, StoredFileNotFoundError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.locks.probe import storage_now_ms
+from lakehouse_engine.timeline.processes import begin_work, end_work, is_at_work, is_of_this_machine, may_be_at_work, parse_signature
 
 logger = logging.getLogger(__name__)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakehouse_engine.commit.executors import lock_file
-from lakehouse_engine.commit.heartbeat import Heartbeat, find_heartbeat
-from lakehouse_engine.commit.rollback.recover import is_plan
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.writers import Writer
+from lakehouse_engine.timeline.heartbeats import Heartbeat, find_heartbeat
 from lakehouse_engine.timeline.lock import LOCK_FILE, find_lock_holder
 from lakehouse_engine.timeline.locks.holder import Holder
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.timeline.locks.waiting import waiting_for
+from lakehouse_engine.view.plans import is_plan
 from lakehouse_engine.view.table_state import TableState
 
 

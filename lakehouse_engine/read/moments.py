@@ -9,6 +9,7 @@ from lakehouse_engine.errors import OptionError, SavepointError
 from lakehouse_engine.model.instant import as_of_instant_time
 from lakehouse_engine.model.savepoint import LATEST
 from lakehouse_engine.model.write_stats import REWRITES
+from lakehouse_engine.view.plans import oldest_overtaken
 from lakehouse_engine.view.protected import damaged_savepoints, savepoint_metadata
 from lakehouse_engine.view.table_state import TableState
 
@@ -18,8 +19,9 @@ _BACK = re.compile(r"-[0-9]{1,9}")
 def moment_of(state: TableState, moment: str | date | datetime) -> str:
     """An instant time, from what `as_of_instant_time` takes, the name of a savepoint ("latest": the newest one), or `-N`.
 
-    `-1` is the commit before the newest. Compactions and clusterings do not count: the rows are the same before and after them. Raises
-    `OptionError` for what is none of these, and `SavepointError` where it may be the name of a savepoint whose file is damaged.
+    `-1` is the commit before the newest; where a writer of Hudi is at work on an older one, the commits before that count. Compactions and
+    clusterings do not count: the rows are the same before and after them. Raises `OptionError` for what is none of these, and
+    `SavepointError` where it may be the name of a savepoint whose file is damaged.
     """
     if not isinstance(moment, str):
         return as_of_instant_time(moment)
@@ -61,8 +63,10 @@ def _refuse_unknown_names(state: TableState, text: str) -> None:
 
 
 def _back(state: TableState, steps: int) -> str:
-    commits = 0
+    commits, overtaken = 0, oldest_overtaken(state)
     for instant in reversed(state.timeline.completed().writes().instants):
+        if overtaken is not None and instant.requested_time > overtaken:
+            continue
         if state.commit_metadata(instant).operation_type in REWRITES:
             continue
         if commits == steps:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from lakehouse_engine.errors import OptionError
-from lakehouse_engine.model.instant import as_of_instant_time
+from lakehouse_engine.errors import OptionError, UnsettledInstantError
+from lakehouse_engine.model.instant import as_of_instant_time, before
 from lakehouse_engine.options import STORED_PREFIX
 from lakehouse_engine.options.read import VERIFY_CHECKSUMS
 from lakehouse_engine.read.moments import moment_of
-from lakehouse_engine.read.scan import ON_RESTORE, ScanPlan, plan_incremental, plan_snapshot
+from lakehouse_engine.read.scan import FROM_START, ON_RESTORE, ScanPlan, plan_incremental, plan_snapshot
 from lakehouse_engine.view.moment import at_one_moment
+from lakehouse_engine.view.plans import oldest_overtaken
 from lakehouse_engine.view.table_state import TableState
 
 _KINDS = ("snapshot", "read_optimized", "incremental")
@@ -48,8 +49,8 @@ def plan_query(state: TableState, query: Query, options: Mapping[str, Any] | Non
     """The plan of a query of the table, as it was at `state` or later.
 
     Instants and files that `state` has may be gone by now, archived or taken back by another process: then the table is looked at anew.
-    `options` count over those that the table has stored. Raises `OptionError` for a moment or an option that does not parse, and as
-    `plan_snapshot` and `plan_incremental`.
+    `options` count over those that the table has stored. Raises `OptionError` for a moment or an option that does not parse,
+    `UnsettledInstantError` for a moment of the past to which a writer of Hudi may add yet, and as `plan_snapshot` and `plan_incremental`.
     """
     verify = VERIFY_CHECKSUMS.read({**state.config.prefixed(STORED_PREFIX), **(options or {})})
     return at_one_moment(state, lambda now: _plan(now, query)).verified(verify)
@@ -62,6 +63,32 @@ def _bound(moment: str | date | datetime | None) -> str | None:
 
 def _plan(state: TableState, query: Query) -> ScanPlan:
     if query.kind == "incremental":
-        return plan_incremental(state, _bound(query.begin), _bound(query.end), on_restore=query.on_restore)
+        return _changes(state, query)
     as_of = None if query.as_of is None else moment_of(state, query.as_of)
+    if as_of is not None:
+        _refuse_unsettled(state, as_of)
     return plan_snapshot(state, as_of, read_optimized=query.kind == "read_optimized")
+
+
+def _changes(state: TableState, query: Query) -> ScanPlan:
+    """Without an end, up to where nothing can be added any more: a reader that goes on from the newest row that it got misses nothing."""
+    begin, end = _bound(query.begin), _bound(query.end)
+    overtaken = oldest_overtaken(state)
+    if overtaken is None or (begin is not None and begin not in FROM_START and begin >= overtaken):
+        return plan_incremental(state, begin, end, on_restore=query.on_restore)
+    if end is not None:
+        _refuse_unsettled(state, end)
+        return plan_incremental(state, begin, end, on_restore=query.on_restore)
+    return plan_incremental(state, begin, before(overtaken), on_restore=query.on_restore)
+
+
+def _refuse_unsettled(state: TableState, moment: str) -> None:
+    """Raise `UnsettledInstantError` for a moment of the past to which a write that is under way may add."""
+    overtaken, last = oldest_overtaken(state), state.timeline.completed().writes().last()
+    if overtaken is not None and last is not None and overtaken <= moment <= last.requested_time:
+        raise UnsettledInstantError(
+            f"what the table was as of {moment} is not settled: a writer of Hudi has been at work on {overtaken} since before then, and may"
+            f" add to it. Ask for an earlier moment, or wait until it is done (`writers` says who it is)",
+            table=state.config.name,
+            instant=overtaken,
+        )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from lakehouse_engine.commit.executors import lock_file
-from lakehouse_engine.commit.heartbeat import live_heartbeat
 from lakehouse_engine.commit.rollback.plan import plan_rollback
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.repair.disorder import Disorder, DisorderKind
+from lakehouse_engine.timeline.heartbeats import live_heartbeat
 from lakehouse_engine.timeline.lock import lock_holder
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.undo.rollback import is_service_plan

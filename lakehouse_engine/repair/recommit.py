@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lakehouse_engine.commit.pending import clustering_groups
 from lakehouse_engine.errors import FormatError, InstantNotFoundError, MetadataError
 from lakehouse_engine.format.avro_schema import without_meta_columns
 from lakehouse_engine.format.file_names import is_log_file_name, parse_log_file
@@ -23,6 +22,7 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationTy
 from lakehouse_engine.repair.traces import Trace, traces
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.plans import clustering_groups
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.view.written import write_record
 

@@ -14,7 +14,6 @@ import logging
 
 from lakehouse_engine.commit.executors import executors_kept_out
 from lakehouse_engine.commit.locked import locked_table
-from lakehouse_engine.commit.pending import clustering_groups
 from lakehouse_engine.commit.rollback.execute import execute_rollback, files_to_delete, relative_paths
 from lakehouse_engine.commit.rollback.plan import plan_rollback
 from lakehouse_engine.commit.table_clock import claim, table_clock
@@ -28,6 +27,7 @@ from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
+from lakehouse_engine.view.plans import clustering_groups
 from lakehouse_engine.view.protected import savepoint_metadata
 from lakehouse_engine.view.table_state import TableState
 

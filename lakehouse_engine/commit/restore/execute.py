@@ -23,7 +23,6 @@ from collections.abc import Iterable, Sequence
 from lakehouse_engine.commit.attempts import opened_instant
 from lakehouse_engine.commit.checkpoint import renew_checkpoint
 from lakehouse_engine.commit.deletion import delete_files_after
-from lakehouse_engine.commit.heartbeat import HEARTBEATS
 from lakehouse_engine.commit.restore.files import Blocking, PartitionChanges, find_changes
 from lakehouse_engine.commit.rollback.blocks import write_rollback_blocks
 from lakehouse_engine.commit.rollback.execute import hadoop_path, partition_metadata
@@ -46,6 +45,7 @@ from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.storage.paths import parent_of
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
+from lakehouse_engine.timeline.heartbeats import HEARTBEATS
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.protected import protected_files

@@ -9,8 +9,6 @@ from __future__ import annotations
 import logging
 
 from lakehouse_engine.commit.attempts import close_to_attempts
-from lakehouse_engine.commit.heartbeat import HEARTBEATS, find_heartbeat, live_heartbeat
-from lakehouse_engine.commit.pending import clustering_groups
 from lakehouse_engine.commit.rollback.execute import execute_rollback, files_to_delete
 from lakehouse_engine.commit.rollback.plan import plan_rollback
 from lakehouse_engine.commit.table_clock import claim, table_clock
@@ -21,8 +19,10 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRollbackPlan
 from lakehouse_engine.options import LockOptions
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.heartbeats import HEARTBEATS, find_heartbeat, live_heartbeat
 from lakehouse_engine.timeline.locks.probe import storage_now_ms
 from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.view.plans import is_plan
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -55,13 +55,6 @@ def roll_back_dead_writes(state: TableState) -> TableState:
 
 def _pending(state: TableState, action: Action) -> list[Instant]:
     return [instant for instant in state.timeline.pending() if instant.action is action]
-
-
-def is_plan(state: TableState, instant: Instant) -> bool:
-    """Whether a pending instant is the plan of a table service: no dead write, it waits for whoever runs it."""
-    if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
-        return True
-    return instant.action is Action.REPLACE_COMMIT and _is_clustering(state, instant)
 
 
 def _is_dead(state: TableState, instant: Instant, options: LockOptions) -> bool:
@@ -102,13 +95,6 @@ def _of_another(state: TableState, rollback: Instant, options: LockOptions) -> s
     if target is None or state.timeline.completed().writes().contains(target.commit_time):
         return None
     return target.commit_time
-
-
-def _is_clustering(state: TableState, instant: Instant) -> bool:
-    requested = Instant(instant.requested_time, instant.action, State.REQUESTED)
-    if state.storage.head(f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}") is None:
-        return False
-    return bool(clustering_groups(state, instant))
 
 
 def _roll_back(state: TableState, instant: Instant) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 from lakehouse_engine.commit.locked import locked_table
-from lakehouse_engine.commit.pending import clustering_groups
 from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import CompactionError, StoredFileExistsError, TimelineError
 from lakehouse_engine.format.plans_codec import encode_plan
@@ -20,6 +19,7 @@ from lakehouse_engine.services.compact.plan import check_has_logs, plan_compacti
 from lakehouse_engine.services.compact.triggers import is_due
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.plans import clustering_groups
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)

@@ -9,13 +9,13 @@ import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.commit.courtesy import turn_of_hudi
-from lakehouse_engine.commit.heartbeat import heartbeat_file
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.heartbeats import heartbeat_file
 from lakehouse_engine.timeline.lock import TableLock
 from tests.unit.timeline.locks.tables import BESIDE_HUDI
 

@@ -11,15 +11,16 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.commit import processes
-from lakehouse_engine.commit.heartbeat import HEARTBEATS, Beating, find_heartbeat, heartbeat_file, live_heartbeat
+from lakehouse_engine.commit.heartbeat import Beating
 from lakehouse_engine.commit.transaction import Transaction, begin
 from lakehouse_engine.errors import CommitConflictError, StoredFileExistsError
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.options import LockOptions
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.timeline import processes
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.heartbeats import HEARTBEATS, find_heartbeat, heartbeat_file, live_heartbeat
 from lakehouse_engine.write.alter import evolve_schema
 from tests.unit.timeline.locks.tables import BESIDE_HUDI
 

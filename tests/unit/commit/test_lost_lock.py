@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.commit.heartbeat import HEARTBEATS
 from lakehouse_engine.commit.transaction import Transaction
 from lakehouse_engine.errors import CommitConflictError, LockError
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.heartbeats import HEARTBEATS
 from tests.unit.timeline.locks.tables import BESIDE_HUDI
 
 ROWS = pa.table({"id": ["a", "b"], "n": pa.array([1, 2], pa.int64())})

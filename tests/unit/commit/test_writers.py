@@ -13,11 +13,11 @@ from click.testing import CliRunner
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.cli.main import cli
 from lakehouse_engine.commit.executors import lock_file
-from lakehouse_engine.commit.heartbeat import heartbeat_file
 from lakehouse_engine.commit.transaction import begin
 from lakehouse_engine.errors import LockTimeoutError
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.heartbeats import heartbeat_file
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
 from lakehouse_engine.timeline.locks.waiting import forget_dead, waiting_for
 from tests.unit.timeline.locks.tables import BESIDE_HUDI

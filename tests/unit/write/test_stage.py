@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.commit.processes import begin_work, end_work
 from lakehouse_engine.commit.staging import StagingArea
 from lakehouse_engine.engine import LocalRunner, TaskRunner
 from lakehouse_engine.errors import RecordKeyError, SchemaIncompatibleError
@@ -25,6 +24,7 @@ from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import LOCK_TIMEOUT_MS, WriteOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import TableLock
+from lakehouse_engine.timeline.processes import begin_work, end_work
 from lakehouse_engine.write.alter import evolve_schema
 from lakehouse_engine.write.input import ArrowInput, RowKeying
 from lakehouse_engine.write.operation import execute_write

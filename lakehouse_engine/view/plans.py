@@ -1,0 +1,56 @@
+"""Pending instants that are plans of table services, and those that are writes of rows."""
+
+from __future__ import annotations
+
+from lakehouse_engine.errors import StorageError
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.heartbeats import live_heartbeat
+from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.view.table_state import TableState
+
+
+def clustering_groups(state: TableState, instant: Instant) -> list[tuple[str, str]]:
+    """(partition path, file id) of the groups that a replace commit's plan clusters; empty when it is no clustering."""
+    requested = Instant(instant.requested_time, Action.REPLACE_COMMIT, State.REQUESTED)
+    timeline = ActiveTimeline(state.storage, state.layout)
+    if not timeline.read(requested):
+        return []
+    plan = timeline.plan(HoodieRequestedReplaceMetadata, requested).clustering_plan
+    groups = (plan.input_groups or ()) if plan else ()
+    return [(piece.partition_path or "", piece.file_id or "") for group in groups for piece in group.slices or ()]
+
+
+def is_plan(state: TableState, instant: Instant) -> bool:
+    """Whether a pending instant is the plan of a table service: no dead write, it waits for whoever runs it."""
+    if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
+        return True
+    return instant.action is Action.REPLACE_COMMIT and _is_clustering(state, instant)
+
+
+def _is_clustering(state: TableState, instant: Instant) -> bool:
+    requested = Instant(instant.requested_time, instant.action, State.REQUESTED)
+    if state.storage.head(f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}") is None:
+        return False
+    return bool(clustering_groups(state, instant))
+
+
+def oldest_overtaken(state: TableState) -> str | None:
+    """The time of the oldest write that is pending although a later one is completed; None where there is none.
+
+    This engine completes its writes in the order of their instants; Hudi's writers do not. What such a write adds, it adds to the past: no
+    checkpoint after it, and nothing as of a moment after it, is settled until it is done.
+    """
+    last = state.timeline.completed().writes().last()
+    if last is None:
+        return None
+    pending = state.timeline.pending().writes().filter(lambda one: one.requested_time < last.requested_time)
+    return next((one.requested_time for one in pending if not is_plan(state, one) and _may_be_done(state, one)), None)
+
+
+def _may_be_done(state: TableState, instant: Instant) -> bool:
+    try:
+        return live_heartbeat(state.storage, instant.requested_time, lock_options(state.config)) is not None
+    except StorageError:
+        return True  # who may not write here cannot ask what time it is
