@@ -19,7 +19,7 @@ from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.spark.session import use_this_interpreter
 from lakehouse_engine.sql.lexer import quote_name
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.write.bulk import BulkWriter
+from lakehouse_engine.write.bulk import STRIDE, WORTH_WRITING, BulkWriter
 from lakehouse_engine.write.input import ArrowInput, Input, RowKeying, keyed_schema
 from lakehouse_engine.write.source import RowSource, StagedFile, StagedSource
 from lakehouse_engine.write.tasks import FileContext, WriteStatus
@@ -27,10 +27,6 @@ from lakehouse_engine.write.tasks import FileContext, WriteStatus
 Made = TypeVar("Made")
 
 _OUTCOME = "outcome binary"
-_STRIDE = 1_000_000
-"""Room for the partitions of a DataFrame in the numbers of a commit's files."""
-
-
 @dataclass(frozen=True, slots=True)
 class DataFrameInput:
     """Rows of a DataFrame. Implements `write.input.Input`; each use is one Spark job."""
@@ -41,13 +37,17 @@ class DataFrameInput:
     def schema(self) -> pa.Schema:
         return to_arrow_schema(self.frame.schema)
 
-    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str]) -> RowSource:
+    @property
+    def is_query(self) -> bool:
+        return True
+
+    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
         below = folder()
 
         def partition(number: int, batches: Iterator[pa.RecordBatch]) -> tuple[int, StagedFile] | None:
             return _stage_partition(keying, storage, below, number, batches)
 
-        staged = [file for file in _collect(self.frame, partition) if file is not None]
+        staged = [file for file in _collect(self._gathered(gathered), partition) if file is not None]
         files = sorted(staged, key=lambda pair: pair[0])
         return StagedSource(storage, tuple(file for _, file in files), keyed_schema(keying.schema))
 
@@ -89,7 +89,7 @@ def _stage_partition(
 
 
 def _write_partition(keying: RowKeying, context: FileContext, number: int, batches: Iterator[pa.RecordBatch]) -> list[WriteStatus]:
-    writer, rows = BulkWriter(context, number, _STRIDE), 0
+    writer, rows = BulkWriter(context, number, STRIDE), 0
     try:
         for table in _larger(batches):
             writer.write(keying.key(table, task=number, first_row=rows))
@@ -100,9 +100,6 @@ def _write_partition(keying: RowKeying, context: FileContext, number: int, batch
         raise
 
 
-_LARGER = 100_000
-
-
 def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Tables of many batches each: per-batch costs of keys and meta columns add up over Spark's 10,000-row batches."""
     held: list[pa.RecordBatch] = []
@@ -110,7 +107,7 @@ def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     for batch in batches:
         held.append(batch)
         count += batch.num_rows
-        if count >= _LARGER:
+        if count >= WORTH_WRITING:
             yield pa.Table.from_batches(held)
             held, count = [], 0
     if count:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.record.ordering_fields import NO_ORDERING, OrderingFields
+from lakehouse_engine.write.bulk import StreamTask, stream_rows
 from lakehouse_engine.write.context import WriteContext
 from lakehouse_engine.write.input import Batch, DeleteKeying, Input, RowKeying, RowNumberKeying, reduce_batch, unreduced
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.source import RowSource
 from lakehouse_engine.write.stage import DatedSource, Stage
+from lakehouse_engine.write.tasks import FileContext, WriteStatus
 
 INSERTS = frozenset({WriteOperationType.INSERT, WriteOperationType.BULK_INSERT})
 REPLACING = frozenset(
@@ -29,14 +32,20 @@ class Batches:
     context: WriteContext
     stage: Stage
 
-    def read(self) -> None:
-        """Evaluate whatever is going to be looked at more than once. Raises `WriteError`s for rows that cannot be held."""
+    def read(self, *, streams: bool) -> None:
+        """Evaluate what is to be written; with `streams` also queries whose rows could go straight into files.
+
+        Raises `WriteError`s for rows that cannot be held.
+        """
         for data, keying in self._inputs():
-            self.stage.rows(data, keying)
+            if not self.is_streamed:
+                self.stage.rows(data, keying)
+            elif streams and data.is_query:
+                self.stage.rows(data, keying, self.context.config.partition_fields)
 
     @property
     def is_streamed(self) -> bool:
-        """Whether rows go straight into files, where nothing has to be known of them before: they are not kept."""
+        """Whether rows go into files as they come, for nothing has to be known of them before."""
         if self.request.operation not in REPLACING and self.request.operation is not WriteOperationType.BULK_INSERT:
             return False
         return not self._combines and self.context.layout is None
@@ -48,6 +57,16 @@ class Batches:
             return self._reduced(source, NO_ORDERING)
         everything = self.request.operation in INSERTS | REPLACING and not self._combines
         return unreduced(source) if everything or self.request.replaced_rows is not None else self._reduced(source)
+
+    def stream(self, files: FileContext, runner: TaskRunner) -> list[WriteStatus]:
+        """Write all rows to new file groups."""
+        data = self.request.data
+        assert data is not None
+        if not self.stage.holds(data):
+            return data.write_files(self.context.keying(files.instant_time), files, runner)
+        parts = self._source(files.instant_time).parts()
+        tasks = [StreamTask(files, number, part) for number, part in enumerate(parts)]
+        return [status for statuses in runner.run(stream_rows, tasks, name="write") for status in statuses]
 
     def deletions(self) -> Batch | None:
         """Keys to delete in the same commit."""
@@ -65,7 +84,7 @@ class Batches:
 
     def _inputs(self) -> Iterator[tuple[Input, RowKeying]]:
         request = self.request
-        if request.data is not None and not self.is_streamed:
+        if request.data is not None:
             yield request.data, self._keying(request.data)
         if request.delete_keys is not None:
             yield request.delete_keys, self._delete_keying(request.delete_keys)

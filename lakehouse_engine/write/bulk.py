@@ -13,10 +13,17 @@ from lakehouse_engine.format.file_names import MarkerType, new_file_id
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import PARTITION_PATH
 from lakehouse_engine.write.file_writer import BaseFileWriter
+from lakehouse_engine.write.source import RowSource
 from lakehouse_engine.write.tasks import FileContext, WriteStatus, created_stat, identity, next_version, open_writer
 
 ENCODED_SHARE = 1 / 3
 """What Arrow data typically comes to in a Parquet file; the true size is known only after a row group is out."""
+
+STRIDE = 1_000_000
+"""Room for the parts of a batch in the numbers of a commit's files."""
+
+WORTH_WRITING = 100_000
+"""Rows at a time: per-batch costs of keys and meta columns add up over small ones."""
 
 _MOST_OPEN = 32
 """Files open at once; a batch that needs more closes the one that was used longest ago."""
@@ -92,6 +99,27 @@ class BulkWriter:
         for opened in self._open.values():
             opened.writer.discard()
         self._open.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTask:
+    """Write all rows of a part of a batch to new file groups."""
+
+    context: FileContext
+    number: int
+    source: RowSource
+
+
+def stream_rows(task: StreamTask) -> list[WriteStatus]:
+    """Some rows at a time, however many there are."""
+    writer = BulkWriter(task.context, task.number, STRIDE)
+    try:
+        for start in range(0, task.source.num_rows, WORTH_WRITING):
+            writer.write(task.source.slice(start, WORTH_WRITING))
+        return writer.close()
+    except BaseException:
+        writer.discard()
+        raise
 
 
 def split_by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:

@@ -6,7 +6,7 @@ An `Input` is what a write was called with. The engine knows two: Arrow data (he
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -138,8 +138,16 @@ class Input(Protocol):
         """Their Arrow schema, before any conversion."""
         ...
 
-    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str]) -> RowSource:
-        """All rows, keyed, where every task can read them again and again; files, if any are made, go below `folder()` of the table."""
+    @property
+    def is_query(self) -> bool:
+        """Whether to read them is to compute them, for as long as that takes."""
+        ...
+
+    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
+        """All rows, keyed, where every task can read them again and again; files, if any are made, go below `folder()` of the table.
+
+        In a query's files rows are one after the other by their values of the columns `gathered`, all of one value in one file.
+        """
         ...
 
     def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:
@@ -157,7 +165,11 @@ class ArrowInput:
     def schema(self) -> pa.Schema:
         return self.table.schema
 
-    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str]) -> RowSource:
+    @property
+    def is_query(self) -> bool:
+        return False
+
+    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
         return MemorySource(self._keyed(keying, _STAGING_THREADS))
 
     def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:

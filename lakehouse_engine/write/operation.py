@@ -81,7 +81,8 @@ def _read_ahead(storage: Storage, request: WriteRequest, stage: Stage) -> _Seen 
     except LakehouseError as error:
         logger.info("the rows for %s are read under its lock: %s", state.config.name, error)
         return None
-    Batches(request, context, stage).read()
+    # The first rows of a table go straight into its files: nobody waits for them.
+    Batches(request, context, stage).read(streams=len(state.timeline.completed().writes()) > 0)
     return _Seen(state, context)
 
 
@@ -137,12 +138,11 @@ class _Write:
 
     def new_groups(self) -> WriteResult:
         """Operations that look nothing up: every row goes to a new file group."""
-        assert self.request.data is not None
         instant = self.transaction.instant_time
         self.transaction.inflight(HoodieCommitMetadata(operation_type=self.request.operation))
         files, dropped = self.context.files(instant), 0
         if self.batches.is_streamed:
-            statuses = self.request.data.write_files(self.context.keying(instant), files, self.runner)
+            statuses = self.batches.stream(files, self.runner)
         else:
             batch, layout = self.batches.rows(instant), self.context.layout
             dropped = batch.duplicates

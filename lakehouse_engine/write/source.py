@@ -34,6 +34,14 @@ class RowSource(Protocol):
         """Whole rows in the order of `rows`; None for all of them."""
         ...
 
+    def slice(self, first: int, count: int) -> pa.Table:
+        """Whole rows from number `first` on, `count` of them where there are so many."""
+        ...
+
+    def parts(self) -> Sequence[RowSource]:
+        """All rows, in parts that different tasks can read."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class MemorySource:
@@ -50,6 +58,12 @@ class MemorySource:
 
     def take(self, rows: Rows | None) -> pa.Table:
         return self.table if rows is None else take_rows(self.table, rows)
+
+    def slice(self, first: int, count: int) -> pa.Table:
+        return self.table.slice(first, count)
+
+    def parts(self) -> Sequence[RowSource]:
+        return [self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +110,12 @@ class StagedSource:
     def take(self, rows: Rows | None) -> pa.Table:
         return self._table() if rows is None else take_rows(self._table(), rows)
 
+    def slice(self, first: int, count: int) -> pa.Table:
+        return self._table().slice(first, count)
+
+    def parts(self) -> Sequence[RowSource]:
+        return [StagedSource(self.storage, (file,), self.schema) for file in self.files]
+
 
 @dataclass(frozen=True, slots=True)
 class PatchedSource:
@@ -116,6 +136,12 @@ class PatchedSource:
     def take(self, rows: Rows | None) -> pa.Table:
         numbers = np.arange(self.num_rows, dtype=np.int64) if rows is None else rows
         return self._patched(self.source.take(rows), numbers, self.table)
+
+    def slice(self, first: int, count: int) -> pa.Table:
+        return self.take(np.arange(first, min(first + count, self.num_rows), dtype=np.int64))
+
+    def parts(self) -> Sequence[RowSource]:
+        return [self]
 
     def _patched(self, given: pa.Table, numbers: Rows, table: pa.Table) -> pa.Table:
         at = np.minimum(np.searchsorted(self.rows, numbers), max(0, len(self.rows) - 1))

@@ -33,13 +33,20 @@ class Stage:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._area.remove()
 
-    def rows(self, data: Input, keying: RowKeying) -> RowSource:
-        """Rows of `data`, keyed; it is evaluated at the first call for it. Raises `WriteError`s for rows that cannot be held."""
+    def holds(self, data: Input) -> bool:
+        """Whether rows of `data` are kept."""
+        return id(data) in self._held
+
+    def rows(self, data: Input, keying: RowKeying, gathered: Sequence[str] = ()) -> RowSource:
+        """Rows of `data`, keyed; it is evaluated at the first call for it (`gathered`: see `Input.stage`).
+
+        Raises `WriteError`s for rows that cannot be held.
+        """
         held = self._held.get(id(data))
         if held is not None and held[0] == keying:
             return held[1]
         rows = data if held is None else ArrowInput(_as_given(held[1], data.schema))
-        source = rows.stage(keying, self._storage, self._area.folder)
+        source = rows.stage(keying, self._storage, self._area.folder, gathered)
         self._held[id(data)] = (keying, source)
         return source
 
@@ -67,6 +74,12 @@ class DatedSource:
 
     def take(self, rows: Rows | None) -> pa.Table:
         return self._dated(self.source.take(rows))
+
+    def slice(self, first: int, count: int) -> pa.Table:
+        return self._dated(self.source.slice(first, count))
+
+    def parts(self) -> Sequence[RowSource]:
+        return [DatedSource(part, self.instant_time) for part in self.source.parts()]
 
     def _dated(self, rows: pa.Table) -> pa.Table:
         at = rows.schema.get_field_index(RECORD_KEY)

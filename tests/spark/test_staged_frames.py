@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.format.file_names import TEMP_FOLDER
+from lakehouse_engine.model.write_stats import WriteResult
 
 
 @pytest.fixture(params=["cow", "mor"])
@@ -40,19 +41,20 @@ def waiting(spark: SparkSession, folder: Path, name: str, others: list[str], key
     return rows(run, "id bigint, n string")
 
 
+@pytest.mark.parametrize("act", [HoodieTable.upsert, HoodieTable.insert, HoodieTable.bulk_insert])
 def test_queries_of_two_writers_of_one_file_run_at_the_same_time_and_once(
-    stock: HoodieTable, spark: SparkSession, tmp_path: Path
+    stock: HoodieTable, spark: SparkSession, tmp_path: Path, act: Callable[..., WriteResult]
 ) -> None:
     (tmp_path / "ran").mkdir()
 
     def write(name: str, other: str, key: int) -> None:
         frame = waiting(spark, tmp_path / "ran", name, [other], key)
-        HoodieTable.open(stock.path, spark=spark).upsert(frame, options={"hoodie.write.lock.wait_time_ms": "60000"})
+        act(HoodieTable.open(stock.path, spark=spark), frame, options={"hoodie.write.lock.wait_time_ms": "60000"})
 
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(write, ["one", "two"], ["two", "one"], [1, 2]))
+        list(pool.map(write, ["one", "two"], ["two", "one"], [3, 4]))
     read = stock.to_arrow(["id", "n"]).sort_by("id")
-    assert read.to_pydict() == {"id": [1, 2], "n": ["one", "two"]}
+    assert read.to_pydict() == {"id": [1, 2, 3, 4], "n": ["old", "old", "one", "two"]}
     assert len({path.name.partition("-")[0] for path in (tmp_path / "ran").iterdir()}) == 2 == len(list((tmp_path / "ran").iterdir()))
     assert [entry.name for entry in stock.storage.list(TEMP_FOLDER)] == []
 

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,11 @@ class Query:
     def schema(self) -> pa.Schema:
         return self.table.schema
 
-    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str]) -> RowSource:
+    @property
+    def is_query(self) -> bool:
+        return True
+
+    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
         self._read()
         keyed = keying.key(self.table)
         path = f"{folder()}/{id(self)}-{self.times}.arrow"
@@ -97,6 +101,13 @@ OPERATIONS: dict[str, tuple[Op, dict[str, str], dict[int, str]]] = {
     "upsert": (Op.UPSERT, {}, {1: "theirs", 2: "mine", 3: "mine", 9: "theirs"}),
     "insert": (Op.INSERT, {}, {1: "theirs", 2: "mine", 3: "mine", 9: "theirs"}),
     "delete": (Op.DELETE, {}, {1: "theirs", 9: "theirs"}),
+    "bulk insert": (Op.BULK_INSERT, {}, {1: "theirs", 2: "mine", 3: "mine", 9: "theirs"}),
+    "bulk insert of single keys": (
+        Op.BULK_INSERT,
+        {"hoodie.combine.before.insert": "true"},
+        {1: "theirs", 2: "mine", 3: "mine", 9: "theirs"},
+    ),
+    "overwrite without a look at keys": (Op.INSERT_OVERWRITE, {"hoodie.combine.before.insert": "false"}, {2: "mine", 3: "mine"}),
     "overwrite": (Op.INSERT_OVERWRITE, {"hoodie.combine.before.insert": "true"}, {2: "mine", 3: "mine"}),
 }
 
@@ -104,7 +115,7 @@ OPERATIONS: dict[str, tuple[Op, dict[str, str], dict[int, str]]] = {
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_others_commit_while_the_rows_are_read_and_both_writes_count(table: HoodieTable, name: str) -> None:
     operation, options, expected = OPERATIONS[name]
-    if operation is Op.INSERT:
+    if operation in (Op.INSERT, Op.BULK_INSERT):
         table.delete(rows("2", "").select(["id", "p"]))
     query = Query(rows("2 3", "mine"), lambda: table.upsert(rows("1 9", "theirs"), options=AT_ONCE))
     write(table, operation, query, options)
