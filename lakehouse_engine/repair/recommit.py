@@ -23,6 +23,7 @@ from lakehouse_engine.repair.traces import Trace, traces
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.listing import StorageLister
 from lakehouse_engine.view.plans import clustering_groups
+from lakehouse_engine.view.slicing import replaced_groups
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.view.written import write_record
 
@@ -34,11 +35,19 @@ Op = WriteOperationType
 
 
 @dataclass(frozen=True, slots=True)
-class _Evidence:
-    """What tells of the write besides its files. `planned` are groups that it was to write to; `before` the files that it found."""
+class _Intent:
+    """What the write was, the groups that it was about to write to, and those that it was about to take out of the table."""
 
-    operation: WriteOperationType | None
-    planned: frozenset[FileGroupId]
+    operation: WriteOperationType | None = None
+    planned: frozenset[FileGroupId] = frozenset()
+    dropped: frozenset[FileGroupId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """What tells of the write besides its files. `intent` is what was noted of it before; `before` the files that it found."""
+
+    intent: _Intent
     before: LiveFiles
     later: tuple[WriteRecord, ...]
 
@@ -58,9 +67,9 @@ def recommitted(state: TableState, instant: Instant) -> HoodieCommitMetadata:
     replaced = _replaced(state, instant, known, found) if instant.action is Action.REPLACE_COMMIT else None
     return HoodieCommitMetadata(
         partition_to_write_stats={path: tuple(group) for path, group in stats.items()},
-        operation_type=known.operation,
-        compacted=known.operation in (Op.COMPACT, Op.LOG_COMPACT),
-        extra_metadata={SCHEMA_KEY: _schema(state, time, found), REBUILT_KEY: _LOST},
+        operation_type=known.intent.operation,
+        compacted=known.intent.operation in (Op.COMPACT, Op.LOG_COMPACT),
+        extra_metadata={SCHEMA_KEY: _schema(state, time, known, found), REBUILT_KEY: _LOST},
         partition_to_replace_file_ids=replaced,
     )
 
@@ -71,10 +80,8 @@ def _evidence(state: TableState, instant: Instant) -> _Evidence:
         raise MetadataError("what was written before it is archived, and the archive is damaged too")
     writes = [write for write in state.timeline.completed().writes() if write.requested_time != time]
     before = [write for write in writes if archived.boundary < write.requested_time < time]
-    operation, planned = _intent(state, instant)
     return _Evidence(
-        operation,
-        planned,
+        _intent(state, instant),
         archived.live.after(write_record(write.requested_time, state.commit_metadata(write)) for write in before),
         tuple(record for write in writes if write.requested_time > time and (record := _record(state, write)) is not None),
     )
@@ -88,20 +95,20 @@ def _record(state: TableState, write: Instant) -> WriteRecord | None:
         return None
 
 
-def _intent(state: TableState, instant: Instant) -> tuple[WriteOperationType | None, frozenset[FileGroupId]]:
-    """What the write was, and the groups that it was about to write to, as far as that was noted before."""
+def _intent(state: TableState, instant: Instant) -> _Intent:
+    """As far as that was noted before."""
     active, time = ActiveTimeline(state.storage, state.layout), instant.requested_time
     for action, operation in ((Action.COMPACTION, Op.COMPACT), (Action.LOG_COMPACTION, Op.LOG_COMPACT)):
         requested = Instant(time, action, State.REQUESTED)
         if action.completes_as is instant.action and state.storage.head(_path(state, requested)) is not None:
             plan = active.plan(HoodieCompactionPlan, requested)
-            return operation, frozenset(FileGroupId(one.partition_path or "", one.file_id or "") for one in plan.operations or ())
+            return _Intent(operation, frozenset(FileGroupId(one.partition_path or "", one.file_id or "") for one in plan.operations or ()))
     try:
         noted = active.commit(Instant(time, instant.action, State.INFLIGHT))
     except (FormatError, InstantNotFoundError):
-        return None, frozenset()
+        return _Intent()
     groups = (FileGroupId(path, stat.file_id) for path, stats in noted.partition_to_write_stats.items() for stat in stats if stat.file_id)
-    return noted.operation_type, frozenset(groups)
+    return _Intent(noted.operation_type, frozenset(groups), frozenset(replaced_groups(noted)))
 
 
 def _path(state: TableState, instant: Instant) -> str:
@@ -118,7 +125,7 @@ def _check_nothing_is_lost(state: TableState, time: str, known: _Evidence, found
     superseded = {group for write in known.later for group, file in write.files if not file.is_log}
     superseded.update(group for write in known.later for group in write.replaced)
     traced = {trace.group for trace in found}
-    for group in sorted((known.planned | _logged_upon(state, time)) - traced - superseded, key=str):
+    for group in sorted((known.intent.planned | _logged_upon(state, time)) - traced - superseded, key=str):
         where = f"the file group {group.file_id} of {group.partition_path or 'the table'}"
         raise MetadataError(f"it wrote to {where}, and no file of that is there")
 
@@ -134,21 +141,25 @@ def _logged_upon(state: TableState, time: str) -> set[FileGroupId]:
     return found
 
 
-def _schema(state: TableState, time: str, found: Sequence[Trace]) -> str:
+def _schema(state: TableState, time: str, known: _Evidence, found: Sequence[Trace]) -> str:
     """The Avro text of the user columns: that of its files, or of the writes around it where those agree."""
     texts = {without_meta_columns(trace.schema) for trace in found if trace.schema is not None}
     if not texts:
-        texts = {text for write in _neighbours(state, time) if (text := state.commit_metadata(write).schema_json)}
+        texts = {text for write in _neighbours(state, time, known) if (text := state.commit_metadata(write).schema_json)}
     if len(texts) != 1:
         raise MetadataError("which columns the table had as of it cannot be told" if not texts else "its files have different columns")
     return texts.pop()
 
 
-def _neighbours(state: TableState, time: str) -> list[Instant]:
-    """The writes before and after; none unless both are there, for the columns may have been changed by this one."""
+def _neighbours(state: TableState, time: str, known: _Evidence) -> list[Instant]:
+    """The writes before and after. Where only one is there, none, for the columns may have been changed by this write; but one that
+    drops partitions changes none.
+    """
     writes = state.timeline.completed().writes().instants
-    before, after = [one for one in writes if one.requested_time < time], [one for one in writes if one.requested_time > time]
-    return [before[-1], after[0]] if before and after else []
+    before, after = [one for one in writes if one.requested_time < time][-1:], [one for one in writes if one.requested_time > time][:1]
+    if known.intent.operation is Op.DELETE_PARTITION:
+        return before or after
+    return [*before, *after] if before and after else []
 
 
 def _replaced(state: TableState, instant: Instant, known: _Evidence, found: Sequence[Trace]) -> dict[str, tuple[str, ...]]:
@@ -157,9 +168,11 @@ def _replaced(state: TableState, instant: Instant, known: _Evidence, found: Sequ
     clustered = {FileGroupId(*group) for group in clustering_groups(state, instant)}
     if clustered:
         gone = clustered
-    elif known.operation is Op.INSERT_OVERWRITE_TABLE:
+    elif known.intent.dropped:
+        gone = set(known.intent.dropped)
+    elif known.intent.operation is Op.INSERT_OVERWRITE_TABLE:
         gone = live
-    elif known.operation is Op.INSERT_OVERWRITE and found:
+    elif known.intent.operation is Op.INSERT_OVERWRITE and found:
         written = {trace.group.partition_path for trace in found}
         gone = {group for group in live if group.partition_path in written}
     else:

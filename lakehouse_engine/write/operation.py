@@ -133,7 +133,8 @@ class _Write:
         if not replaced:
             return no_change(self.request.operation, self.transaction)
         self.transaction.start(Action.REPLACE_COMMIT)
-        self.transaction.inflight(HoodieCommitMetadata(operation_type=self.request.operation))
+        # No file tells what is dropped: should the commit be damaged one day, this does.
+        self.transaction.inflight(HoodieCommitMetadata(operation_type=self.request.operation, partition_to_replace_file_ids=replaced))
         return self._commit([], replaced=replaced)
 
     def new_groups(self) -> WriteResult:

@@ -2,7 +2,7 @@
 
  1. under the table lock: take back what a dead executor left, make the plan fit, mark it inflight
  2. without it: one task a slice merges base file and logs into a new base file   (`merging`)
- 3. under the table lock: if the plan still stands, complete the instant; new base files show
+ 3. under the table lock, waited for as long as others hold it: if the plan still stands, complete the instant; new base files show
 
 Between 1 and 3 writers go on: they log to the slices that the compaction makes. A failure before step 3 takes the compaction back to
 where it was scheduled; the plan itself stays, for logs may be named after it.
@@ -11,7 +11,8 @@ where it was scheduled; the plan itself stays, for logs may be named after it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from lakehouse_engine.commit.attempts import open_to_attempts
@@ -19,7 +20,7 @@ from lakehouse_engine.commit.executors import executor_lock, lock_file
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.publish import Publication
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.errors import CommitOutcomeUnknownError, CompactionError, LakehouseError
+from lakehouse_engine.errors import CommitOutcomeUnknownError, CompactionError, LakehouseError, LockTimeoutError
 from lakehouse_engine.format.arrow_avro import table_avro_schema
 from lakehouse_engine.format.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -51,6 +52,7 @@ from lakehouse_engine.write.tasks import FileContext
 
 logger = logging.getLogger(__name__)
 
+_LEAST_PATIENCE_MS = 1_000
 
 def schedule_and_run(
     storage: Storage,
@@ -96,7 +98,8 @@ def run(
 
     Safe to call from a thread of a session or from another process while writers go on. Raises `CompactionError` where `instant` is no
     pending compaction, where another program may be running it, and where its plan was removed meanwhile (by a restore); `LockTimeoutError`
-    while another executor runs it (at once without `wait`); and what reading the slices raises. The table is then as it was.
+    while another executor runs it (at once without `wait`), or the table is locked when it begins; and what reading the slices raises. The
+    table is then as it was.
     """
     state = TableState.load(storage)
     check_has_logs(state)
@@ -179,10 +182,23 @@ class _Execution:
 
     def _complete(self, plan: HoodieCompactionPlan, schema_text: str, stats: Sequence[HoodieWriteStat]) -> CompactionResult:
         metadata = compaction_metadata(WriteOperationType.COMPACT, stats, schema_text)
-        with locked_table(self.storage, lock_timeout_ms=self.lock_timeout_ms) as state:
+        with self._locked_at_last() as state:
             self._check_stands(state, plan)
             self.publication.publish(state, Instant(self.time, Action.COMPACTION, State.INFLIGHT), metadata)
         return completed_result(self.time, metadata, plan)
+
+    @contextmanager
+    def _locked_at_last(self) -> Iterator[TableState]:
+        """The table, however long its lock is held by others: what was made may have taken hours, and they will be done."""
+        with ExitStack() as stack:
+            while True:
+                try:
+                    patience = max(self.lock_timeout_ms, _LEAST_PATIENCE_MS)
+                    state = stack.enter_context(locked_table(self.storage, lock_timeout_ms=patience))
+                    break
+                except LockTimeoutError as error:
+                    logger.warning("the compaction %s is done, and waits on for the lock to be completed: %s", self.time, error)
+            yield state
 
     def _check_stands(self, state: TableState, plan: HoodieCompactionPlan) -> None:
         """Whether what was begun may be completed: nobody removed the plan, or changed what it is about."""

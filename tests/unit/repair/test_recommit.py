@@ -138,7 +138,25 @@ def test_a_file_that_is_lost_besides_keeps_the_commit_from_being_made_anew(archi
 
 
 @pytest.mark.parametrize("operation", ["insert_overwrite", "insert_overwrite_table", "delete_partitions"])
-def test_what_an_overwrite_replaced_is_told_by_the_files_before_it_or_it_is_left(archived: LocalTable, operation: str) -> None:
+def test_what_a_replacing_write_took_out_is_told_by_what_was_noted_before(archived: LocalTable, operation: str) -> None:
+    table, path, whole = _replacing(archived, operation)
+    assert [one.what for one in repair(table.storage, lock_timeout_ms=TIMEOUT, trust_files=True).repaired] == [path]
+    assert_same_rows(table.read(), whole.read())
+    assert verify(table.state).findings == ()
+
+
+def test_without_a_note_of_what_was_dropped_the_commit_is_left_and_a_restore_leads_out(archived: LocalTable) -> None:
+    table, path, whole = _replacing(archived, "delete_partitions")
+    table.storage.overwrite(f"{path}.inflight", b"")
+    (left,) = (one for one in repair(table.storage, lock_timeout_ms=TIMEOUT, trust_files=True).left if one.what == path)
+    assert "which file groups it took out" in left.message
+    assert "restore --to" in left.message
+    table.restore(to=whole.instants()[-2])
+    assert_same_rows(table.read(), whole.read(as_of=whole.instants()[-2]))
+
+
+def _replacing(archived: LocalTable, operation: str) -> tuple[LocalTable, str, LocalTable]:
+    """A table whose last commit replaced file groups, with that commit damaged; its path; and the table as it was before the damage."""
     whole = LocalTable(copy_of(archived.storage), lock_timeout_ms=TIMEOUT)
     if whole.state.timeline.pending():
         whole.run_compaction()
@@ -146,18 +164,7 @@ def test_what_an_overwrite_replaced_is_told_by_the_files_before_it_or_it_is_left
         whole.delete_partitions([whole.state.view.partitions()[0]])
     else:
         getattr(whole, operation)(batch([("o", 1, "x", "over")]))
-    table, path = _damaged(whole, whole.instants()[-1], _flipped)
-    report = repair(table.storage, lock_timeout_ms=TIMEOUT, trust_files=True)
-    if operation == "delete_partitions":
-        (left,) = (one for one in report.left if one.what == path)
-        assert "which file groups it took out" in left.message
-        assert "restore --to" in left.message
-        table.restore(to=whole.instants()[-2])
-        assert_same_rows(table.read(), whole.read(as_of=whole.instants()[-2]))
-    else:
-        assert [one.what for one in report.repaired] == [path]
-        assert_same_rows(table.read(), whole.read())
-        assert verify(table.state).findings == ()
+    return *_damaged(whole, whole.instants()[-1], _flipped), whole
 
 
 @pytest.fixture(params=["cow", "mor"], scope="module")

@@ -5,10 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotDone
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.model.instant import Action
@@ -18,6 +22,7 @@ from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.scan import plan_snapshot
 from lakehouse_engine.services.compact import schedule_and_run
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.verify import verify
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.create import TableSpec, create_table
@@ -96,6 +101,45 @@ def check(folder: Path) -> None:
     assert len(compactions) > 1
     assert compactions[0] < len(writes) - 3
     assert not any(piece.log_files for piece in state.view.latest_slices())
+
+
+class Slow(LocalRunner):
+    """Tells that a compaction has begun, and lets none end before it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go = threading.Event(), threading.Event()
+
+    def run(self, function: Any, tasks: Sequence[Any], *, name: str) -> list[Any]:
+        made = super().run(function, tasks, name=name)
+        self.begun.set()
+        assert self.go.wait(60)
+        return made
+
+
+def test_a_long_compaction_is_completed_after_all_commits_that_were_made_while_it_ran(tmp_path: Path) -> None:
+    create(tmp_path)
+    storage, steps, slow = LocalStorage(str(tmp_path)), history(), Slow()
+    half = len(steps) // 2
+    for operation, numbers, ts in steps[:half]:
+        execute_write(storage, WriteRequest(operation, ArrowInput(batch(numbers, ts)), OPTIONS), LocalRunner())
+    with ThreadPoolExecutor(1) as pool:
+        # It does not wait for locks: what it made is not thrown away because the lock is taken when it is done.
+        running = pool.submit(schedule_and_run, storage, CompactionOptions(), OPTIONS, slow, lock_timeout_ms=0)
+        assert slow.begun.wait(60)
+        for operation, numbers, ts in steps[half:]:
+            execute_write(storage, WriteRequest(operation, ArrowInput(batch(numbers, ts)), OPTIONS), LocalRunner())
+        with TableLock(storage):
+            slow.go.set()
+            with pytest.raises(NotDone):
+                running.result(1.5)
+        done = running.result(60)
+    assert done.instant is not None
+    state = TableState.load(storage)
+    assert state.timeline.completed().writes().contains(done.instant)
+    found = read_arrow(plan_snapshot(state))
+    assert dict(zip(found["id"].to_pylist(), found["ts"].to_pylist(), strict=True)) == expected()
+    assert verify(state).ok
 
 
 def test_in_two_threads(tmp_path: Path) -> None:
