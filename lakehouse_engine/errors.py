@@ -28,6 +28,8 @@ LakehouseError                      one thing to catch; carries context (table, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 
@@ -197,7 +199,12 @@ class CommitConflictError(WriteError):
 
 
 class ChangedSinceReadError(CommitConflictError):
-    """What was read for this write has changed since. Nothing was committed; read again, and repeat the write."""
+    """What a write was computed from has changed since; nothing was written. Read it again, and repeat the write.
+
+    `table_lock` makes the lock of the table, so that nobody comes in between once more.
+    """
+
+    table_lock: Callable[[], AbstractContextManager[object]] | None = None
 
 
 class CommitOutcomeUnknownError(WriteError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -17,12 +18,15 @@ from lakehouse_engine.model.commit_metadata import WRITER_KEY, HoodieCommitMetad
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import REWRITES, WriteOperationType
+from lakehouse_engine.options import LOCK_TIMEOUT_MS, STORED_PREFIX
 from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.view.table_state import TableState
 
 Result = TypeVar("Result")
 
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.02, 2.0
+_LONGEST_PAUSE = 0.05
+"""Seconds before the first repetition, at most; at random, so that two that met do not meet again."""
 _NAMED_PARTITIONS = 5
 
 
@@ -114,20 +118,20 @@ def _check_all_there(now: TableState, expected: ExpectedState, completed: Iterab
     archived = _archived_writes(now)
     if gone - archived:
         message = f"the table was read as of {expected.instant}, and since then {_listed(gone - archived)} was taken back"
-        raise ChangedSinceReadError(f"{message}; nothing was written: read it again", table=now.config.name)
+        raise _refused(now, f"{message}; nothing was written: read it again")
     between = {instant for instant in archived - expected.writes if instant > min(expected.writes)}
     if between:
         message = f"the table was read as of {expected.instant}; {_listed(between)} came since then and was archived"
-        raise ChangedSinceReadError(f"{message}; nothing was written: read it again", table=now.config.name)
+        raise _refused(now, f"{message}; nothing was written: read it again")
 
 
 def _check_known(now: TableState, instant: str, missing: bool, later: set[str]) -> None:
     if missing:
         message = f"the table has no commit {instant}: it was taken back, or is none of this table"
-        raise ChangedSinceReadError(f"{message}; nothing was written: read the table again", table=now.config.name, instant=instant)
+        raise _refused(now, f"{message}; nothing was written: read the table again", instant)
     if later:
         message = f"{_listed(later)} came after {instant} and was archived: what it touched is not looked up"
-        raise ChangedSinceReadError(f"{message}; nothing was written: read the table again", table=now.config.name, instant=instant)
+        raise _refused(now, f"{message}; nothing was written: read the table again", instant)
 
 
 def _archived_writes(now: TableState) -> set[str]:
@@ -153,13 +157,20 @@ def _changed(now: TableState, read: str | None, instant: Instant, partitions: fr
     metadata = now.commit_metadata(instant)
     where = f" in {_listed(path or 'the table' for path in partitions)}" if partitions else ""
     what = "its columns" if metadata.operation_type is WriteOperationType.ALTER_SCHEMA else "rows"
-    return ChangedSinceReadError(
+    return _refused(
+        now,
         f"{instant.requested_time} ({metadata.operation_type} by {_writer(metadata)}) changed {what}{where} after the table was read as of "
         f"{read or 'its creation'}; nothing was written. Read it again and repeat the write, or let it be repeated more often with "
         "hoodie.write.num.retries.on.conflict.failures",
-        table=now.config.name,
-        instant=instant.requested_time,
+        instant.requested_time,
     )
+
+
+def _refused(now: TableState, message: str, instant: str | None = None) -> ChangedSinceReadError:
+    error = ChangedSinceReadError(message, table=now.config.name, instant=instant)
+    timeout = LOCK_TIMEOUT_MS.read(now.config.prefixed(STORED_PREFIX))
+    error.table_lock = lambda: TableLock(now.storage, timeout)
+    return error
 
 
 def _writer(metadata: HoodieCommitMetadata) -> str:
@@ -177,19 +188,21 @@ def _listed(names: Iterable[str]) -> str:
 def repeated(attempt: Callable[[], Result], retries: int, again: Callable[[], None] | None = None) -> Result:
     """The result of `attempt`, which reads and writes, made up to `retries` times more while others change what it reads.
 
-    `again` is called before each repetition. Raises what the last one raised.
+    `again` is called before each repetition. Who was overtaken twice, or has one repetition left, reads and writes under the table's lock:
+    among many that change the same rows, each has its turn. Raises what the last one raised.
     """
-    for pause in _pauses(retries):
+    turn: AbstractContextManager[object] = nullcontext()
+    for number in range(retries + 1):
         try:
-            return attempt()
-        except ChangedSinceReadError:  # noqa: PERF203 - one attempt is a whole statement
-            time.sleep(pause)
-            if again is not None:
-                again()
-    return attempt()
-
-
-def _pauses(retries: int) -> Iterator[float]:
-    """Seconds to wait, longer each time, and at random, so that two that met do not meet again."""
-    for number in range(retries):
-        yield random.uniform(0, min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2**number))
+            with turn:
+                if number and again is not None:
+                    again()
+                return attempt()
+        except ChangedSinceReadError as error:  # noqa: PERF203 - one attempt is a whole statement
+            if number == retries:
+                raise
+            if error.table_lock is not None and (number or retries == 1):
+                turn = error.table_lock()
+            else:
+                time.sleep(random.uniform(0, _LONGEST_PAUSE))
+    raise AssertionError("the last repetition returns or raises")

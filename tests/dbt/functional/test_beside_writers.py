@@ -190,3 +190,38 @@ class TestTwoProcesses(Changing):
             command, cwd=project.project_root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
 
+
+
+class TestTenThreads:
+    """Ten models at once, each of which appends to one table and counts in it."""
+
+    MODEL = """
+{{{{ config(
+    materialized='table',
+    post_hook=[
+        "insert into {{{{ target.schema }}}}.log select {number} as id, {number} as n",
+        "update {{{{ target.schema }}}}.log set n = n + 1 where id = 0",
+    ]
+) }}}}
+-- depends_on: {{{{ ref('start') }}}}
+select {number} as id
+"""
+    START = """
+{{ config(
+    materialized='table',
+    post_hook=[
+        "create table if not exists {{ target.schema }}.log (id int, n int) tblproperties (primaryKey='id')",
+        "insert into {{ target.schema }}.log values (0, 0)",
+    ]
+) }}
+select 0 as id
+"""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"start.sql": self.START, **{f"m{number}.sql": self.MODEL.format(number=number) for number in range(1, 11)}}
+
+    def test_all_of_them_are_there_and_each_is_counted_once(self, project):
+        assert len(run_dbt(["run", "--threads", "10"])) == 11
+        rows = project.run_sql(f"select id, n from {project.test_schema}.log order by id", fetch="all")
+        assert [tuple(row) for row in rows] == [(0, 10), *((number, number) for number in range(1, 11))]
