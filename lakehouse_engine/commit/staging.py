@@ -40,6 +40,10 @@ class StagingArea:
             self.storage.create(f"{path}{_OWNER}", begin_work(self._nonce))
         return path
 
+    def is_there(self) -> bool:
+        """Whether the folder was made and is part of the table still, or was never asked for."""
+        return not self._is_made or self.storage.head(f"{self.folder()}{_OWNER}") is not None
+
     def remove(self) -> None:
         """Remove what is there. What cannot be removed is logged, and goes with the next write."""
         if not self._is_made:

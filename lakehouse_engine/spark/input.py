@@ -13,7 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.errors import LakehouseError, OptionError, SchemaIncompatibleError
+from lakehouse_engine.errors import LakehouseError, OptionError, SchemaIncompatibleError, UnseenFileError
 from lakehouse_engine.spark.runner import dumps, outcome_of, result_of
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.spark.session import use_this_interpreter
@@ -48,8 +48,9 @@ class DataFrameInput:
             return _stage_partition(keying, storage, below, number, batches)
 
         staged = [file for file in _collect(self._gathered(gathered), partition) if file is not None]
-        files = sorted(staged, key=lambda pair: pair[0])
-        return StagedSource(storage, tuple(file for _, file in files), keyed_schema(keying.schema))
+        files = tuple(file for _, file in sorted(staged, key=lambda pair: pair[0]))
+        _check_seen(storage, below, files)
+        return StagedSource(storage, files, keyed_schema(keying.schema))
 
     def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:
         def partition(number: int, batches: Iterator[pa.RecordBatch]) -> list[WriteStatus]:
@@ -63,6 +64,19 @@ class DataFrameInput:
             return self.frame
         names = [quote_name(name) for name in columns]
         return self.frame.repartition(*names).sortWithinPartitions(*names)
+
+
+def _check_seen(storage: Storage, folder: str, files: Sequence[StagedFile]) -> None:
+    """Raise `UnseenFileError` for rows that an executor staged where this process does not see them."""
+    seen = {entry.path for entry in storage.list(folder)} if files else set()
+    unseen = next((file.path for file in files if file.path not in seen), None)
+    if unseen is not None:
+        raise UnseenFileError(
+            f"an executor staged rows in {unseen!r}, which is not there for the driver: the executors' directory must be the driver's (mount"
+            " it under the same path on every worker); nothing was written",
+            table=storage.root,
+            path=unseen,
+        )
 
 
 def _stage_partition(

@@ -56,6 +56,7 @@ def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner) -
     with Stage(storage) as stage:
         seen = _read_ahead(storage, request, stage)
         with begin(storage, lock_timeout_ms=timeout, known=seen.state if seen is not None else None) as transaction:
+            stage.check_there(transaction.state.config.name)
             since = _check_expected(transaction.state, request)
             batches = Batches(request, _context(seen, transaction.state, request), stage)
             return _Write(transaction, batches, runner, since).run()
@@ -81,8 +82,13 @@ def _read_ahead(storage: Storage, request: WriteRequest, stage: Stage) -> _Seen 
     except LakehouseError as error:
         logger.info("the rows for %s are read under its lock: %s", state.config.name, error)
         return None
-    # The first rows of a table go straight into its files: nobody waits for them.
-    Batches(request, context, stage).read(streams=len(state.timeline.completed().writes()) > 0)
+    try:
+        # The first rows of a table go straight into its files: nobody waits for them.
+        Batches(request, context, stage).read(streams=len(state.timeline.completed().writes()) > 0)
+    except Exception:
+        if request.expected is not None:
+            check_expected(state.refresh(), request.expected)  # files that are read may be cleaned when others commit meanwhile
+        raise
     return _Seen(state, context)
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from lakehouse_engine.read.row_pool import take_rows
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.os_errors import as_storage_errors
 
 Rows = npt.NDArray[np.int64]
 
@@ -98,9 +99,13 @@ class StagedSource:
         local = self.storage.local_path(path)
         return self.storage.open_input(path) if local is None else pa.memory_map(local)
 
+    def _read(self, path: str) -> pa.Table:
+        with as_storage_errors("read staged rows from", path, self.storage.root):
+            return pa.ipc.open_file(self._input(path)).read_all()
+
     def _table(self) -> pa.Table:
         if self._opened is None:
-            parts = [pa.ipc.open_file(self._input(file.path)).read_all() for file in self.files if file.num_rows]
+            parts = [self._read(file.path) for file in self.files if file.num_rows]
             self._opened = pa.concat_tables(parts) if parts else self.schema.empty_table()
         return self._opened
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.commit.staging import StagingArea
+from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.write.input import ArrowInput, Input, RowKeying
@@ -32,6 +33,14 @@ class Stage:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._area.remove()
+
+    def check_there(self, table: str) -> None:
+        """Raise `CommitConflictError` where the rows are gone with a table that was dropped or replaced while they were read."""
+        if not self._area.is_there():
+            raise CommitConflictError(
+                "another table was put in the place of this one while rows for it were read; nothing was written: run it again",
+                table=table,
+            )
 
     def holds(self, data: Input) -> bool:
         """Whether rows of `data` are kept."""

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.commit.staging import StagingArea
 from lakehouse_engine.engine import LocalRunner, TaskRunner
-from lakehouse_engine.errors import RecordKeyError, SchemaIncompatibleError
+from lakehouse_engine.errors import ChangedSinceReadError, CommitConflictError, RecordKeyError, SchemaIncompatibleError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.model.write_stats import WriteOperationType as Op
 from lakehouse_engine.model.write_stats import WriteResult
@@ -57,9 +58,10 @@ class Query:
         return True
 
     def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
+        below = folder()
         self._read()
         keyed = keying.key(self.table)
-        path = f"{folder()}/{id(self)}-{self.times}.arrow"
+        path = f"{below}/{id(self)}-{self.times}.arrow"
         with storage.open_output(path) as sink, pa.ipc.new_file(sink, keyed.schema) as writer:
             writer.write_table(keyed)
         return StagedSource(storage, (StagedFile(path, keyed.num_rows),), keyed.schema)
@@ -192,8 +194,32 @@ def test_a_query_that_fails_leaves_nothing(table: HoodieTable) -> None:
     assert staged(table) == []
 
 
+def test_a_query_that_fails_for_others_have_changed_what_it_reads_is_told_so(table: HoodieTable) -> None:
+    def overtaken() -> None:
+        table.upsert(rows("1", "theirs"))
+        raise FileNotFoundError("cleaned")
+
+    with pytest.raises(ChangedSinceReadError):
+        write(table, Op.UPSERT, Query(rows("1", "mine"), overtaken), expected=ExpectedState.of(table.state))
+    assert values(table) == {1: "theirs", 2: "old"}
+    assert staged(table) == []
+
+
+def test_rows_for_a_table_that_was_replaced_meanwhile_do_not_go_into_the_other_one(table: HoodieTable) -> None:
+    def replace() -> None:
+        other = Lakehouse(str(Path(table.path).parents[1])).create_table("s.other", schema=SCHEMA, record_key=["id"], partition_by=["p"])
+        other.insert(rows("5", "other"))
+        for source, target in ((table.path, f"{table.path}.old"), (other.path, table.path)):
+            Path(source).rename(target)
+
+    with pytest.raises(CommitConflictError, match="put in its place"):
+        write(table, Op.UPSERT, Query(rows("1", "mine"), replace))
+    assert values(HoodieTable.open(table.path)) == {5: "other"}
+
+
 DIES = """
 import os, sys
+from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.commit.staging import StagingArea
 from lakehouse_engine.storage.local import LocalStorage
 storage = LocalStorage(sys.argv[1])
