@@ -72,8 +72,8 @@ def _check_seen(storage: Storage, folder: str, files: Sequence[StagedFile]) -> N
     unseen = next((file.path for file in files if file.path not in seen), None)
     if unseen is not None:
         raise UnseenFileError(
-            f"an executor staged rows in {unseen!r}, which is not there for the driver: the executors' directory must be the driver's (mount"
-            " it under the same path on every worker); nothing was written",
+            f"an executor staged rows in {unseen!r}, which is not there for the driver: the executors' directory must be the driver's"
+            " (mount it under the same path on every worker); nothing was written",
             table=storage.root,
             path=unseen,
         )

@@ -212,7 +212,7 @@ def test_rows_for_a_table_that_was_replaced_meanwhile_do_not_go_into_the_other_o
         for source, target in ((table.path, f"{table.path}.old"), (other.path, table.path)):
             Path(source).rename(target)
 
-    with pytest.raises(CommitConflictError, match="put in its place"):
+    with pytest.raises(CommitConflictError, match="put in the place"):
         write(table, Op.UPSERT, Query(rows("1", "mine"), replace))
     assert values(HoodieTable.open(table.path)) == {5: "other"}
 
