@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.lakehouse.columns import quoted
+from dbt.adapters.lakehouse.types import is_text, text_length
 
 
 @dataclass(frozen=True)
@@ -18,16 +19,28 @@ class Check:
 
 
 def checks_of(model: Mapping[str, Any]) -> list[Check]:
-    """The not_null and check constraints of a node whose contract is enforced."""
-    if not (model.get("config", {}).get("contract") or {}).get("enforced"):
+    """What the contract of a node, where it is enforced, says of rows: not_null, check, and the lengths of `varchar(n)`."""
+    if not _is_enforced(model):
         return []
-    found: list[Check] = []
+    lengths = {name: length for name, length in lengths_of(model).items() if length is not None}
+    found = [Check(f"varchar({most}) of column '{name}'", f"char_length({quoted(name)}) > {most}") for name, most in lengths.items()]
     for name, column in (model.get("columns") or {}).items():
         for constraint in column.get("constraints") or []:
             found += _checks(constraint, [name])
     for constraint in model.get("constraints") or []:
         found += _checks(constraint, constraint.get("columns") or [])
     return found
+
+
+def lengths_of(model: Mapping[str, Any]) -> dict[str, int | None]:
+    """The most characters that each text column of an enforced contract holds, None for any number."""
+    columns = (model.get("columns") or {}) if _is_enforced(model) else {}
+    types = {name: str(column.get("data_type") or "") for name, column in columns.items()}
+    return {name: text_length(kind) for name, kind in types.items() if is_text(kind)}
+
+
+def _is_enforced(model: Mapping[str, Any]) -> bool:
+    return bool((model.get("config", {}).get("contract") or {}).get("enforced"))
 
 
 def _checks(constraint: Mapping[str, Any], columns: Sequence[str]) -> list[Check]:

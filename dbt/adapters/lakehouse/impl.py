@@ -28,7 +28,7 @@ from dbt.adapters.lakehouse.bridge import Warehouse, check_options, conflict_ret
 from dbt.adapters.lakehouse.catalog import CatalogEntry, catalog_table
 from dbt.adapters.lakehouse.column import LakehouseColumn
 from dbt.adapters.lakehouse.connections import LakehouseConnectionManager
-from dbt.adapters.lakehouse.constraints import checks_of
+from dbt.adapters.lakehouse.constraints import checks_of, lengths_of
 from dbt.adapters.lakehouse.environments import environment_of
 from dbt.adapters.lakehouse.guards import Guards
 from dbt.adapters.lakehouse.introspection import Introspection, store_view
@@ -240,6 +240,7 @@ class LakehouseAdapter(SparkAdapter):
             config=ModelConfig.from_node(model, self.config.credentials.hoodie),
             metadata=commit_metadata(model, get_invocation_id(), __version__.version),
             checks=checks_of(model),
+            lengths=lengths_of(model),
         )
 
     @available.parse(_nothing)

@@ -53,6 +53,12 @@ def arrow_type(spark_name: str) -> pa.DataType:
     return _SIMPLE[name]
 
 
+def is_text(spark_name: str) -> bool:
+    """Whether a column of this type holds text."""
+    name = " ".join(spark_name.lower().split())
+    return name in ("string", "text") or _TEXT.fullmatch(name) is not None
+
+
 def text_length(spark_name: str) -> int | None:
     """The most characters that a column of this type holds; None for any number, and for what is no text."""
     found = _TEXT.fullmatch(" ".join(spark_name.lower().split()))

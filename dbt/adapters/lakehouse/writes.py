@@ -198,6 +198,8 @@ class TableWriter:
         the write fails the table gets its columns back.
         """
         self._check_shape(frame)
+        # A shorter one is looked for in the rows that come; stored ones keep theirs until the table is built anew.
+        self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
         plan = plan_columns(self.config.name, self.config.on_schema_change, self._table_types(), _types(frame))
         batch = frame.selectExpr(*plan.select)
         if plan.reshape is None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from dbt.tests.adapter.constraints import fixtures
 from dbt.tests.adapter.constraints import test_constraints as constraints
+from dbt.tests.util import run_dbt, write_file
 
 
 def yaml(text: str) -> str:
@@ -107,3 +108,44 @@ class TestIncrementalContractSqlHeader(SqlHeader, constraints.BaseIncrementalCon
     @pytest.fixture(scope="class")
     def models(self):
         return self.models_of(fixtures.my_model_incremental_contract_sql_header_sql)
+
+
+class TestLengths:
+    """`varchar(n)` of a contract holds for the model's rows, and for whoever else writes the table."""
+
+    YAML = """
+models:
+  - name: m
+    config: {{contract: {{enforced: true}}}}
+    columns:
+      - {{name: id, data_type: int}}
+      - {{name: v, data_type: {kind}}}
+"""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"m.sql": "select 1 as id, 'abc' as v", "m.yml": self.YAML.format(kind="varchar(3)")}
+
+    def put(self, project: Any, value: str, kind: str, config: str) -> None:
+        write_file("{{ config(" + config + f") }}}}\nselect 1 as id, '{value}' as v", project.project_root, "models", "m.sql")
+        write_file(self.YAML.format(kind=kind), project.project_root, "models", "m.yml")
+
+    @pytest.mark.parametrize("config", ["materialized='table'", "materialized='incremental', unique_key='id', on_schema_change='fail'"])
+    def test_longer_text_is_refused_until_the_contract_allows_it(self, project: Any, config: str) -> None:
+        def value() -> str:
+            return str(project.run_sql(f"select v from {project.test_schema}.m", fetch="one")[0])
+
+        self.put(project, "abc", "varchar(3)", config)
+        run_dbt(["run", "--full-refresh"])
+        self.put(project, "abcd", "varchar(3)", config)
+        failed = run_dbt(["run"], expect_pass=False).results[0].message
+        assert "varchar(3) of column 'v'" in str(failed)
+        with pytest.raises(Exception, match=r"VARCHAR\(3\)"):
+            project.run_sql(f"update {project.test_schema}.m set v = 'abcde'")
+        assert value() == "abc"
+        self.put(project, "abcd", "varchar(5)", config)
+        run_dbt(["run"])
+        assert value() == "abcd"
+        self.put(project, "abcdefgh", "string", config)
+        run_dbt(["run"])
+        assert value() == "abcdefgh"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt.adapters.lakehouse.constraints import checks_of, violation_query
+from dbt.adapters.lakehouse.constraints import checks_of, lengths_of, violation_query
 
 MODEL = {
     "config": {"contract": {"enforced": True}},
@@ -27,3 +27,11 @@ def test_all_checks_are_one_query() -> None:
     assert violation_query(checks_of(MODEL)[:2], "v") == (
         "select count_if(`id` is null) as `violated_0`, count_if(not (n > 0)) as `violated_1` from v"
     )
+
+
+def test_lengths_of_text_are_those_of_the_contract() -> None:
+    columns = {"a": {"data_type": "varchar(3)"}, "b": {"data_type": "string"}, "c": {"data_type": "int"}, "d": {}}
+    model = {"config": {"contract": {"enforced": True}}, "columns": columns}
+    assert lengths_of(model) == {"a": 3, "b": None}
+    assert [(check.label, check.violated) for check in checks_of(model)] == [("varchar(3) of column 'a'", "char_length(`a`) > 3")]
+    assert lengths_of({**model, "config": {}}) == {}
