@@ -1,7 +1,9 @@
-"""Savepoints and restores as an analytics engineer types them: real `dbt` processes, and protected runs."""
+"""Savepoints and restores as an analytics engineer types them, some as `dbt` processes of their own, and protected runs."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import yaml
+from dbt.cli.main import dbtRunner
 from dbt.tests.util import run_dbt
 
 from lakehouse_engine.table import HoodieTable
@@ -29,7 +32,11 @@ TABLES = ("orders_cow", "orders_mor")
 
 
 class Story:
-    """A project of two tables with the same rows, one of each type; every command is a process of its own."""
+    """A project of two tables with the same rows, one of each type.
+
+    A command is a process of its own if it is told `alone`: those whose effect must come from the table and from nothing in memory. The
+    others share the Spark of this one, since starting Spark is most of what a command does.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -41,18 +48,32 @@ class Story:
         target = {"type": "lakehouse", "schema": "s", "warehouse": str(folder / "lakehouse"), "spark_config": SPARK}
         (folder / "profiles.yml").write_text(yaml.safe_dump({"shop": {"target": "dev", "outputs": {"dev": target}}}))
 
-    def dbt(self, *arguments: str, fails: bool = False) -> str:
+    def dbt(self, *arguments: str, fails: bool = False, alone: bool = False) -> str:
+        failed, output = self._process(*arguments) if alone else self._here(*arguments)
+        assert failed == fails, output
+        return output
+
+    def _process(self, *arguments: str) -> tuple[bool, str]:
         environment = {**os.environ, "PYTHONPATH": ROOT, "DBT_PROFILES_DIR": str(self.folder), "DO_NOT_TRACK": "1"}
         command = [sys.executable, "-m", "dbt.cli.main", *arguments]
         done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
-        assert (done.returncode != 0) == fails, done.stdout + done.stderr
-        return done.stdout
+        return done.returncode != 0, done.stdout + done.stderr
 
-    def day(self, day: int, low: int, high: int, *arguments: str) -> None:
-        self.dbt("run", "--vars", f"{{day: {day}, low: {low}, high: {high}}}", *arguments)
+    def _here(self, *arguments: str) -> tuple[bool, str]:
+        before, printed = Path.cwd(), io.StringIO()
+        os.chdir(self.folder)
+        try:
+            with contextlib.redirect_stdout(printed):
+                answer = dbtRunner().invoke([*arguments, "--profiles-dir", str(self.folder)])
+        finally:
+            os.chdir(before)
+        return not answer.success, f"{printed.getvalue()}{answer.exception or ''}"
 
-    def operation(self, name: str, arguments: str = "tag: orders", *, fails: bool = False) -> str:
-        return self.dbt("run-operation", name, "--args", f"{{{arguments}}}", fails=fails)
+    def day(self, day: int, low: int, high: int, *arguments: str, alone: bool = False) -> None:
+        self.dbt("run", "--vars", f"{{day: {day}, low: {low}, high: {high}}}", *arguments, alone=alone)
+
+    def operation(self, name: str, arguments: str = "tag: orders", *, fails: bool = False, alone: bool = False) -> str:
+        return self.dbt("run-operation", name, "--args", f"{{{arguments}}}", fails=fails, alone=alone)
 
     def table(self, name: str) -> HoodieTable:
         return HoodieTable.open(str(self.folder / "lakehouse" / "s" / name))
@@ -72,7 +93,7 @@ def test_a_broken_table_comes_back_whatever_was_cleaned_compacted_and_archived_i
     kept = {name: story.rows(name) for name in TABLES}
     assert_same_rows(kept["orders_cow"].select(["id", "part", "note"]), kept["orders_mor"].select(["id", "part", "note"]))
 
-    assert "before_migration" in story.operation("savepoint", "tag: orders, name: before_migration, comment: all is well")
+    assert "before_migration" in story.operation("savepoint", "tag: orders, name: before_migration, comment: all is well", alone=True)
     story.day(3, 0, 40)
     story.day(4, 5, 30)
     assert "completed" in story.operation("compact", "model: orders_mor").lower()
@@ -87,13 +108,13 @@ def test_a_broken_table_comes_back_whatever_was_cleaned_compacted_and_archived_i
     assert story.table("orders_cow").to_arrow().num_rows == 0
     refused = story.operation("restore", "model: orders_cow, savepoint: after_migration", fails=True)
     assert "before_migration" in refused
-    story.operation("restore", "tag: orders, savepoint: before_migration")
+    story.operation("restore", "tag: orders, savepoint: before_migration", alone=True)
     for name in TABLES:
         assert_same_rows(story.rows(name), kept[name])
     assert "whole" in story.operation("verify")
     assert "restore" in story.operation("history", "model: orders_mor")
 
-    story.day(6, 30, 50)
+    story.day(6, 30, 50, alone=True)
     for name in TABLES:
         notes = {row["id"]: row["note"] for row in story.rows(name).to_pylist()}
         assert sorted(notes) == list(range(50))
