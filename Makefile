@@ -14,7 +14,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark dbt integration interop interop-full zoo interop-setup crash-full lint types format wheel lock bench docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark dbt integration integration-full interop interop-full zoo interop-setup core-full crash-full lint types format wheel lock bench docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,12 +43,13 @@ demo: setup java ## build a small dbt project on embedded Spark, twice, and quer
 run: demo ## the same as demo
 
 ##  -- check
-# Every suite is run, also after one has failed; make's own exit status then says so. Two run side by side: most of a suite on Spark waits.
+# Every suite is run, also after one has failed; make's own exit status then says so. Two run side by side, the longest first: most of a
+# suite on Spark waits.
 test: setup java ## every check and every test (the Hudi lane is skipped where it cannot be fetched)
 	-@$(MAKE) --no-print-directory interop-setup
 	@status=0; \
 	$(MAKE) --no-print-directory --keep-going lint types || status=1; \
-	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=line core integration interop dbt spark || status=1; \
+	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=line core interop integration dbt spark || status=1; \
 	exit $$status
 
 core: setup ## all tests that need no JVM
@@ -72,15 +73,21 @@ dbt: setup java ## the adapter, with dbt's own adapter suite
 integration: setup java ## a whole dbt project on TPC-H data, compared with plain Spark, hudi-rs and Hudi
 	$(PYTEST) integration_tests
 
+integration-full: setup java ## the same with both Hudis, and three killed runs
+	LAKEHOUSE_INTEROP=all LAKEHOUSE_KILLED_RUNS=3 $(PYTEST) integration_tests
+
 interop: setup ## Apache Hudi itself reads and continues our tables (after interop-setup)
 	$(PYTEST) tests/interop
 
-interop-full: setup ## the same with its matrices whole: every payload class, every form of keys
+interop-full: setup ## the same with its matrices whole and both Hudis for every test
 	LAKEHOUSE_INTEROP=all $(PYTEST) tests/interop --ignore=tests/interop/zoo
 
 # An hour on two cores; `interop` visits the share that the commit's hash chooses.
 zoo: setup ## every kind of table that Hudi's users make, all of them (after interop-setup)
 	LAKEHOUSE_ZOO=$${LAKEHOUSE_ZOO:-all} $(PYTEST) tests/interop/zoo
+
+core-full: setup ## those tests of `core` that run by shares, whole
+	LAKEHOUSE_CORE=all $(PYTEST) tests/model_based tests/damage tests/conformance tests/unit/undo tests/unit/read
 
 # Half an hour and more on two cores; not part of `test`.
 crash-full: setup ## crashes in full: also pairs of actions, and 600 killed processes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,8 @@ import pytest
 from integration_tests.tests.support import tpch
 from integration_tests.tests.support.dbt import INCREMENTAL, Project, Run, last_instant
 from integration_tests.tests.support.expected import TABLES, Expected
+from tests.interop.client import HudiJudge, why_unavailable
+from tests.interop.share import VARIABLE, VERSIONS, take_one_hudi
 
 HERE = Path(__file__).parent
 RERUN = (2, 3)
@@ -27,7 +29,9 @@ STORED = ("staging", "incremental", "resource_type:snapshot")
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # One of the two for all of it, which turns with the commits: no second JVM is started.
+    take_one_hudi(config, items, [item for item in items if HERE in item.path.parents], together=lambda item: "integration")
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.integration)
@@ -101,3 +105,17 @@ def expected(history: History) -> Callable[[int], Expected]:
         return known[batch]
 
     return after
+
+
+@pytest.fixture(scope="session", params=VERSIONS)
+def hudi(request: pytest.FixtureRequest) -> Iterator[HudiJudge]:
+    reason = why_unavailable(request.param)
+    if reason is not None:
+        pytest.skip(reason)
+    with HudiJudge(request.param) as judge:
+        yield judge
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not os.environ.get(VARIABLE):
+        terminalreporter.write_line("integration: read by one of the two Hudis (by both, and three killed runs: make integration-full)")

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support.shares import TOLD
 
 # Spark's workers would take the first `python3` of the PATH, which need not have the project installed.
 os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -16,3 +19,13 @@ os.environ["DBT_SEND_ANONYMOUS_USAGE_STATS"] = "false"
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+# Nothing here cuts the power, and waiting for the disk is most of what many tests would do. That the engine syncs, and in which order
+# with what, `tests/unit/storage/test_local.py` shows by watching the calls; other processes sync.
+os.fsync = lambda fd: None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Another commit has other shares."""
+    for line in TOLD:
+        terminalreporter.write_line(f"share of {line}")

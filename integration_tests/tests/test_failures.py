@@ -22,9 +22,11 @@ from tests.support.readers import assert_same_rows, read_with_hudi_rs
 MODELS = ("orders", "lineitems", "order_status")
 SEED = int(os.environ.get("KILL_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 DEADLINE = 180
+ATTEMPTS = int(os.environ.get("LAKEHOUSE_KILLED_RUNS", "1"))
+"""Every run of the tests has moments of its own, unless `KILL_SEED` repeats those of another."""
 
 
-@pytest.mark.parametrize("attempt", [1, 2, 3])
+@pytest.mark.parametrize("attempt", range(1, ATTEMPTS + 1))
 def test_a_killed_run_loses_no_commit_and_the_next_run_repairs_the_tables(
     history: History, expected: Callable[[int], Expected], tmp_path: Path, attempt: int
 ) -> None:

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from integration_tests.conftest import History
 from integration_tests.tests.support.expected import TABLES
-from tests.interop.client import HudiJudge, copy_table, why_unavailable
+from tests.interop.client import HudiJudge, copy_table
 from tests.support.readers import assert_same_rows
 
 pytestmark = pytest.mark.interop
-
-
-@pytest.fixture(scope="module", params=["0.15.0", "1.2.0"])
-def hudi(request: pytest.FixtureRequest) -> Iterator[HudiJudge]:
-    reason = why_unavailable(request.param)
-    if reason is not None:
-        pytest.skip(reason)
-    with HudiJudge(request.param) as judge:
-        yield judge
 
 
 @pytest.mark.parametrize("name", TABLES)

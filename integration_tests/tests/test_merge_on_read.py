@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from integration_tests.tests.support import tpch
 from integration_tests.tests.support.dbt import INCREMENTAL
 from integration_tests.tests.support.expected import Expected
 from lakehouse_engine.verify import verify
-from tests.interop.client import HudiJudge, copy_table, why_unavailable
+from tests.interop.client import HudiJudge, copy_table
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 
 CHANGED = ("orders", "lineitems", "order_status", "orders_snapshot", "customers_snapshot")
@@ -60,15 +60,6 @@ def test_updates_are_logged(history: History, name: str) -> None:
 def test_the_table_is_whole(history: History, name: str) -> None:
     assert history.mor_builds[2].response(name)["table_type"] == "mor"
     assert verify(history.mor.table(name).state).findings == ()
-
-
-@pytest.fixture(scope="module", params=["0.15.0", "1.2.0"])
-def hudi(request: pytest.FixtureRequest) -> Iterator[HudiJudge]:
-    reason = why_unavailable(request.param)
-    if reason is not None:
-        pytest.skip(reason)
-    with HudiJudge(request.param) as judge:
-        yield judge
 
 
 @pytest.mark.interop

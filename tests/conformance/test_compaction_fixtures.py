@@ -30,14 +30,16 @@ from lakehouse_engine.verify import verify
 from lakehouse_engine.view.table_state import TableState
 from tests.support.fixtures import expected_readings, fixtures_root, spark_fixtures, unpack_spark_fixture
 from tests.support.readers import assert_same_rows, first_difference, read_with_hudi_rs, user_columns
+from tests.support.shares import share_of
 
 pytestmark = pytest.mark.skipif(fixtures_root() is None, reason="the tables written by Hudi are not here (LAKEHOUSE_FIXTURES)")
 
 TABLES = spark_fixtures(table_type="mor")
-EVERYTHING = CompactionOptions(strategy="org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy", log_blocks=2)
-FILE_NAME = "_hoodie_file_name"
 REFUSED = ("mor_bootstrap_metadata_only", "mor_schema_on_read")
 """Tables that are not read either."""
+READABLE = [name for name in TABLES if not name.endswith(REFUSED)]
+EVERYTHING = CompactionOptions(strategy="org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy", log_blocks=2)
+FILE_NAME = "_hoodie_file_name"
 NOT_BY_HUDI_RS = ("mor_add_column", "mor_merge_partial_update")
 """Tables that hudi-rs 0.5.0 answers with an error while they have logs."""
 
@@ -89,7 +91,7 @@ def check_not_compacted(path: Path) -> None:
             compact(path)
 
 
-@pytest.mark.parametrize("table", [name for name in TABLES if not name.endswith(REFUSED)])
+@pytest.mark.parametrize("table", share_of("tables of Hudi that are compacted, their past", READABLE, 17))
 def test_earlier_instants_and_changes_between_them_read_as_before(table: str, tmp_path: Path) -> None:
     path = unpack_spark_fixture(table, tmp_path)
     known = [write.requested_time for write in state_of(path).timeline.completed().writes()]
@@ -209,7 +211,7 @@ def test_a_log_compaction_makes_the_blocks_that_hudi_makes(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("block_format", ["PARQUET", "AVRO"])
-@pytest.mark.parametrize("table", [name for name in TABLES if not name.endswith(REFUSED)])
+@pytest.mark.parametrize("table", share_of("tables of Hudi whose logs are compacted", READABLE, 17))
 def test_a_log_compaction_changes_nothing_for_any_reader(table: str, block_format: str, tmp_path: Path) -> None:
     path = unpack_spark_fixture(table, tmp_path)
     before = rows_of(path)

@@ -1,6 +1,7 @@
 """Every file of a table is damaged in every way: a read gives the right rows or an error that names the file, and `verify` finds it.
 
-Some files of each part are damaged, in one bit each, others with each commit; LAKEHOUSE_DAMAGE=full takes every file, and 50 bits of each.
+A third of the ways and parts is tried, and of a part some files, in one bit each, others with each commit. `make core-full` tries every
+way on every part; LAKEHOUSE_DAMAGE=full takes every file as well, and 50 bits of each.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ import os
 import random
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from lakehouse_engine.repair import Disorder, DisorderKind, RepairReport, repair
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.verify import verify
 from tests.damage.tables import VARIANTS, Built, answer, build, copied, kind_of, opened, rows
+from tests.support.shares import commit_here, share_of
 from tests.support.untouched import files_below
 
 IS_FULL = os.environ.get("LAKEHOUSE_DAMAGE") == "full"
@@ -35,7 +37,7 @@ WAYS = ("flip", "delete", "halve", "shorten", "empty")
 def seed() -> str:
     """The commit, so that positions rotate, and a failure can be had again."""
     given = os.environ.get("LAKEHOUSE_DAMAGE_SEED")
-    found = given or subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    found = given or commit_here()
     print(f"LAKEHOUSE_DAMAGE_SEED={found}")
     return found
 
@@ -125,7 +127,7 @@ def has_part(variant: str, part: str) -> bool:
     return not ((part == "log" and variant.startswith("cow")) or (part in ("archive", "kept") and variant.endswith("active")))
 
 
-def parameters(ways: tuple[str, ...]) -> list[object]:
+def parameters(ways: tuple[str, ...]) -> list[Any]:
     return [
         pytest.param(variant, part, way, id=f"{variant}-{part}-{way}")
         for variant in VARIANTS
@@ -133,6 +135,13 @@ def parameters(ways: tuple[str, ...]) -> list[object]:
         for way in ways
         if has_part(variant, part) and not untellable(part, way)
     ]
+
+
+def share(matrix: str, cases: list[Any]) -> list[Any]:
+    """A third of the cases, as the commit chooses."""
+    names = [case.id for case in cases]
+    kept = set(share_of(f"damage, {matrix}", names, len(names) if IS_FULL else -(-len(names) // 3)))
+    return [case for case in cases if case.id in kept]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -143,7 +152,7 @@ def test_a_whole_table_has_no_findings(tables: Callable[[str], Built], variant: 
     assert {"snapshot", "read optimized", "savepoint", "all changes"} <= set(built.reads)
 
 
-@pytest.mark.parametrize(("variant", "part", "way"), parameters(WAYS))
+@pytest.mark.parametrize(("variant", "part", "way"), share("reads", parameters(WAYS)))
 def test_reads_are_right_or_name_the_file_and_verify_finds_it(
     tables: Callable[[str], Built], seed: str, tmp_path: Path, variant: str, part: str, way: str
 ) -> None:
@@ -160,7 +169,7 @@ def test_reads_are_right_or_name_the_file_and_verify_finds_it(
     assert wrong == []
 
 
-@pytest.mark.parametrize(("variant", "part", "way"), parameters(("flip", "delete", "empty")))
+@pytest.mark.parametrize(("variant", "part", "way"), share("writes", parameters(("flip", "delete", "empty"))))
 def test_a_write_to_a_damaged_table_is_right_or_refused_before_anything_changes(
     tables: Callable[[str], Built], seed: str, tmp_path: Path, variant: str, part: str, way: str
 ) -> None:
@@ -222,13 +231,13 @@ def led_out(built: Built, left: list[Disorder]) -> Iterator[str]:
         shutil.rmtree(again.path)
 
 
-def repair_cases() -> list[object]:
+def repair_cases() -> list[Any]:
     """A file of rows that is damaged inside is found by who reads it, which is `verify`."""
     ways = ("flip", "empty", "delete")
-    return [one for one in parameters(ways) if one.values[1:] not in (("base", "flip"), ("log", "flip"))]  # type: ignore[attr-defined]
+    return [one for one in parameters(ways) if one.values[1:] not in (("base", "flip"), ("log", "flip"))]
 
 
-@pytest.mark.parametrize(("variant", "part", "way"), repair_cases())
+@pytest.mark.parametrize(("variant", "part", "way"), share("repairs", repair_cases()))
 def test_repair_leads_out_of_damage_or_says_what_does(
     tables: Callable[[str], Built], seed: str, tmp_path: Path, variant: str, part: str, way: str
 ) -> None:

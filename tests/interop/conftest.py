@@ -1,6 +1,7 @@
 """Every test here needs a real Hudi: one JVM for each version and test session, never two at a time.
 
-The largest matrices run a share, chosen by the commit's hash; `make interop-full` (LAKEHOUSE_INTEROP=all) runs them whole.
+The commit's hash chooses a share of the largest matrices, and for every other test one of the two Hudis; `make interop-full`
+(LAKEHOUSE_INTEROP=all) runs all of them with both.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.interop.client import HudiJudge, why_unavailable
+from tests.interop.share import VERSIONS, take_one_hudi
 from tests.support.shares import chosen, commit_here
 
 HERE = Path(__file__).parent
-MATRICES = {"test_payloads.py": 10, "test_key_forms.py": 12}
+MATRICES = {"test_payloads.py": 6, "test_key_forms.py": 8}
 """Files whose tests are many of a kind, with how many of them a run has."""
 
 
@@ -29,6 +31,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+    others = [item for item in items if item.path.parent == HERE and item.path.name not in MATRICES]
+    take_one_hudi(config, items, others)
 
 
 def _share(items: list[pytest.Item]) -> dict[str, list[str]]:
@@ -41,10 +45,12 @@ def _share(items: list[pytest.Item]) -> dict[str, list[str]]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Another commit has another share."""
     if not os.environ.get("LAKEHOUSE_INTEROP"):
-        terminalreporter.write_line(f"interop: a share of {', '.join(MATRICES)} (all of it: make interop-full)")
+        terminalreporter.write_line(
+            f"interop: a share of {', '.join(MATRICES)}, all others with one of the two Hudis each (all of it: make interop-full)"
+        )
 
 
-@pytest.fixture(scope="session", params=["0.15.0", "1.2.0"])
+@pytest.fixture(scope="session", params=VERSIONS)
 def hudi(request: pytest.FixtureRequest) -> Iterator[HudiJudge]:
     """Either Hudi, 1.2.0 told to leave tables at version 6. A test that takes this runs with each; pytest orders them by version."""
     reason = why_unavailable(request.param)

@@ -18,7 +18,7 @@ from lakehouse_engine import HoodieTable, Lakehouse
 from tests.interop.client import HudiError, HudiJudge
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 
-COMMITS = int(os.environ.get("LAKEHOUSE_BESIDE_COMMITS", "8"))
+COMMITS = int(os.environ.get("LAKEHOUSE_BESIDE_COMMITS", "5"))
 """Commits of each of the two; 30 and more are for a longer look."""
 PROVIDER = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 BESIDE = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control", "hoodie.write.lock.provider": PROVIDER}

@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import zlib
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+
+TOLD: list[str] = []
+"""Which shares this run has, a line each; `tests/conftest.py` says so at the end."""
+
+
+def share_of(matrix: str, names: Sequence[str], share: int, *, variable: str = "LAKEHOUSE_CORE", full: str = "make core-full") -> list[str]:
+    """About `share` of the `names` of a matrix, as the commit that is checked out says; `variable` may ask for others ("all", or some).
+
+    Names are mixed first: every other one of a product, say, would be all of one kind. Matrices turn independently of each other. What
+    was chosen is told at the end of the run, with what runs the matrix whole.
+    """
+    mixed = sorted(names, key=lambda name: turn("", name))
+    kept = set(chosen(mixed, os.environ.get(variable, ""), turn(commit_here(), matrix), share))
+    found = [name for name in names if name in kept]
+    if len(found) < len(names):
+        shown = ", ".join(found) if len(", ".join(found)) < 200 else f"{', '.join(found[:3])}, ..."
+        TOLD.append(f"{matrix}: {len(found)} of {len(names)}: {shown} (all of it: {full})")
+    return found
+
+
+def turn(commit: str, matrix: str) -> str:
+    """What stands for the commit where a matrix shall not turn in step with others. (A CRC of both would: it is linear.)"""
+    return hashlib.sha256(f"{commit} {matrix}".encode()).hexdigest()
 
 
 def chosen(names: Sequence[str], wanted: str, commit: str, share: int) -> list[str]:
@@ -23,6 +48,7 @@ def chosen(names: Sequence[str], wanted: str, commit: str, share: int) -> list[s
     return list(names)[zlib.crc32(commit.encode()) % shares :: shares]
 
 
+@cache
 def commit_here() -> str:
     """The hash of the commit that is checked out; empty outside of a repository."""
     given = os.environ.get("GITHUB_SHA") or os.environ.get("CI_COMMIT_SHA")

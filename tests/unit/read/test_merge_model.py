@@ -155,7 +155,7 @@ def rows_of(table: pa.Table) -> list[Row]:
 
 @pytest.mark.parametrize("ordering", ["ts", ""])
 @pytest.mark.parametrize("payload", PAYLOADS)
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=40)
 @given(base=BASE, blocks=st.lists(BLOCK, max_size=5))
 def test_a_slice_has_the_rows_of_the_reference(payload: str, ordering: str, base: list[Row], blocks: list[list[Any]]) -> None:
     storage = MemoryStorage()
@@ -165,7 +165,7 @@ def test_a_slice_has_the_rows_of_the_reference(payload: str, ordering: str, base
 
 
 @pytest.mark.parametrize("payload", ["DefaultHoodieRecordPayload", "EventTimeAvroPayload"])
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=50)
 @given(base=BASE, blocks=st.lists(BLOCK, max_size=5))
 def test_a_slice_that_hudi_1x_merges_by_event_time_has_the_rows_of_its_reference(
     payload: str, base: list[Row], blocks: list[list[Any]]

@@ -16,6 +16,7 @@ from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
 from tests.support.readers import first_difference
+from tests.support.shares import share_of
 
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
 TIMEOUT = 2000
@@ -63,18 +64,21 @@ def die(table: LocalTable, before: str, act: Callable[[LocalTable], object]) -> 
         act(LocalTable(FaultyStorage(table.storage, call, Fault.CRASH_BEFORE), lock_timeout_ms=TIMEOUT))
 
 
-def sweep(table: LocalTable, act: Callable[[LocalTable], object], then: Callable[[LocalTable], object]) -> int:
+def sweep(name: str, table: LocalTable, act: Callable[[LocalTable], object], then: Callable[[LocalTable], object]) -> int:
     """Fail `act` in every way at each of its mutating calls, on copies of the table.
 
     After each failure a reader sees the rows before `act` or those after it. Then another process does `then`, which repairs the table
-    first, and is itself crashed at each call of the repair and done again: at the end nothing is pending. Returns the number of points.
+    first: at the end nothing is pending. After a share of the calls, as the commit chooses, it is itself crashed at each call of the
+    repair and done again. Returns the number of points.
     """
     before = table.read(meta_columns=True)
     trial = FaultyStorage(copy_of(table.storage))
     act(LocalTable(trial, lock_timeout_ms=TIMEOUT))
     after = LocalTable(trial).read(meta_columns=True)
+    calls = [str(call) for call in range(1, len(trial.mutations) + 1)]
+    crashed = share_of(f"repairs that are crashed after {name}, by call", calls, len(calls) // 4)
     points = 0
-    for call in range(1, len(trial.mutations) + 1):
+    for call in map(int, calls):
         for fault in Fault:
             storage = copy_of(table.storage)
             _fail(FaultyStorage(storage, call, fault), act)
@@ -82,8 +86,7 @@ def sweep(table: LocalTable, act: Callable[[LocalTable], object], then: Callable
             seen = LocalTable(storage).read(meta_columns=True)
             assert first_difference(seen, before) is None or first_difference(seen, after) is None, f"{named}: neither before nor after"
             # Dying after a call leaves what dying before the next one leaves.
-            points += _repair(storage, then, named) if fault is Fault.CRASH_BEFORE else 0
-            points += 1
+            points += _repair(storage, then, named, crashes=str(call) in crashed) if fault is Fault.CRASH_BEFORE else 1
     return points
 
 
@@ -92,21 +95,29 @@ def _fail(storage: FaultyStorage, act: Callable[[LocalTable], object]) -> None:
         act(LocalTable(storage, lock_timeout_ms=TIMEOUT))
 
 
-def _repair(storage: MemoryStorage, then: Callable[[LocalTable], object], named: str) -> int:
-    counting = FaultyStorage(copy_of(storage))
+def _repair(storage: MemoryStorage, then: Callable[[LocalTable], object], named: str, *, crashes: bool) -> int:
+    repaired = copy_of(storage)
+    counting = FaultyStorage(repaired)
     then(LocalTable(counting, lock_timeout_ms=TIMEOUT))
-    expected = LocalTable(counting).read()
+    _check_settled(repaired, named)
+    expected = LocalTable(repaired).read()
     own = [number for number, name in enumerate(counting.mutations, 1) if name.endswith("commit.requested")]
-    for call in range(1, own[-1] + 1):
+    points = own[-1] if crashes else 0
+    for call in range(1, points + 1):
         crashed = copy_of(storage)
         _fail(FaultyStorage(crashed, call, Fault.CRASH_BEFORE), then)
         then(LocalTable(crashed, lock_timeout_ms=TIMEOUT))
-        state = LocalTable(crashed).state
         point = f"{named}, then before {counting.mutations[call - 1]} of the repair"
-        assert not len(state.timeline.pending()), f"{point}: {[str(instant) for instant in state.timeline.pending()]} left"
+        _check_settled(crashed, point)
         assert first_difference(LocalTable(crashed).read(), expected) is None, point
-        assert data_files(crashed) == {path for path in data_files(crashed) if _is_live(crashed, path)}, point
-    return own[-1]
+    return 1 + points
+
+
+def _check_settled(storage: MemoryStorage, point: str) -> None:
+    """Nothing is pending, and every data file is one that counts."""
+    pending = LocalTable(storage).state.timeline.pending()
+    assert not len(pending), f"{point}: {[str(instant) for instant in pending]} left"
+    assert data_files(storage) == {path for path in data_files(storage) if _is_live(storage, path)}, point
 
 
 def _is_live(storage: MemoryStorage, path: str) -> bool:

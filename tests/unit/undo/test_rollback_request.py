@@ -257,7 +257,7 @@ def test_a_crash_at_any_call_is_picked_up_by_the_next_write(kind: str) -> None:
     def act(one: LocalTable) -> None:
         rollback(one.storage, instant=instants[2], lock_timeout_ms=TIMEOUT)
 
-    assert sweep(table, act, lambda one: one.upsert(rows([1], 9))) > 50
+    assert sweep(f"a rollback, {kind}", table, act, lambda one: one.upsert(rows([1], 9))) > 50
 
 
 def test_an_empty_table_has_nothing_to_roll_back() -> None:
