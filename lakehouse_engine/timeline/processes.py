@@ -10,8 +10,10 @@ import os
 import socket
 from functools import cache
 
-from lakehouse_engine.timeline.locks.holder import describe_self, is_running
+from lakehouse_engine.timeline.locks.holder import describe_self, is_running, process_fields
 
+_STARTED = 19
+"""Place of a process's beginning among what the kernel says of it (proc_pid_stat(5): field 22, the state is field 3)."""
 _AT_WORK: set[str] = set()
 """Nonces of what this process is at work on."""
 
@@ -77,8 +79,5 @@ def _machine() -> str:
 
 def _started(pid: int) -> str:
     """When a process began, in ticks since the machine did, so that another process of its number is not taken for it; empty if unknown."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[19].decode()
-    except (OSError, IndexError):
-        return ""
+    fields = process_fields(pid)
+    return fields[_STARTED] if len(fields) > _STARTED else ""

@@ -31,14 +31,26 @@ class Holder:
 
 
 def is_running(pid: int) -> bool:
-    """Whether this machine has a process of that number."""
+    """Whether this machine has a process of that number that can still do something.
+
+    One that was killed keeps its number until its parent has asked for its end, which may be never.
+    """
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return True
+    return process_fields(pid)[:1] not in (["Z"], ["X"])
+
+
+def process_fields(pid: int) -> list[str]:
+    """What the kernel says of a process in `/proc/<pid>/stat`, from its state on; nothing where there is no such file."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].decode().split()
+    except OSError:
+        return []
 
 
 def describe_self() -> str:

@@ -108,6 +108,19 @@ def test_a_killed_process_of_this_machine_is_known_to_be_dead_at_once(storage: L
     assert "has ended" in str(find_heartbeat(storage, T, OPTIONS))
 
 
+def test_a_killed_process_is_dead_also_while_its_parent_has_not_asked_for_its_end(storage: LocalStorage) -> None:
+    beating, end = SPAWN.Event(), SPAWN.Event()
+    worker = SPAWN.Process(target=_beat, args=(storage.root, beating, end))
+    worker.start()
+    assert beating.wait(60)
+    worker.kill()
+    assert worker.pid is not None
+    os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and its number is still its own
+    os.kill(worker.pid, 0)
+    assert live_heartbeat(storage, T, OPTIONS) is None
+    worker.join(60)
+
+
 def test_a_process_that_got_the_number_of_a_dead_one_is_not_taken_for_it(storage: LocalStorage) -> None:
     beat = Beating(storage, T, 60_000)
     beat.start()
