@@ -41,7 +41,8 @@ class HoodieTable(TableServices):
 
     `data` of every write is a Spark DataFrame, a pyarrow Table or RecordBatchReader, or a pandas DataFrame. `options` are `hoodie.*`
     keys for that call; they count over the table's own properties and those given to `open`. `expected_instant`: the write is made only
-    if no commit after that instant touched the partitions that it changes, and raises `ChangedSinceReadError` else.
+    if no commit after that instant touched the partitions that it changes (and where an upsert adds rows, which it may move: took rows away
+    from any), and raises `ChangedSinceReadError` else.
     """
 
     def __init__(self, storage: LocalStorage, *, spark: SparkSession | None = None, options: Mapping[str, Any] | None = None) -> None:

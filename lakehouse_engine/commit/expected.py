@@ -17,7 +17,7 @@ from lakehouse_engine.errors import ChangedSinceReadError
 from lakehouse_engine.model.commit_metadata import WRITER_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.table_config import TableConfig, TableType
-from lakehouse_engine.model.write_stats import REWRITES, WriteOperationType
+from lakehouse_engine.model.write_stats import REWRITES, HoodieWriteStat, WriteOperationType
 from lakehouse_engine.options import LOCK_TIMEOUT_MS, STORED_PREFIX
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.lock import TableLock
@@ -63,18 +63,29 @@ def check_expected(now: TableState, expected: ExpectedState) -> None:
     `now` is the table under its lock.
     """
     for instant, touched in _unseen(now, expected):
-        found = touched if expected.partitions is None else touched & expected.partitions
-        if found or not touched:
+        found = touched.partitions if expected.partitions is None else touched.partitions & expected.partitions
+        if found or not touched.partitions:
             raise _changed(now, expected.instant, instant, found)
 
 
 @dataclass(frozen=True, slots=True)
+class Touched:
+    """Partitions that a commit wrote files of, or replaced files in; those from which it may have taken rows; and whether it looked keys up
+    and stored rows of some that it did not find.
+    """
+
+    partitions: frozenset[str]
+    taken_from: frozenset[str]
+    adds_unfound: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Expectation:
-    """That nobody touched, after an instant, what a write is going to change. `unseen` are the writes after it, with their partitions."""
+    """That nobody touched, after an instant, what a write is going to change. `unseen` are the writes after it, with what they touched."""
 
     state: TableState
     instant: str
-    unseen: tuple[tuple[Instant, frozenset[str]], ...]
+    unseen: tuple[tuple[Instant, Touched], ...]
 
     @classmethod
     def since(cls, now: TableState, instant: str, *, exact: bool) -> Expectation:
@@ -89,15 +100,19 @@ class Expectation:
         expected = ExpectedState(instant, frozenset(one for one in completed if one <= instant))
         return cls(now, instant, tuple(_unseen(now, expected)))
 
-    def check(self, partitions: frozenset[str]) -> None:
-        """Raise `ChangedSinceReadError` where one of `partitions` was touched."""
+    def check(self, own: Touched) -> None:
+        """Raise `ChangedSinceReadError` where one of the write's `own` partitions was touched.
+
+        A row whose key was not found may be one that the caller read in another partition and moves: whoever took rows away meanwhile,
+        wherever it was, may have taken that one.
+        """
         for instant, touched in self.unseen:
-            if found := touched & partitions:
+            if found := (touched.partitions & own.partitions) or (touched.taken_from if own.adds_unfound else None):
                 raise _changed(self.state, self.instant, instant, found)
 
 
-def _unseen(now: TableState, expected: ExpectedState) -> Iterator[tuple[Instant, frozenset[str]]]:
-    """Writes of `now` that `expected` does not have, each with the partitions that it touched; none for a change of the columns.
+def _unseen(now: TableState, expected: ExpectedState) -> Iterator[tuple[Instant, Touched]]:
+    """Writes of `now` that `expected` does not have, each with what it touched; no partition for a change of the columns.
 
     Raises `ChangedSinceReadError` where writes were taken back, or where what came between is archived by now.
     """
@@ -147,10 +162,18 @@ def _keeps_rows(config: TableConfig, instant: Instant, metadata: HoodieCommitMet
     return compacted or metadata.operation_type in REWRITES
 
 
-def touched_partitions(metadata: HoodieCommitMetadata) -> frozenset[str]:
-    """Partitions that a commit wrote files of, or replaced files in."""
-    written = {path for path, stats in metadata.partition_to_write_stats.items() if stats}
-    return frozenset(written | {path for path, groups in (metadata.partition_to_replace_file_ids or {}).items() if groups})
+def touched_partitions(metadata: HoodieCommitMetadata) -> Touched:
+    """What a commit changed, and where."""
+    written = {path: stats for path, stats in metadata.partition_to_write_stats.items() if stats}
+    replaced = {path for path, groups in (metadata.partition_to_replace_file_ids or {}).items() if groups}
+    taken = {path for path, stats in written.items() if any(map(_may_take_rows, stats))}
+    adds = metadata.operation_type is WriteOperationType.UPSERT and any(stat.num_inserts for stat in metadata.write_stats())
+    return Touched(frozenset(written.keys() | replaced), frozenset(taken | replaced), adds)
+
+
+def _may_take_rows(stat: HoodieWriteStat) -> bool:
+    """A row that is logged for a stored key may be one that says of itself that it is deleted; it counts as an update."""
+    return bool(stat.num_deletes or (stat.log_version is not None and stat.num_update_writes))
 
 
 def _changed(now: TableState, read: str | None, instant: Instant, partitions: frozenset[str]) -> ChangedSinceReadError:

@@ -82,6 +82,33 @@ def test_a_row_that_moves_between_partitions_touches_both(table: HoodieTable) ->
             table.insert(rows("9", "mine", partition), expected_instant=read)
 
 
+TAKES = {
+    "delete": lambda table: table.delete(rows("1", "", "x").select(["id", "p"])),
+    "upsert that deletes too": lambda table: table.upsert(rows("2", "theirs", "x"), delete_keys=rows("1", "", "x").select(["id", "p"])),
+    "delete partitions": lambda table: table.delete_partitions(["p=x"]),
+    "overwrite": lambda table: table.insert_overwrite(rows("9", "theirs", "x")),
+}
+
+
+@pytest.mark.parametrize("take", TAKES, ids=str)
+def test_a_row_that_was_taken_away_since_is_not_brought_back_in_another_partition(table: HoodieTable, take: str) -> None:
+    read = newest(table)
+    TAKES[take](table)
+    after = values(table)
+    with pytest.raises(ChangedSinceReadError, match="in p=x after"):
+        table.upsert(rows("1", "moved", "y"), expected_instant=read)
+    assert values(table) == after
+    assert 1 not in after
+    table.upsert(rows("3", "mine", "y"), expected_instant=read)
+
+
+def test_new_rows_are_added_beside_those_that_others_added_elsewhere(table: HoodieTable) -> None:
+    read = newest(table)
+    table.upsert(rows("9", "theirs", "x"))
+    table.upsert(rows("3 8", "mine", "y"), expected_instant=read)
+    assert values(table) == {1: "old", 2: "old", 3: "mine", 8: "mine", 9: "theirs"}
+
+
 def test_an_instant_that_was_taken_back_or_never_was_is_refused(table: HoodieTable) -> None:
     table.upsert(rows("1", "gone", "x"))
     gone = newest(table)
