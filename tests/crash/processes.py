@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.crash.writer import SCHEMA, main
+from tests.support.forking import forkserver
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,9 +24,7 @@ def make(path: Path, table_type: str = "cow") -> LocalStorage:
 
 def forked(table: Path, log: Path, seed: int) -> BaseProcess:
     """A writer in mode `mixed`, forked off a process that has imported everything: it is at work after some milliseconds."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.crash.writer"])
-    process = context.Process(target=main, args=("mixed", str(table), str(log), "w", 10**6, 0.0, seed))
+    process = forkserver().Process(target=main, args=("mixed", str(table), str(log), "w", 10**6, 0.0, seed))
     process.start()
     return process
 

@@ -1,0 +1,69 @@
+"""Several processes write, serve and read one table at once, and some are killed or paused: what was acknowledged is there, once and whole.
+
+`make histories-full` runs all of them with six writers of 200 steps; a run without it has one history of each workload and table type, and
+a share of the others.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.histories.harness import make_history
+from tests.histories.judge import Judge
+from tests.histories.plans import FULL, INLINE_COMPACTION, Plan, Sizes, seed
+from tests.support.shares import chosen, commit_here
+
+_LOGS = tuple(INLINE_COMPACTION.items())
+_OCC = (
+    ("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
+    ("hoodie.write.lock.provider", "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"),
+    ("hoodie.write.lock.filesystem.expire", "1"),
+)
+_NOBODY_DIES = replace(Sizes.here(), kills=0)
+"""Hudi's lock file outlives its holder, for a minute here."""
+_SMALL_FILES = (("hoodie.parquet.max.file.size", 9000), ("hoodie.parquet.small.file.limit", 6000))
+
+ALWAYS = {
+    "list_append-cow": Plan("list_append", "cow"),
+    "list_append-mor": Plan("list_append", "mor", options=_LOGS),
+    "bank-cow": Plan("bank", "cow"),
+    "bank-mor": Plan("bank", "mor", options=_LOGS),
+    "mixed-cow": Plan("mixed", "cow"),
+    "mixed-mor": Plan("mixed", "mor"),
+}
+IN_TURN = {
+    "mixed-cow-bloom": Plan("mixed", "cow", (("hoodie.index.type", "GLOBAL_BLOOM"),)),
+    "mixed-cow-partitions": Plan("mixed", "cow", (("hoodie.index.type", "SIMPLE"),), is_global=False),
+    "mixed-cow-event-time": Plan("mixed", "cow", ordering=True),
+    "mixed-cow-files": Plan("mixed", "cow", options=_SMALL_FILES),
+    "mixed-mor-event-time": Plan("mixed", "mor", ordering=True),
+    "mixed-mor-buckets": Plan(
+        "mixed", "mor", (("hoodie.index.type", "BUCKET"), ("hoodie.bucket.index.num.buckets", "2")), is_global=False
+    ),
+    "mixed-mor-inline": Plan("mixed", "mor", options=_LOGS),
+    "list_append-mor-avro": Plan("list_append", "mor", options=(*_LOGS, ("hoodie.logfile.data.block.format", "avro"))),
+    "list_append-cow-hudis-lock": Plan("list_append", "cow", _OCC, sizes=_NOBODY_DIES),
+    "bank-mor-hudis-lock": Plan("bank", "mor", _OCC, _LOGS, sizes=_NOBODY_DIES),
+}
+ALL = {**ALWAYS, **IN_TURN}
+
+
+def _names() -> list[str]:
+    wanted = os.environ.get("LAKEHOUSE_HISTORIES", "")
+    if wanted and not FULL:
+        return chosen(list(ALL), wanted, "", 1)
+    return [*ALWAYS, *chosen(list(IN_TURN), "all" if FULL else "", commit_here(), 2)]
+
+
+@pytest.mark.timeout(7200 if FULL else 600)
+@pytest.mark.parametrize("name", _names())
+def test_what_was_acknowledged_is_there_and_readers_see_whole_commits(name: str, tmp_path: Path) -> None:
+    judge = Judge(make_history(ALL[name].seeded(seed()), tmp_path))
+    found = judge.judge()
+    print(judge.figures())
+    assert not found, "\n".join(found[:20])
+    assert len(judge.told.readings) > judge.plan.sizes.readers, "the readers read nothing"

@@ -1,0 +1,40 @@
+"""The judge can find something: with a guarantee taken away, acknowledged writes are lost or doubled, and histories say so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.histories.harness import make_history
+from tests.histories.judge import Judge
+from tests.histories.plans import Plan, Sizes, seed
+
+_SIZES = Sizes(writers=4, operations=10, readers=1, kills=0, pauses=0, long_pauses=0)
+_HISTORIES = 4
+"""How often it is tried: processes that happen to miss each other prove nothing."""
+_LOST = ("is not there", "has not the rows", "is no state of the table", "could not be", "was committed", "keys stored twice", "saw ")
+
+
+@pytest.mark.parametrize(
+    ("mutant", "workload", "table_type"),
+    [
+        ("expected", "list_append", "cow"),
+        ("expected", "bank", "mor"),
+        ("lock", "list_append", "mor"),
+        ("lock", "bank", "cow"),
+        ("heartbeat", "list_append", "cow"),
+        ("heartbeat", "bank", "mor"),
+    ],
+)
+def test_engine_without_one_guarantee_is_caught(mutant: str, workload: str, table_type: str, tmp_path: Path) -> None:
+    first = seed()
+    for number in range(_HISTORIES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        plan = Plan(workload, table_type, mutant=mutant, sizes=_SIZES, seed=first + number)
+        found = Judge(make_history(plan, folder)).judge()
+        print(f"{mutant} {workload} {table_type}: {len(found)} violations, such as {found[:3]}")
+        if any(sign in sentence for sentence in found for sign in _LOST):
+            return
+    pytest.fail(f"{_HISTORIES} histories of an engine without {mutant} were found to be right")
