@@ -70,7 +70,9 @@ class Writer:
         """Make one write, which is given the metadata to put into its commit. Whether it was acknowledged."""
         name = self.next_name()
         self._made += 1
-        self._log.tell(began_operation=name, kind=kind, what=what, seen=self.newest(), at=time.monotonic())
+        began = time.monotonic()
+        # What is looked at may be old when it is told, if this process is paused: never older than its beginning.
+        self._log.tell(began_operation=name, kind=kind, what=what, seen=self.newest(), at=began)
         try:
             result = write({OPERATION: name})
         except CommitOutcomeUnknownError as error:
