@@ -11,12 +11,12 @@ from pathlib import Path
 from lakehouse_engine.errors import InstantCleanedError, LakehouseError
 from lakehouse_engine.table import HoodieTable
 from tests.histories.log import Json, Log
-from tests.histories.plans import FULL, RETAINED, Plan
+from tests.histories.plans import RETAINED, Plan
 from tests.support.readers import META_COLUMNS
 
 STOP = "stop"
 """A file in the folder of the logs: all writers are done."""
-_PAUSE = 1.0 if FULL else 0.5
+_PAUSE = 1.0
 """Most seconds between two rounds of readings."""
 COMMIT_TIME = META_COLUMNS[0]
 
