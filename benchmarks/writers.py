@@ -93,7 +93,7 @@ def write(path: str, writer: int, seconds: float, barrier: Barrier, queue: multi
 
 def report(table_type: str, writers: int, calls: list[list[float]], seconds: float) -> None:
     times = [one * 1000 for own in calls for one in own[1:]]
-    high = quantiles(times, n=20)[-1]
+    high = quantiles(times, n=20, method="inclusive")[-1]
     print(
         f"| {table_type} | {writers} | {len(times)} | {len(times) / seconds:.1f} | {median(times):.0f} | {high:.0f} | {max(times):.0f} |",
         flush=True,
