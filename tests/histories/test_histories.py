@@ -15,7 +15,7 @@ import pytest
 from tests.histories.harness import make_history
 from tests.histories.judge import Judge
 from tests.histories.plans import FULL, INLINE_COMPACTION, Plan, Sizes, seed
-from tests.support.shares import chosen, commit_here
+from tests.support.shares import TOLD, chosen, commit_here, turn
 
 _LOGS = tuple(INLINE_COMPACTION.items())
 _OCC = (
@@ -56,7 +56,11 @@ def _names() -> list[str]:
     wanted = os.environ.get("LAKEHOUSE_HISTORIES", "")
     if wanted and not FULL:
         return chosen(list(ALL), wanted, "", 1)
-    return [*ALWAYS, *chosen(list(IN_TURN), "all" if FULL else "", commit_here(), 1)]
+    if FULL:
+        return list(ALL)
+    here = chosen(list(IN_TURN), "", turn(commit_here(), "histories"), 1)
+    TOLD.append(f"histories in turn: {len(here)} of {len(IN_TURN)}: {', '.join(here)} (all of it: make histories-full)")
+    return [*ALWAYS, *here]
 
 
 @pytest.mark.timeout(7200 if FULL else 600)
