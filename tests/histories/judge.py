@@ -150,11 +150,19 @@ class Judge:
         if operation.kind == "drop_partition":
             parts = {operation.what["part"]}
             return any(not parts & {row[1] for row in self._state(time)} for time in self._between(operation.seen, operation.until))
-        keys = {(row["id"], None if self.plan.is_global else row["part"]) for row in operation.what.get("keys", ())}
-        if not keys:
-            return False
         states = (self._state(time) for time in self._between(operation.seen, operation.until))
-        return any(not keys & {(row[0], None if self.plan.is_global else row[1]) for row in state} for state in states)
+        return any(self._changes_nothing(operation.what, state) for state in states)
+
+    def _changes_nothing(self, what: Json, state: list[Row]) -> bool:
+        """Whether none of the keys to delete is there, and all rows that come are older than what is stored of them."""
+        stored = {self._key(row[0], row[1]): row[-1] for row in state}
+        deleted = [self._key(row["id"], row["part"]) for row in what.get("keys", ())]
+        given = {self._key(row["id"], row["part"]): row["ts"] for row in what.get("rows", [what] if "ts" in what else [])}
+        late = self.plan.ordering and all(stored.get(key, -1) > ts for key, ts in given.items())
+        return bool(deleted or given) and (late or not given) and not any(key in stored for key in deleted)
+
+    def _key(self, name: str, part: str) -> tuple[str, str | None]:
+        return name, None if self.plan.is_global else part
 
     # the end
 

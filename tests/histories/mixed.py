@@ -125,7 +125,7 @@ class Mixed:
         row = rows[writer.chance.choice(sorted(rows))]
         return writer.attempt(
             kind,
-            {"id": row["id"], "part": row["part"]},
+            {"id": row["id"], "part": row["part"], "ts": row["ts"]},
             lambda metadata: writer.table.upsert(writer.batch([change(row)]), expected_instant=instant, extra_metadata=metadata),
         )
 
