@@ -111,6 +111,14 @@ class Expectation:
                 raise _changed(self.state, self.instant, instant, found)
 
 
+    def check_untouched(self, partitions: frozenset[str] | None) -> None:
+        """Of a write that finds nothing to change, as the table is now: raise where one of `partitions` (None: any) was touched."""
+        for instant, touched in self.unseen:
+            found = touched.partitions if partitions is None else touched.partitions & partitions
+            if found:
+                raise _changed(self.state, self.instant, instant, found)
+
+
 def _unseen(now: TableState, expected: ExpectedState) -> Iterator[tuple[Instant, Touched]]:
     """Writes of `now` that `expected` does not have, each with what it touched; no partition for a change of the columns.
 

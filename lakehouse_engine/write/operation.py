@@ -137,7 +137,7 @@ class _Write:
     def delete_partitions(self) -> WriteResult:
         replaced = {path: ids for path in self.request.partitions if (ids := self._live_file_ids(path))}
         if not replaced:
-            return no_change(self.request.operation, self.transaction)
+            return self._unchanged(frozenset(self.request.partitions))
         self.transaction.start(Action.REPLACE_COMMIT)
         # No file tells what is dropped: should the commit be damaged one day, this does.
         self.transaction.inflight(HoodieCommitMetadata(operation_type=self.request.operation, partition_to_replace_file_ids=replaced))
@@ -157,8 +157,7 @@ class _Write:
             statuses = self.runner.run(create_file, list(plan.creates), name="write")
         replaced = self._replaced_by(statuses)
         if not statuses and not replaced and not self._changes_columns:
-            self.transaction.abandon()
-            return no_change(self.request.operation, self.transaction, dropped)
+            return self._unchanged(frozenset(self.request.partitions), dropped)
         return self._commit(statuses, replaced=replaced, dropped=dropped)
 
     @property
@@ -169,15 +168,22 @@ class _Write:
     def changes(self) -> WriteResult:
         """Insert, upsert and delete: rows find their file groups."""
         batch, plan = self._planned()
+        # With a global index a key may be stored in a partition that the batch does not name.
+        places = None if self.context.is_global else frozenset(batch.partitions.dictionary.to_pylist())
         if plan.is_empty:
-            self.transaction.abandon()
-            return no_change(self.request.operation, self.transaction, batch.duplicates)
+            return self._unchanged(places, batch.duplicates)
         self.transaction.inflight(HoodieCommitMetadata(partition_to_write_stats=plan.profile(), operation_type=self.request.operation))
         statuses = [status for written in self.runner.run(run_task, plan.tasks, name="write") for status in written if status.stat]
         if not statuses:
-            self.transaction.abandon()
-            return no_change(self.request.operation, self.transaction, batch.duplicates)
+            return self._unchanged(places, batch.duplicates)
         return self._commit(statuses, dropped=batch.duplicates, moves=plan.moves)
+
+    def _unchanged(self, places: frozenset[str] | None, dropped: int = 0) -> WriteResult:
+        """Nothing to commit: what was to be written changes nothing of the table as it is now. Who read an older one has to know that."""
+        self.transaction.abandon()
+        if self.since is not None:
+            self.since.check_untouched(places)
+        return no_change(self.request.operation, self.transaction, dropped)
 
     def _planned(self) -> tuple[Batch, WritePlan]:
         request, context, state = self.request, self.context, self.transaction.state

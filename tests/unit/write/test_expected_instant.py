@@ -165,3 +165,25 @@ def test_the_commit_names_its_writer(table: HoodieTable) -> None:
 
 def _action(table: HoodieTable) -> Action:
     return Action.COMMIT if table.config.table_type.value == "COPY_ON_WRITE" else Action.DELTA_COMMIT
+
+
+def test_a_write_that_finds_nothing_to_change_any_more_says_that_it_was_overtaken(table: HoodieTable) -> None:
+    read = newest(table)
+    table.delete(rows("1", "", "x").select(["id", "p"]))
+    with pytest.raises(ChangedSinceReadError):
+        table.delete(rows("1", "", "x").select(["id", "p"]), expected_instant=read)
+    table.delete_partitions(["p=x"])
+    with pytest.raises(ChangedSinceReadError):
+        table.delete_partitions(["p=x"], expected_instant=read)
+    assert table.delete(rows("7", "", "y").select(["id", "p"]), expected_instant=newest(table)).instant is None
+
+
+def test_a_row_that_is_older_than_what_came_meanwhile_is_refused_rather_than_dropped(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+    counter = Lakehouse(str(tmp_path)).create_table("s.counter", schema=schema, record_key=["id"], ordering_fields=["n"])
+    counter.insert(pa.table({"id": [1], "n": [1]}, schema=schema))
+    read = newest(counter)
+    counter.upsert(pa.table({"id": [1], "n": [3]}, schema=schema))
+    with pytest.raises(ChangedSinceReadError):
+        counter.upsert(pa.table({"id": [1], "n": [2]}, schema=schema), expected_instant=read)
+    assert counter.upsert(pa.table({"id": [1], "n": [2]}, schema=schema), expected_instant=newest(counter)).instant is None
