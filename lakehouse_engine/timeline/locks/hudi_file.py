@@ -8,6 +8,7 @@ touched for so many minutes is deleted by whoever wants the lock. Three things i
 - on a local file system Hudi looks whether the file is there and then opens it, and two may do so at once; its content is then not
   the one that was written here. So what is in the file is looked at, after that moment and before anything is published.
 - nothing keeps the file of a holder that is slow from expiring: here it is touched while a write runs (`keep`).
+- the file of a holder that died stays, by default for ever: of a process of this engine on this machine that is known, and the file goes.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import LockError, StorageError, StoredFileExistsError, StoredFileNotFoundError
 from lakehouse_engine.options import LockOptions
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.locks.holder import Holder, describe_self, parse_holder
+from lakehouse_engine.timeline.locks.holder import Holder, parse_holder
 from lakehouse_engine.timeline.locks.probe import storage_now_ms
 from lakehouse_engine.timeline.locks.provider import Patience, timed_out
+from lakehouse_engine.timeline.processes import begin_work, end_work, is_at_work, may_be_at_work, parse_signature
 
 logger = logging.getLogger(__name__)
 
@@ -82,9 +84,9 @@ class HudiFileLock:
             else:
                 logger.warning("%s was taken away while it was held", self._where)
         except StorageError as error:
-            logger.warning("%s could not be removed (%s): remove it, or every writer of the table waits for it", self._where, error)
+            logger.warning("%s could not be removed (%s): remove it, or Hudi's writers wait for it", self._where, error)
         _RELEASED[self._where] = time.monotonic()
-        _NONCES.discard(_nonce(content))
+        end_work(_nonce(content))
 
     def confirm(self) -> bool:
         """As `LockProvider.confirm`. A file that was deleted is made again; one that another made is left to it."""
@@ -118,13 +120,14 @@ class HudiFileLock:
         return None if content is None else _described(content)
 
     def _take(self) -> bool:
-        return self._create() or (self._has_expired() and self._create())
+        return self._create() or ((self._has_died() or self._has_expired()) and self._create())
 
     def _create(self) -> bool:
         content = _lock_info()
         try:
             self._storage.create(self._path, content)
         except StoredFileExistsError:
+            end_work(_nonce(content))
             return False
         try:
             time.sleep(_SETTLES)
@@ -134,6 +137,15 @@ class HudiFileLock:
             raise
         self._content = content if held else b""
         return held
+
+    def _has_died(self) -> bool:
+        """Whether the file was of a process of this engine that has ended, and is deleted. (A living one has the kernel's lock besides.)"""
+        known = parse_signature(self._read() or b"")
+        if "nonce" not in known or may_be_at_work(known):
+            return False
+        logger.warning("%s is of process %s, which has ended or is done with it: it is removed", self._where, known["pid"])
+        self._storage.delete(self._path)
+        return True
 
     def _has_expired(self) -> bool:
         """Whether the file was too old, and is deleted."""
@@ -161,15 +173,11 @@ def let_go_of_moved(storage: Storage, folder: str) -> None:
     """Remove the lock file that moved with the table's directory, now `folder`, while this process held it under its former name."""
     path = f"{folder}/.hoodie/{LOCK_NAME}"
     try:
-        ours = _nonce(storage.read(path)) in _NONCES
+        ours = is_at_work(_nonce(storage.read(path)))
     except StoredFileNotFoundError:
         return
     if ours:
         storage.delete(path)
-
-
-_NONCES: set[str] = set()
-"""Of the lock files that this process made and has not given back."""
 
 
 def _nonce(content: bytes) -> str:
@@ -182,15 +190,12 @@ def _nonce(content: bytes) -> str:
 
 def _lock_info() -> bytes:
     """The fields of Hudi's `LockInfo`, which others show to people, and what tells this lock from all others."""
-    nonce = uuid.uuid4().hex
-    _NONCES.add(nonce)
     frames = traceback.extract_stack()[-_STACK - 2 : -2]
     info = {
         "lockCreateTime": f"{datetime.now(UTC).astimezone():%Y-%m-%d %H:%M:%S.%f}"[:-3],
         "lockThreadName": threading.current_thread().name,
         "lockStacksInfo": [f"{frame.name} ({os.path.basename(frame.filename)}:{frame.lineno})" for frame in reversed(frames)],
-        **json.loads(describe_self()),
-        "nonce": nonce,
+        **json.loads(begin_work(uuid.uuid4().hex)),
     }
     return json.dumps(info, indent=2).encode()
 

@@ -109,6 +109,34 @@ def test_a_lock_file_that_expired_is_taken_over(tmp_path: Path) -> None:
     assert [entry.name for entry in storage.list(".hoodie") if "probe" in entry.name] == []
 
 
+def _hold(root: str, held: object) -> None:
+    with TableLock(LocalStorage(root)):
+        held.set()  # type: ignore[attr-defined]
+        time.sleep(60)
+
+
+def test_the_lock_file_of_a_killed_process_of_ours_is_taken_over_at_once(local: LocalStorage) -> None:
+    held = SPAWN.Event()
+    worker = SPAWN.Process(target=_hold, args=(local.root, held))
+    worker.start()
+    assert held.wait(60)
+    with pytest.raises(LockTimeoutError), TableLock(local, 0):
+        pass
+    worker.kill()
+    worker.join(60)
+    assert local.head(LOCK) is not None
+    with TableLock(local, 10_000):
+        assert json.loads(local.read(LOCK))["pid"] == os.getpid()
+
+
+def test_the_lock_file_of_ours_on_another_machine_is_left(local: LocalStorage) -> None:
+    with TableLock(local):
+        ours = json.loads(local.read(LOCK))
+    local.create(LOCK, json.dumps({**ours, "host": "elsewhere"}).encode())
+    with pytest.raises(LockTimeoutError, match="elsewhere"), TableLock(local, 200):
+        pass
+
+
 def test_a_lock_file_younger_than_its_expiry_is_not_taken_over(tmp_path: Path) -> None:
     storage = _expiring(tmp_path, 5)
     _age(storage, 5 * 60 - 30)
@@ -192,8 +220,9 @@ def test_a_lock_file_that_cannot_be_removed_does_not_undo_what_was_done_under_it
         with TableLock(local):
             pass
     assert "remove it" in caplog.text
-    with pytest.raises(LockTimeoutError), TableLock(local, 10):
+    with TableLock(local, 10_000):  # who wants it next knows that nobody holds it
         pass
+    assert local.head(LOCK) is None
 
 
 def test_tries_and_pauses_are_those_that_the_table_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
