@@ -14,7 +14,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark dbt integration integration-full interop interop-full zoo interop-setup core-full crash-full histories-full lint types format wheel lock bench docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark dbt integration integration-full interop interop-full zoo interop-setup core-full crash-full histories-full explorer-full lint types format wheel lock bench docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,6 +96,10 @@ crash-full: setup ## crashes in full: also pairs of actions, and 600 killed proc
 # Half an hour and more on two cores; not part of `test`.
 histories-full: setup ## processes that write one table at once, in full: six writers of 200 steps, every history
 	LAKEHOUSE_HISTORIES=full $(PYTEST) -s tests/histories
+
+# An hour on two cores; `core` tries some schedules of the cases that the commit's hash chooses. LAKEHOUSE_EXPLORER_SCHEDULES: how many a case.
+explorer-full: setup ## writers, readers and services at once, in many more orders of their storage calls
+	LAKEHOUSE_EXPLORER=full $(PYTEST) -s tests/explorer
 
 lint: setup ## ruff: rules and format of imports
 	$(BIN)/ruff check $(SOURCES)

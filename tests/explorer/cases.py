@@ -1,0 +1,8 @@
+"""All scenarios on all their table types."""
+
+from __future__ import annotations
+
+from tests.explorer.run import Case
+from tests.explorer.scenarios import SCENARIOS
+
+CASES = tuple(Case(scenario, kind) for scenario in SCENARIOS for kind in scenario.kinds)

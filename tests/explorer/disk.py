@@ -1,0 +1,156 @@
+"""The storage of a run: in memory, by the time of the run, and each call of an actor a turn of its own."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import pyarrow as pa
+
+from lakehouse_engine.errors import StorageError
+from lakehouse_engine.storage.base import Listing, StoredFile
+from lakehouse_engine.storage.memory import MemoryStorage
+from tests.explorer.footprint import Footprint, ancestors, of_change, of_file, of_listing, of_walk
+from tests.explorer.turns import HERE, Turns
+
+Answer = TypeVar("Answer")
+Watch = Callable[[str, str], None]
+"""Told of each change, by verb and path, once it is made."""
+
+
+class Disk(MemoryStorage):
+    """What all actors share. Times of modification are those of the world (`time.time` is)."""
+
+    def copy(self, root: str) -> Disk:
+        other = Disk(root)
+        other._files = dict(self._files)
+        return other
+
+    def without(self, path: str) -> Disk:
+        """All but one file; the same where it is not there."""
+        if path not in self._files:
+            return self
+        other = self.copy(self.root)
+        del other._files[path]
+        return other
+
+    def names(self, path: str) -> list[str]:
+        """The file of that path, or all below it."""
+        return [name for name in self._files if name == path or name.startswith(f"{path}/")]
+
+    def folders(self, paths: Iterable[str]) -> set[str]:
+        """Those of `paths` that are folders."""
+        return {path for path in paths if any(name.startswith(f"{path}/") for name in self._files)}
+
+    def content(self) -> dict[str, bytes]:
+        return {name: data for name, (data, _) in self._files.items()}
+
+    def _put(self, relative: str, data: bytes) -> None:
+        self._files[relative] = (bytes(data), int(time.time() * 1000))
+
+
+class Turned:
+    """The disk as one actor uses it."""
+
+    def __init__(self, disk: Disk, watch: Watch) -> None:
+        self.disk, self._watch = disk, watch
+
+    @property
+    def root(self) -> str:
+        return self.disk.root
+
+    def uri(self, path: str = "") -> str:
+        return self.disk.uri(path)
+
+    def local_path(self, path: str = "") -> str | None:
+        return None
+
+    def list(self, path: str = "") -> Listing:
+        return self._look("list", path, of_listing(path), lambda: self.disk.list(path))
+
+    def walk(self, path: str = "") -> Listing:
+        return self._look("walk", path, of_walk(path), lambda: self.disk.walk(path))
+
+    def unpublished(self, path: str = "") -> Listing:
+        return self._look("unpublished", path, of_listing(path), lambda: self.disk.unpublished(path))
+
+    def head(self, path: str) -> StoredFile | None:
+        return self._look("head", path, of_file(path), lambda: self.disk.head(path))
+
+    def read(self, path: str) -> bytes:
+        return self._look("read", path, of_file(path), lambda: self.disk.read(path))
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return self._look("open_input", path, of_file(path), lambda: self.disk.open_input(path))
+
+    def sync(self, path: str) -> None:
+        """Nothing that others see."""
+
+    def create(self, path: str, data: bytes) -> None:
+        self._change("create", path, (path,), lambda: self.disk.create(path, data))
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        self._change("overwrite", path, (path,), lambda: self.disk.overwrite(path, data))
+
+    def delete(self, path: str) -> bool:
+        return self._change("delete", path, (path,), lambda: self.disk.delete(path))
+
+    def delete_tree(self, path: str) -> None:
+        self._change("delete_tree", path, (), lambda: self.disk.delete_tree(path))
+
+    def rename_tree(self, source: str, target: str) -> None:
+        raise NotImplementedError("no actor renames a table")
+
+    def exchange_trees(self, first: str, second: str) -> None:
+        raise NotImplementedError("no actor replaces a table")
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        self._change("open_output", path, (path,), lambda: self.disk.overwrite(path, b""))
+        return pa.PythonFile(_Output(self, path), mode="w")
+
+    def _look(self, verb: str, path: str, footprint: Footprint, look: Callable[[], Answer]) -> Answer:
+        _turns().step(verb, path, footprint)
+        return look()
+
+    def _change(self, verb: str, path: str, touched: tuple[str, ...], change: Callable[[], Answer]) -> Answer:
+        turns, actor = _turns(), HERE.actor
+        assert actor is not None
+        made = turns.step(verb, path, Footprint(), mutates=True)
+        files = touched or tuple(self.disk.names(path))
+        above = {folder for name in files for folder in ancestors(name) if folder}
+        before, there = self.disk.folders(above), bool(self.disk.names(path))
+        try:
+            answer = change()
+        finally:
+            after = self.disk.folders(above)
+            changed = of_change(files, before ^ after)
+            made.footprint = Footprint(of_file(path).reads, changed.writes if there or bool(self.disk.names(path)) else frozenset())
+            lost, actor.lost = actor.lost, False
+        self._watch(verb, path)
+        if lost:
+            raise StorageError(f"simulated loss of the answer to {verb} {path}", path=path)
+        return answer
+
+
+def _turns() -> Turns:
+    turns = HERE.turns
+    assert turns is not None, "a storage of an actor is used by another thread"
+    return turns
+
+
+class _Output(io.BytesIO):
+    """Stores its content when it is closed by who opened it, in a turn of its own; what nobody closed stays empty."""
+
+    def __init__(self, storage: Turned, path: str) -> None:
+        super().__init__()
+        self._storage, self._path, self._actor = storage, path, HERE.actor
+
+    def close(self) -> None:
+        if not self.closed:
+            try:
+                if HERE.actor is self._actor:
+                    self._storage.overwrite(self._path, self.getvalue())
+            finally:
+                super().close()

@@ -1,0 +1,94 @@
+"""The real engine, two and three actors at once, in every order of their storage calls up to a number of preemptions.
+
+`make explorer-full` (LAKEHOUSE_EXPLORER=full) goes deeper; a run in between visits of each case the share that the commit's hash chooses.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from lakehouse_engine.storage.faults import SimulatedCrash
+from tests.explorer.cases import CASES
+from tests.explorer.explore import Found, explore, replay
+from tests.explorer.footprint import of_change, of_file, of_listing, of_walk
+from tests.explorer.run import Case, run
+from tests.explorer.turns import Event, Schedule
+from tests.support.shares import commit_here, share_of
+
+FULL = os.environ.get("LAKEHOUSE_EXPLORER", "") == "full"
+FEW, MANY = 8, int(os.environ.get("LAKEHOUSE_EXPLORER_SCHEDULES", "400"))
+"""Schedules of a case."""
+SHARE = 24
+NAMES = [str(case) for case in CASES]
+CHOSEN = NAMES if FULL else share_of("explorer", NAMES, SHARE, full="make explorer-full")
+
+
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("case", [case for case in CASES if str(case) in CHOSEN], ids=str)
+def test_whatever_is_acknowledged_is_there_in_every_order_of_calls(case: Case) -> None:
+    report = explore(case, schedules=MANY if FULL else FEW, seed="full" if FULL else commit_here())
+    print(report)
+    if report.found is not None:
+        raise Found(report.found)
+
+
+def _case(name: str) -> Case:
+    return next(case for case in CASES if str(case) == name)
+
+
+def test_a_schedule_makes_the_same_calls_again() -> None:
+    case = _case("two counters, cow")
+    schedule = Schedule(case.actors, (Event(7, "two"), Event(40, "one")))
+    first, again = run(case, schedule), run(case, schedule)
+    assert first.violation is None
+    assert [str(step) for step in first.trace] == [str(step) for step in again.trace]
+    assert {step.actor for step in first.trace[7:40]} == {"two"}
+
+
+def test_what_died_makes_no_more_calls() -> None:
+    outcome = run(_case("dying writers, cow"), Schedule(("one", "two", "reads"), (Event(30, "crash"),)))
+    assert outcome.violation is None
+    assert {step.actor for step in outcome.trace[30:]} == {"two", "reads"}
+
+
+def test_who_is_paused_goes_on_last_and_much_later() -> None:
+    outcome = run(_case("paused readers and writers, cow"), Schedule(("one", "two", "reads"), (Event(3, "pause"),)))
+    assert outcome.violation is None
+    assert outcome.trace[3].actor != "one"
+    assert outcome.trace[-1].actor == "one"
+
+
+def test_a_lost_answer_is_an_error_of_a_change_that_was_made() -> None:
+    case = _case("dying writers, cow")
+    plain = run(case, Schedule(case.actors))
+    commit = next(number for number, step in enumerate(plain.trace) if step.path.endswith(".commit") and step.verb == "create")
+    outcome = run(case, Schedule(case.actors, (Event(commit, "lose the answer"),)))
+    assert outcome.violation is None
+    assert outcome.told == []  # the engine reads back what is there
+
+
+def test_replay_finds_a_case_by_its_name() -> None:
+    outcome = replay("two counters, cow", ("two", "one"), [Event(5, "one")])
+    assert not isinstance(outcome.violation, SimulatedCrash)
+    assert len(outcome.trace) > 100
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "matters"),
+    [
+        (of_file("a/b"), of_file("a/b"), False),
+        (of_file("a/b"), of_change(["a/b"]), True),
+        (of_listing("a"), of_change(["a/b"]), True),
+        (of_listing("a"), of_change(["a/b/c"]), False),
+        (of_listing("a"), of_change(["a/b/c"], ["a/b"]), True),
+        (of_walk("a"), of_change(["a/b/c"]), True),
+        (of_file("a/b"), of_change(["a/b/c"], ["a/b"]), True),
+        (of_change(["a/b"]), of_change(["a/c"]), False),
+        (of_change(["a/b"]), of_change(["a/b"]), True),
+    ],
+)
+def test_calls_need_an_order_where_one_changes_what_the_other_sees(one: object, other: object, matters: bool) -> None:
+    assert one.needs_order(other) is matters  # type: ignore[attr-defined]
+    assert other.needs_order(one) is matters  # type: ignore[attr-defined]
