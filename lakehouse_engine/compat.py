@@ -1,9 +1,12 @@
-"""What Python 3.10 lacks."""
+"""What Python 3.10 and 3.11 lack."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from datetime import timezone
 from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 UTC = timezone.utc
 
@@ -16,3 +19,23 @@ class StrEnum(str, Enum):
 
     def __format__(self, spec: str) -> str:
         return format(str(self.value), spec)
+
+
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    from functools import cached_property as cached_property
+else:
+
+    class cached_property:  # noqa: N801 - the name that it stands for
+        """`functools.cached_property` as of Python 3.12. Before that one lock is shared by all instances of a class, and threads that list
+        different tables would wait for each other.
+        """
+
+        def __init__(self, function: Callable[[Any], Any]) -> None:
+            self.function, self.name, self.__doc__ = function, function.__name__, function.__doc__
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            # An attribute of the instance comes before this: it is asked once.
+            value = instance.__dict__[self.name] = self.function(instance)
+            return value

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
+from lakehouse_engine.compat import cached_property
 from lakehouse_engine.model.instant import Action, Instant, State
 
 _ACTION_ORDER = {action: number for number, action in enumerate(Action)}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 
+from lakehouse_engine.compat import cached_property
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file
 from lakehouse_engine.model.files import join_path

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 
+from lakehouse_engine.compat import cached_property
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name
 from lakehouse_engine.model.files import BaseFile, FileGroup, FileSlice
 from lakehouse_engine.model.instant import InstantRange

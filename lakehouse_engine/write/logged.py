@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
+from lakehouse_engine.compat import cached_property
 from lakehouse_engine.format.file_names import is_log_file_name
 from lakehouse_engine.index.bucket import BucketIndex, has_bucket
 from lakehouse_engine.model.files import FileSlice

@@ -16,11 +16,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from lakehouse_engine.commit.expected import Expectation, check_expected, touched_partitions
 from lakehouse_engine.commit.pending import check_group_not_pending, pending_groups
 from lakehouse_engine.commit.transaction import Transaction, begin
+from lakehouse_engine.compat import cached_property
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata, checksum_metadata
