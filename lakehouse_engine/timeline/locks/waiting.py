@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import socket
 import uuid
 
 from lakehouse_engine.errors import StorageError, StoredFileNotFoundError
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.locks.holder import Holder, describe_self, is_running, parse_holder
+from lakehouse_engine.timeline.locks.holder import Holder, parse_holder
+from lakehouse_engine.timeline.processes import begin_work, end_work, may_be_at_work, parse_signature
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,8 @@ class Waiting:
 
     def __init__(self, storage: Storage, file: str) -> None:
         self._storage = storage
-        self._path = f"{_folder(file)}/{uuid.uuid4().hex}"
+        self._nonce = uuid.uuid4().hex
+        self._path = f"{_folder(file)}/{self._nonce}"
         self._told = False
 
     def tell(self) -> None:
@@ -30,7 +31,7 @@ class Waiting:
             return
         self._told = True
         try:
-            self._storage.create(self._path, describe_self().encode())
+            self._storage.create(self._path, begin_work(self._nonce))
         except StorageError as error:
             logger.info("nobody can be told that this waits for a lock: %s", error)
 
@@ -38,6 +39,7 @@ class Waiting:
         """The lock was had, or given up."""
         if not self._told:
             return
+        end_work(self._nonce)
         try:
             self._storage.delete(self._path)
         except StorageError as error:
@@ -46,21 +48,14 @@ class Waiting:
 
 def waiting_for(storage: Storage, file: str) -> list[Holder]:
     """Who waits for the lock in `file`; processes of this machine that were killed meanwhile do not count."""
-    found = []
-    for entry in storage.list(_folder(file)):
-        text = _text(storage, entry.path)
-        holder = parse_holder(text) if text else Holder()
-        if holder.pid is not None and _may_be_there(holder.pid, holder.host):
-            found.append(holder)
-    return found
+    bodies = (_body(storage, entry.path) for entry in storage.list(_folder(file)))
+    return [parse_holder(body.decode()) for body in bodies if parse_signature(body) and may_be_at_work(parse_signature(body))]
 
 
 def forget_dead(storage: Storage, file: str) -> None:
     """Remove what processes of this machine left that were killed while they waited."""
     for entry in storage.list(_folder(file)):
-        text = _text(storage, entry.path)
-        holder = parse_holder(text) if text else Holder()
-        if holder.pid is not None and not _may_be_there(holder.pid, holder.host):
+        if not may_be_at_work(parse_signature(_body(storage, entry.path))):
             storage.delete(entry.path)
 
 
@@ -68,12 +63,8 @@ def _folder(file: str) -> str:
     return f"{file.rpartition('/')[0]}/{FOLDER}"
 
 
-def _text(storage: Storage, path: str) -> str | None:
+def _body(storage: Storage, path: str) -> bytes:
     try:
-        return storage.read(path).decode("utf-8", "replace")
+        return storage.read(path)
     except StoredFileNotFoundError:
-        return None
-
-
-def _may_be_there(pid: int, host: str | None) -> bool:
-    return host != socket.gethostname() or is_running(pid)
+        return b""

@@ -20,6 +20,7 @@ from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.heartbeats import heartbeat_file
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
 from lakehouse_engine.timeline.locks.waiting import forget_dead, waiting_for
+from lakehouse_engine.timeline.processes import begin_work, end_work
 from tests.unit.timeline.locks.tables import BESIDE_HUDI
 
 ROWS = pa.table({"id": ["a", "b"], "n": pa.array([1, 2], pa.int64())})
@@ -103,11 +104,11 @@ def test_who_holds_the_lock_without_an_instant_is_shown_hudi_too(table: HoodieTa
 
 
 def test_a_process_that_was_killed_while_it_waited_waits_no_more(table: HoodieTable) -> None:
-    def says(pid: int, host: str) -> bytes:
-        return json.dumps({"pid": pid, "host": host, "thread": "t", "since": "2026-01-01T00:00:00Z"}).encode()
-
-    table.storage.create(".hoodie/.locks/waiting/gone", says(2**22 - 1, os.uname().nodename))
-    table.storage.create(".hoodie/.locks/waiting/elsewhere", says(1, "elsewhere"))
+    known = json.loads(begin_work("gone"))
+    end_work("gone")
+    alive = {**known, "pid": 1}  # there is one of that number now, which began at another time
+    for name, said in {"gone": {**known, "pid": 2**22 - 1}, "again": alive, "elsewhere": {**known, "host": "elsewhere"}}.items():
+        table.storage.create(f".hoodie/.locks/waiting/{name}", json.dumps(said).encode())
     assert [one.host for one in waiting_for(table.storage, LOCK_FILE)] == ["elsewhere"]
     forget_dead(table.storage, LOCK_FILE)
     assert [entry.name for entry in table.storage.list(".hoodie/.locks/waiting")] == ["elsewhere"]
