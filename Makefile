@@ -49,7 +49,7 @@ test: setup java ## every check and every test (the Hudi lane is skipped where i
 	-@$(MAKE) --no-print-directory interop-setup
 	@status=0; \
 	$(MAKE) --no-print-directory --keep-going lint types || status=1; \
-	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=line core interop integration dbt spark || status=1; \
+	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=line core interop dbt integration spark || status=1; \
 	exit $$status
 
 core: setup ## all tests that need no JVM
