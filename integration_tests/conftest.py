@@ -17,8 +17,8 @@ import pytest
 from integration_tests.tests.support import tpch
 from integration_tests.tests.support.dbt import INCREMENTAL, Project, Run, last_instant
 from integration_tests.tests.support.expected import TABLES, Expected
-from tests.interop.client import HudiJudge, why_unavailable
-from tests.interop.share import VARIABLE, VERSIONS, take_one_hudi
+from tests.interop.client import HudiJudge
+from tests.interop.share import VARIABLE, VERSIONS, judging, take_one_hudi
 
 HERE = Path(__file__).parent
 RERUN = (2, 3)
@@ -109,11 +109,7 @@ def expected(history: History) -> Callable[[int], Expected]:
 
 @pytest.fixture(scope="session", params=VERSIONS)
 def hudi(request: pytest.FixtureRequest) -> Iterator[HudiJudge]:
-    reason = why_unavailable(request.param)
-    if reason is not None:
-        pytest.skip(reason)
-    with HudiJudge(request.param) as judge:
-        yield judge
+    yield from judging(request.param)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

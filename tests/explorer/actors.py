@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakehouse_engine.commit.expected import ExpectedState, repeated
-from lakehouse_engine.engine import LocalRunner, TaskRunner
+from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import (
     ChangedSinceReadError,
     CommitOutcomeUnknownError,
@@ -20,21 +20,18 @@ from lakehouse_engine.errors import (
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.read.crossing import told_of_crossing
-from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.alter import evolve_schema
-from lakehouse_engine.write.input import RowKeying
 from lakehouse_engine.write.operation import execute_write
 from lakehouse_engine.write.request import WriteRequest
-from lakehouse_engine.write.source import RowSource, StagedFile, StagedSource
-from lakehouse_engine.write.tasks import FileContext, WriteStatus
 from tests.crash.scenarios import Row, batch, by_key
 from tests.crash.timeline import expect
 from tests.explorer.disk import Turned
 from tests.explorer.oracle import Effect, Oracle, Rows
 from tests.explorer.turns import Turns
 from tests.support.local_table import LocalTable
+from tests.support.staged_rows import StagedRows
 from tests.support.workers import Workers
 
 RECONCILE_SCHEMA = "hoodie.datasource.write.reconcile.schema"
@@ -225,36 +222,12 @@ def follower(times: int = 3) -> Act:
     return act
 
 
-class _Staged:
-    """Rows that are in a file of the table once they were read."""
-
-    def __init__(self, rows: pa.Table) -> None:
-        self._rows = rows
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self._rows.schema
-
-    @property
-    def is_query(self) -> bool:
-        return True
-
-    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
-        keyed, path = keying.key(self._rows), f"{folder()}/rows.arrow"
-        with storage.open_output(path) as sink, pa.ipc.new_file(sink, keyed.schema) as writer:
-            writer.write_table(keyed)
-        return StagedSource(storage, (StagedFile(path, keyed.num_rows),), keyed.schema)
-
-    def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:
-        raise NotImplementedError("what is staged is not streamed")
-
-
 def upsert_staged(*rows: Row) -> Act:
     """As from Spark: the rows are staged. Columns that they lack are filled."""
 
     def act(me: Me) -> None:
         options = WriteOptions.read({RECONCILE_SCHEMA: "true"})
-        request = WriteRequest(WriteOperationType.UPSERT, _Staged(batch(rows)), options)
+        request = WriteRequest(WriteOperationType.UPSERT, StagedRows(batch(rows)), options)
         me.commit("upsert", changed(*rows), lambda: execute_write(me.table.storage, request, LocalRunner()))
 
     return act

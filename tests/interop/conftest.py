@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.client import HudiJudge, why_unavailable
-from tests.interop.share import VERSIONS, take_one_hudi
+from tests.interop.client import HudiJudge
+from tests.interop.share import VERSIONS, judging, take_one_hudi
 from tests.support.shares import chosen, commit_here
 
 HERE = Path(__file__).parent
@@ -53,8 +53,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session", params=VERSIONS)
 def hudi(request: pytest.FixtureRequest) -> Iterator[HudiJudge]:
     """Either Hudi, 1.2.0 told to leave tables at version 6. A test that takes this runs with each; pytest orders them by version."""
-    reason = why_unavailable(request.param)
-    if reason is not None:
-        pytest.skip(reason)
-    with HudiJudge(request.param) as judge:
-        yield judge
+    yield from judging(request.param)

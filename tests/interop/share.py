@@ -1,12 +1,13 @@
-"""Which of the two Hudis judges a test in this run: the commit's hash chooses, so that both come up over the commits."""
+"""Which of the two Hudis judges a test in this run: the commit's hash chooses, so that both come up over the commits. And that Hudi."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
+from tests.interop.client import HudiJudge, why_unavailable
 from tests.support.shares import chosen, commit_here, turn
 
 VERSIONS = ("0.15.0", "1.2.0")
@@ -42,3 +43,12 @@ def take_one_hudi(
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+
+
+def judging(version: str) -> Iterator[HudiJudge]:
+    """What a fixture yields: Hudi of that version, in a process of its own; skips where it cannot be had."""
+    reason = why_unavailable(version)
+    if reason is not None:
+        pytest.skip(reason)
+    with HudiJudge(version) as judge:
+        yield judge

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,21 +16,18 @@ import pytest
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.commit.staging import StagingArea
-from lakehouse_engine.engine import LocalRunner, TaskRunner
+from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import ChangedSinceReadError, CommitConflictError, RecordKeyError, SchemaIncompatibleError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.model.write_stats import WriteOperationType as Op
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import LOCK_TIMEOUT_MS, WriteOptions
-from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.timeline.processes import begin_work, end_work
 from lakehouse_engine.write.alter import evolve_schema
-from lakehouse_engine.write.input import ArrowInput, RowKeying
 from lakehouse_engine.write.operation import execute_write
 from lakehouse_engine.write.request import WriteRequest
-from lakehouse_engine.write.source import RowSource, StagedFile, StagedSource
-from lakehouse_engine.write.tasks import FileContext, WriteStatus
+from tests.support.staged_rows import StagedRows
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("p", pa.string())])
 FILLED = {"hoodie.datasource.write.reconcile.schema": "true"}
@@ -43,39 +39,7 @@ def rows(ids: str, value: str, partition: str = "x") -> pa.Table:
     return pa.table({"id": numbers, "v": [value] * len(numbers), "p": [partition] * len(numbers)}, schema=SCHEMA)
 
 
-class Query:
-    """Rows that are in files once they were read, during which `meanwhile` happens in another thread. `times` counts the readings."""
-
-    def __init__(self, table: pa.Table, meanwhile: Callable[[], Any] = lambda: None) -> None:
-        self.table, self.meanwhile, self.times = table, meanwhile, 0
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.table.schema
-
-    @property
-    def is_query(self) -> bool:
-        return True
-
-    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
-        below = folder()
-        self._read()
-        keyed = keying.key(self.table)
-        path = f"{below}/{id(self)}-{self.times}.arrow"
-        with storage.open_output(path) as sink, pa.ipc.new_file(sink, keyed.schema) as writer:
-            writer.write_table(keyed)
-        return StagedSource(storage, (StagedFile(path, keyed.num_rows),), keyed.schema)
-
-    def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:
-        return ArrowInput(self.table).write_files(keying, context, runner)
-
-    def _read(self) -> None:
-        self.times += 1
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(self.meanwhile).result()
-
-
-def write(table: HoodieTable, operation: Op, query: Query, options: dict[str, str] | None = None, **given: Any) -> WriteResult:
+def write(table: HoodieTable, operation: Op, query: StagedRows, options: dict[str, str] | None = None, **given: Any) -> WriteResult:
     request = WriteRequest(operation, query, WriteOptions.read({**table.config.properties, **(options or {})}), **given)
     return execute_write(table.storage, request, LocalRunner(1))
 
@@ -119,7 +83,7 @@ def test_others_commit_while_the_rows_are_read_and_both_writes_count(table: Hood
     operation, options, expected = OPERATIONS[name]
     if operation in (Op.INSERT, Op.BULK_INSERT):
         table.delete(rows("2", "").select(["id", "p"]))
-    query = Query(rows("2 3", "mine"), lambda: table.upsert(rows("1 9", "theirs"), options=AT_ONCE))
+    query = StagedRows(rows("2 3", "mine"), lambda: table.upsert(rows("1 9", "theirs"), options=AT_ONCE))
     write(table, operation, query, options)
     assert values(table) == expected
     assert query.times == 1
@@ -127,8 +91,8 @@ def test_others_commit_while_the_rows_are_read_and_both_writes_count(table: Hood
 
 
 def test_two_queries_that_wait_for_each_other_both_end(table: HoodieTable) -> None:
-    inner = Query(rows("1", "inner"))
-    outer = Query(rows("2", "outer"), lambda: write(table, Op.UPSERT, inner, AT_ONCE))
+    inner = StagedRows(rows("1", "inner"))
+    outer = StagedRows(rows("2", "outer"), lambda: write(table, Op.UPSERT, inner, AT_ONCE))
     write(table, Op.UPSERT, outer, AT_ONCE)
     assert values(table) == {1: "inner", 2: "outer"}
     assert (inner.times, outer.times) == (1, 1)
@@ -141,7 +105,7 @@ def test_rows_are_keyed_again_where_the_table_has_got_columns_meanwhile(table: H
         evolve_schema(table.storage, wider, lock_timeout_ms=0)
         table.upsert(rows("1", "theirs").append_column("extra", pa.array(["said"])))
 
-    query = Query(rows("2 3", "mine"), widen)
+    query = StagedRows(rows("2 3", "mine"), widen)
     write(table, Op.UPSERT, query, FILLED)
     read = table.to_arrow(["id", "v", "extra"]).sort_by("id")
     assert read.to_pydict() == {"id": [1, 2, 3], "v": ["theirs", "mine", "mine"], "extra": ["said", None, None]}
@@ -150,15 +114,15 @@ def test_rows_are_keyed_again_where_the_table_has_got_columns_meanwhile(table: H
 
 def test_keys_to_delete_are_keyed_again_as_well(table: HoodieTable) -> None:
     wider = pa.schema([*SCHEMA, pa.field("extra", pa.string())])
-    query = Query(rows("3", "mine"), lambda: evolve_schema(table.storage, wider, lock_timeout_ms=0))
-    write(table, Op.UPSERT, query, FILLED, delete_keys=Query(rows("1", "").select(["id", "p"])))
+    query = StagedRows(rows("3", "mine"), lambda: evolve_schema(table.storage, wider, lock_timeout_ms=0))
+    write(table, Op.UPSERT, query, FILLED, delete_keys=StagedRows(rows("1", "").select(["id", "p"])))
     assert values(table) == {2: "old", 3: "mine"}
 
 
 def test_rows_that_the_changed_table_cannot_hold_are_refused(table: HoodieTable) -> None:
     other = pa.schema([("id", pa.int64()), ("v", pa.int64()), ("p", pa.string())])
     fresh = pa.table({"id": [7], "v": [7], "p": ["x"]}, schema=other)
-    query = Query(rows("2", "mine"), lambda: table.insert_overwrite_table(fresh, replace_schema=True))
+    query = StagedRows(rows("2", "mine"), lambda: table.insert_overwrite_table(fresh, replace_schema=True))
     with pytest.raises(SchemaIncompatibleError):
         write(table, Op.UPSERT, query)
     assert table.to_arrow(["id", "v"]).to_pydict() == {"id": [7], "v": [7]}
@@ -167,7 +131,7 @@ def test_rows_that_the_changed_table_cannot_hold_are_refused(table: HoodieTable)
 
 def test_generated_keys_are_of_the_commits_instant_and_differ(tmp_path: Path) -> None:
     table = Lakehouse(str(tmp_path)).create_table("s.t", schema=SCHEMA)
-    query = Query(rows("1 2", "mine"), lambda: table.insert(rows("3 4", "theirs")))
+    query = StagedRows(rows("1 2", "mine"), lambda: table.insert(rows("3 4", "theirs")))
     done = write(table, Op.INSERT, query)
     read = table.to_arrow(meta_columns=True)
     keys = read["_hoodie_record_key"].to_pylist()
@@ -177,7 +141,7 @@ def test_generated_keys_are_of_the_commits_instant_and_differ(tmp_path: Path) ->
 
 
 def test_rows_that_cannot_be_held_are_refused_before_the_lock_is_asked_for(table: HoodieTable) -> None:
-    query = Query(pa.table({"id": [None], "v": ["mine"], "p": ["x"]}, schema=SCHEMA))
+    query = StagedRows(pa.table({"id": [None], "v": ["mine"], "p": ["x"]}, schema=SCHEMA))
     with TableLock(table.storage), pytest.raises(RecordKeyError), ThreadPoolExecutor(1) as pool:
         pool.submit(write, table, Op.UPSERT, query, AT_ONCE).result()
     assert staged(table) == []
@@ -189,7 +153,7 @@ def test_a_query_that_fails_leaves_nothing(table: HoodieTable) -> None:
 
     before = table.timeline.instants
     with pytest.raises(ZeroDivisionError):
-        write(table, Op.UPSERT, Query(rows("1", "mine"), fail))
+        write(table, Op.UPSERT, StagedRows(rows("1", "mine"), fail))
     assert table.timeline.instants == before
     assert staged(table) == []
 
@@ -200,7 +164,7 @@ def test_a_query_that_fails_for_others_have_changed_what_it_reads_is_told_so(tab
         raise FileNotFoundError("cleaned")
 
     with pytest.raises(ChangedSinceReadError):
-        write(table, Op.UPSERT, Query(rows("1", "mine"), overtaken), expected=ExpectedState.of(table.state))
+        write(table, Op.UPSERT, StagedRows(rows("1", "mine"), overtaken), expected=ExpectedState.of(table.state))
     assert values(table) == {1: "theirs", 2: "old"}
     assert staged(table) == []
 
@@ -213,7 +177,7 @@ def test_rows_for_a_table_that_was_replaced_meanwhile_do_not_go_into_the_other_o
             Path(source).rename(target)
 
     with pytest.raises(CommitConflictError, match="put in the place"):
-        write(table, Op.UPSERT, Query(rows("1", "mine"), replace))
+        write(table, Op.UPSERT, StagedRows(rows("1", "mine"), replace))
     assert values(HoodieTable.open(table.path)) == {5: "other"}
 
 
