@@ -6,7 +6,8 @@ LakehouseError                      one thing to catch; carries context (table, 
   x FormatError                     bytes that do not parse: FileNameError, PropertiesError, MetadataError, CorruptInstantError,
                                     CorruptLogError, CorruptFileError
   x StorageError                    StoredFileNotFoundError, StoredFileExistsError, UnsafePathError, MissingFileError
-  x TimelineError                   IllegalTransitionError, InstantNotFoundError, InstantCleanedError, TimelineRestoredError
+  x TimelineError                   IllegalTransitionError, InstantNotFoundError, InstantCleanedError, TimelineRestoredError,
+                                    UnsettledInstantError
   x WriteError                      RecordKeyError, DuplicateKeyError, PartitionValueError, ReservedColumnError, ConstraintError
       + SchemaIncompatibleError     UnsupportedTypeError
       + CommitConflictError         nothing was committed; safe to retry

@@ -63,7 +63,7 @@ def check_expected(now: TableState, expected: ExpectedState) -> None:
     `now` is the table under its lock.
     """
     for instant, touched in _unseen(now, expected):
-        found = touched.partitions if expected.partitions is None else touched.partitions & expected.partitions
+        found = touched.within(expected.partitions)
         if found or not touched.partitions:
             raise _changed(now, expected.instant, instant, found)
 
@@ -77,6 +77,10 @@ class Touched:
     partitions: frozenset[str]
     taken_from: frozenset[str]
     adds_unfound: bool
+
+    def within(self, partitions: frozenset[str] | None) -> frozenset[str]:
+        """Those of `partitions` (None: of all) that were touched."""
+        return self.partitions if partitions is None else self.partitions & partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +111,13 @@ class Expectation:
         wherever it was, may have taken that one.
         """
         for instant, touched in self.unseen:
-            if found := (touched.partitions & own.partitions) or (touched.taken_from if own.adds_unfound else None):
+            if found := touched.within(own.partitions) or (touched.taken_from if own.adds_unfound else None):
                 raise _changed(self.state, self.instant, instant, found)
-
 
     def check_untouched(self, partitions: frozenset[str] | None) -> None:
         """Of a write that finds nothing to change, as the table is now: raise where one of `partitions` (None: any) was touched."""
         for instant, touched in self.unseen:
-            found = touched.partitions if partitions is None else touched.partitions & partitions
-            if found:
+            if found := touched.within(partitions):
                 raise _changed(self.state, self.instant, instant, found)
 
 
@@ -130,7 +132,7 @@ def _unseen(now: TableState, expected: ExpectedState) -> Iterator[tuple[Instant,
         instant = completed[instant_time]
         metadata = now.commit_metadata(instant)
         if not _keeps_rows(now.config, instant, metadata):
-            yield instant, touched_partitions(metadata)
+            yield instant, touched_by(metadata)
 
 
 def _check_all_there(now: TableState, expected: ExpectedState, completed: Iterable[str]) -> None:
@@ -170,7 +172,7 @@ def _keeps_rows(config: TableConfig, instant: Instant, metadata: HoodieCommitMet
     return compacted or metadata.operation_type in REWRITES
 
 
-def touched_partitions(metadata: HoodieCommitMetadata) -> Touched:
+def touched_by(metadata: HoodieCommitMetadata) -> Touched:
     """What a commit changed, and where."""
     written = {path: stats for path, stats in metadata.partition_to_write_stats.items() if stats}
     replaced = {path for path, groups in (metadata.partition_to_replace_file_ids or {}).items() if groups}

@@ -66,7 +66,7 @@ def _plan(state: TableState, query: Query) -> ScanPlan:
         return _changes(state, query)
     as_of = None if query.as_of is None else moment_of(state, query.as_of)
     if as_of is not None:
-        _refuse_unsettled(state, as_of)
+        _refuse_unsettled(state, as_of, oldest_overtaken(state))
     return plan_snapshot(state, as_of, read_optimized=query.kind == "read_optimized")
 
 
@@ -74,17 +74,18 @@ def _changes(state: TableState, query: Query) -> ScanPlan:
     """Without an end, up to where nothing can be added any more: a reader that goes on from the newest row that it got misses nothing."""
     begin, end = _bound(query.begin), _bound(query.end)
     overtaken = oldest_overtaken(state)
-    if overtaken is None or (begin is not None and begin not in FROM_START and begin >= overtaken):
-        return plan_incremental(state, begin, end, on_restore=query.on_restore)
-    if end is not None:
-        _refuse_unsettled(state, end)
-        return plan_incremental(state, begin, end, on_restore=query.on_restore)
-    return plan_incremental(state, begin, before(overtaken), on_restore=query.on_restore)
+    is_behind = begin is not None and begin not in FROM_START and overtaken is not None and begin >= overtaken
+    if overtaken is not None and not is_behind:
+        if end is None:
+            end = before(overtaken)
+        else:
+            _refuse_unsettled(state, end, overtaken)
+    return plan_incremental(state, begin, end, on_restore=query.on_restore)
 
 
-def _refuse_unsettled(state: TableState, moment: str) -> None:
+def _refuse_unsettled(state: TableState, moment: str, overtaken: str | None) -> None:
     """Raise `UnsettledInstantError` for a moment of the past to which a write that is under way may add."""
-    overtaken, last = oldest_overtaken(state), state.timeline.completed().writes().last()
+    last = state.timeline.completed().writes().last()
     if overtaken is not None and last is not None and overtaken <= moment <= last.requested_time:
         raise UnsettledInstantError(
             f"what the table was as of {moment} is not settled: a writer of Hudi has been at work on {overtaken} since before then, and may"

@@ -19,7 +19,7 @@ from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.spark.session import use_this_interpreter
 from lakehouse_engine.sql.lexer import quote_name
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.write.bulk import STRIDE, WORTH_WRITING, BulkWriter
+from lakehouse_engine.write.bulk import WORTH_WRITING, write_tables
 from lakehouse_engine.write.input import ArrowInput, Input, RowKeying, keyed_schema
 from lakehouse_engine.write.source import RowSource, StagedFile, StagedSource
 from lakehouse_engine.write.tasks import FileContext, WriteStatus
@@ -54,7 +54,7 @@ class DataFrameInput:
 
     def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:
         def partition(number: int, batches: Iterator[pa.RecordBatch]) -> list[WriteStatus]:
-            return _write_partition(keying, context, number, batches)
+            return write_tables(context, number, _keyed(keying, number, batches))
 
         return [status for statuses in _collect(self._gathered(context.partition_columns), partition) for status in statuses]
 
@@ -102,16 +102,11 @@ def _stage_partition(
     return number, StagedFile(path, rows)
 
 
-def _write_partition(keying: RowKeying, context: FileContext, number: int, batches: Iterator[pa.RecordBatch]) -> list[WriteStatus]:
-    writer, rows = BulkWriter(context, number, STRIDE), 0
-    try:
-        for table in _larger(batches):
-            writer.write(keying.key(table, task=number, first_row=rows))
-            rows += table.num_rows
-        return writer.close()
-    except BaseException:
-        writer.discard()
-        raise
+def _keyed(keying: RowKeying, number: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    rows = 0
+    for table in _larger(batches):
+        yield keying.key(table, task=number, first_row=rows)
+        rows += table.num_rows
 
 
 def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

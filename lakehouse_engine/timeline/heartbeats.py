@@ -19,6 +19,7 @@ from lakehouse_engine.timeline.processes import may_be_at_work, parse_signature,
 
 HEARTBEATS = ".hoodie/.heartbeat"
 
+
 def heartbeat_file(instant_time: str) -> str:
     """The path of an instant's heartbeat."""
     return f"{HEARTBEATS}/{instant_time}"

@@ -46,9 +46,13 @@ class Batches:
     @property
     def is_streamed(self) -> bool:
         """Whether rows go into files as they come, for nothing has to be known of them before."""
-        if self.request.operation not in REPLACING and self.request.operation is not WriteOperationType.BULK_INSERT:
-            return False
-        return not self._combines and self.context.layout is None
+        return self.makes_new_groups and not self._combines and self.context.layout is None
+
+    @property
+    def makes_new_groups(self) -> bool:
+        """Whether every row goes to a new file group, and no key is looked up."""
+        operation = self.request.operation
+        return operation in REPLACING or (operation is WriteOperationType.BULK_INSERT and self.context.layout is None)
 
     def rows(self, instant_time: str) -> Batch:
         """The rows to write: all of an insert, else the one of every key that counts."""

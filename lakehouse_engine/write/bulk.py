@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +19,7 @@ from lakehouse_engine.write.tasks import FileContext, WriteStatus, created_stat,
 ENCODED_SHARE = 1 / 3
 """What Arrow data typically comes to in a Parquet file; the true size is known only after a row group is out."""
 
-STRIDE = 1_000_000
+_STRIDE = 1_000_000
 """Room for the parts of a batch in the numbers of a commit's files."""
 
 WORTH_WRITING = 100_000
@@ -112,10 +112,16 @@ class StreamTask:
 
 def stream_rows(task: StreamTask) -> list[WriteStatus]:
     """Some rows at a time, however many there are."""
-    writer = BulkWriter(task.context, task.number, STRIDE)
+    starts = range(0, task.source.num_rows, WORTH_WRITING)
+    return write_tables(task.context, task.number, (task.source.slice(start, WORTH_WRITING) for start in starts))
+
+
+def write_tables(context: FileContext, number: int, tables: Iterable[pa.Table]) -> list[WriteStatus]:
+    """Write part `number` of a batch, whose keyed rows come table by table, to new file groups."""
+    writer = BulkWriter(context, number, _STRIDE)
     try:
-        for start in range(0, task.source.num_rows, WORTH_WRITING):
-            writer.write(task.source.slice(start, WORTH_WRITING))
+        for rows in tables:
+            writer.write(rows)
         return writer.close()
     except BaseException:
         writer.discard()

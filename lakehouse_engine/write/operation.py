@@ -17,7 +17,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lakehouse_engine.commit.expected import Expectation, check_expected, touched_partitions
+from lakehouse_engine.commit.expected import Expectation, check_expected, touched_by
 from lakehouse_engine.commit.pending import check_group_not_pending, pending_groups
 from lakehouse_engine.commit.transaction import Transaction, begin
 from lakehouse_engine.compat import cached_property
@@ -74,8 +74,10 @@ def _read_ahead(storage: Storage, request: WriteRequest, stage: Stage) -> _Seen 
     """Read the rows by what the table is now. None where that cannot be done before the table is in order, or not at all: then it is
     tried under the lock, which tells.
     """
+    if request.data is None:
+        return None
     state = TableState.load(storage)
-    if request.data is None or any(instant.action in _UNDOING for instant in state.timeline.pending()):
+    if any(instant.action in _UNDOING for instant in state.timeline.pending()):
         return None
     try:
         context = prepare(state, request)
@@ -115,13 +117,10 @@ class _Write:
         self._pending = pending_groups(transaction.state) if self.request.operation in REPLACING else {}
 
     def run(self) -> WriteResult:
-        operation = self.request.operation
-        if operation is WriteOperationType.DELETE_PARTITION:
+        if self.request.operation is WriteOperationType.DELETE_PARTITION:
             return self.delete_partitions()
         self.transaction.start(self._action)
-        if operation in REPLACING or (operation is WriteOperationType.BULK_INSERT and self.context.layout is None):
-            return self.new_groups()
-        return self.changes()
+        return self.new_groups() if self.batches.makes_new_groups else self.changes()
 
     @property
     def _merges_on_read(self) -> bool:
@@ -250,6 +249,6 @@ class _Write:
             partition_to_replace_file_ids=None if replaced is None else dict(replaced),
         )
         if self.since is not None:
-            self.since.check(touched_partitions(metadata))
+            self.since.check(touched_by(metadata))
         self.transaction.complete(metadata)
         return result_of(self.transaction, metadata, dropped=dropped, moves=moves)

@@ -41,7 +41,7 @@ _CHAR = re.compile(r"(?:char|character)\s*(?:\(\s*\d+\s*\))?")
 
 def arrow_type(spark_name: str) -> pa.DataType:
     """The Arrow type of a column type as a user writes it (`decimal(10, 2)`, `varchar(20)`). Raises `DbtConfigError`."""
-    name = " ".join(spark_name.lower().split())
+    name = _plain(spark_name)
     if found := _DECIMAL.fullmatch(name):
         return pa.decimal128(int(found.group(1)), int(found.group(2) or 0))
     if _TEXT.fullmatch(name):
@@ -55,14 +55,19 @@ def arrow_type(spark_name: str) -> pa.DataType:
 
 def is_text(spark_name: str) -> bool:
     """Whether a column of this type holds text."""
-    name = " ".join(spark_name.lower().split())
+    name = _plain(spark_name)
     return name in ("string", "text") or _TEXT.fullmatch(name) is not None
 
 
 def text_length(spark_name: str) -> int | None:
     """The most characters that a column of this type holds; None for any number, and for what is no text."""
-    found = _TEXT.fullmatch(" ".join(spark_name.lower().split()))
+    found = _TEXT.fullmatch(_plain(spark_name))
     return int(found.group(1)) if found and found.group(1) else None
+
+
+def _plain(spark_name: str) -> str:
+    """A type as written, without regard to case and blanks."""
+    return " ".join(spark_name.lower().split())
 
 
 _NAMES: tuple[tuple[object, str], ...] = (

@@ -182,10 +182,7 @@ def let_go_of_moved(storage: Storage, folder: str) -> None:
 
 def _nonce(content: bytes) -> str:
     """What tells a lock file of this engine from all others; empty of others' files."""
-    try:
-        return str(json.loads(content).get("nonce", ""))
-    except (ValueError, AttributeError):
-        return ""
+    return str(parse_signature(content).get("nonce", ""))
 
 
 def _lock_info() -> bytes:

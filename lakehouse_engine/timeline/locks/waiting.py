@@ -49,7 +49,7 @@ class Waiting:
 def waiting_for(storage: Storage, file: str) -> list[Holder]:
     """Who waits for the lock in `file`; processes of this machine that were killed meanwhile do not count."""
     bodies = (_body(storage, entry.path) for entry in storage.list(_folder(file)))
-    return [parse_holder(body.decode()) for body in bodies if parse_signature(body) and may_be_at_work(parse_signature(body))]
+    return [parse_holder(body.decode()) for body in bodies if (known := parse_signature(body)) and may_be_at_work(known)]
 
 
 def forget_dead(storage: Storage, file: str) -> None:
