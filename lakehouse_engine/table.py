@@ -42,7 +42,9 @@ class HoodieTable(TableServices):
     `data` of every write is a Spark DataFrame, a pyarrow Table or RecordBatchReader, or a pandas DataFrame. `options` are `hoodie.*`
     keys for that call; they count over the table's own properties and those given to `open`. `expected_instant`: the write is made only
     if no commit after that instant touched the partitions that it changes (and where an upsert adds rows, which it may move: took rows away
-    from any), and raises `ChangedSinceReadError` else.
+    from any), and raises `ChangedSinceReadError` else. `write_id`: a name of the caller's for this very write. Where the table has a commit
+    of that name (active or archived, and not taken back) its result is returned, with `was_written`, and nothing is read or written: a
+    write without an answer can be made again.
     """
 
     def __init__(self, storage: LocalStorage, *, spark: SparkSession | None = None, options: Mapping[str, Any] | None = None) -> None:
@@ -208,4 +210,5 @@ def _check_arguments(operation: WriteOperationType, given: Mapping[str, Any]) ->
     for name in ("replace_schema", "given_keys", "as_given"):
         if name in given:
             check(name, "bool", given[name])
-    check("expected_instant", "str | None", given.get("expected_instant"))
+    for name in ("expected_instant", "write_id"):
+        check(name, "str | None", given.get(name))

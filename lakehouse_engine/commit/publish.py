@@ -19,11 +19,12 @@ from itertools import chain
 
 from lakehouse_engine.commit.attempts import close_to_attempts
 from lakehouse_engine.commit.deletion import delete_files_of, delete_strays
+from lakehouse_engine.commit.outcome import new_write_id
 from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError, StorageError, UnseenFileError
 from lakehouse_engine.format.file_names import marker_folder
-from lakehouse_engine.model.commit_metadata import WRITER_KEY, HoodieCommitMetadata
+from lakehouse_engine.model.commit_metadata import WRITE_ID_KEY, WRITER_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.storage.base import Storage, StoredFile
@@ -78,8 +79,9 @@ class Publication:
 
 
 def _signed(metadata: HoodieCommitMetadata) -> HoodieCommitMetadata:
-    """With who made the commit."""
-    extra = {WRITER_KEY: f"process {os.getpid()} on {socket.gethostname()}", **metadata.extra_metadata}
+    """With who made the commit, and an id of its own, which tells it from what anybody else may have put in its place."""
+    signature = {WRITER_KEY: f"process {os.getpid()} on {socket.gethostname()}", WRITE_ID_KEY: new_write_id()}
+    extra = {**signature, **metadata.extra_metadata}
     return replace(metadata, extra_metadata=extra)
 
 

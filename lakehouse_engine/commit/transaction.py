@@ -48,8 +48,6 @@ class Transaction:
 
     def __init__(self, state: TableState) -> None:
         self.state = state
-        last = state.timeline.writes().completed().last()
-        self.previous_instant: str | None = last.requested_time if last else None
         self._timeline = ActiveTimeline(state.storage, state.layout)
         self._instant: Instant | None = None
         self._heartbeat: Beating | None = None

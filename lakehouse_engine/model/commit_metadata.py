@@ -13,6 +13,8 @@ SCHEMA_KEY = "schema"
 LOG_CHECKSUMS_KEY = "lakehouse.log.checksums"
 WRITER_KEY = "lakehouse.writer"
 """Who made the commit, in the extra metadata of every one of this engine: process and host."""
+WRITE_ID_KEY = "lakehouse.write.id"
+"""Which write a commit is of: given by the caller, or made up; in the extra metadata of every one of this engine."""
 _CHECKSUM = re.compile("[0-9a-f]{8}")
 
 

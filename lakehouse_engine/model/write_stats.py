@@ -81,7 +81,9 @@ class WriteResult:
     """What one commit did, as returned by every write of the public API.
 
     `instant` is None (and nothing was written) for a no-op. Counts are rows; `bytes_written` counts data files. `failed_services` says,
-    one text each, which table services that were due after the commit failed; the commit stands.
+    one text each, which table services that were due after the commit failed; the commit stands. `was_written`: an earlier call with the
+    same `write_id` made the commit, and its counts are as the commit has them (a row that moved to another partition is a delete and an
+    insert, dropped duplicates are not known).
     """
 
     operation: WriteOperationType
@@ -97,6 +99,7 @@ class WriteResult:
     bytes_written: int = 0
     duplicates_dropped: int = 0
     failed_services: tuple[str, ...] = ()
+    was_written: bool = False
 
     @property
     def rows_affected(self) -> int:

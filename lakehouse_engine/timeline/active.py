@@ -215,7 +215,8 @@ class ActiveTimeline:
 
     def _unknown(self, instant: Instant) -> CommitOutcomeUnknownError:
         return CommitOutcomeUnknownError(
-            f"whether {instant} was written cannot be proven; nothing is cleaned up. Look at the timeline before writing again",
+            f"whether {instant} was written cannot be proven; nothing is cleaned up. Look at the timeline before writing again; a"
+            " write with a write_id can be made again with the same",
             instant=instant,
             table=self.storage.root,
         )

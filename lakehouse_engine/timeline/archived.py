@@ -58,6 +58,11 @@ class ArchivedTimeline:
                 seen.add(entry.instant)
                 yield entry
 
+    def entries_with(self, text: str) -> Iterator[ArchivedEntry]:
+        """As `entries`, of the files in which `text` stands, letter by letter: the others are read and not decoded."""
+        sought = text.encode()
+        yield from self._read_all(lambda data: read_archive(data) if sought in data else [], self.files())
+
     def instants(self) -> list[Instant]:
         """Archived instants in order of time, each at the highest state that the archive has; raises as `entries`."""
         return _highest(self._read_all(read_archived_instants, self.files()))

@@ -18,12 +18,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakehouse_engine.commit.expected import Expectation, check_expected, touched_by
+from lakehouse_engine.commit.outcome import write_of
 from lakehouse_engine.commit.pending import check_group_not_pending, pending_groups
 from lakehouse_engine.commit.transaction import Transaction, begin
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import LakehouseError
-from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata, checksum_metadata
+from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.table_config import TableType
@@ -53,13 +54,23 @@ _UNDOING = frozenset({Action.RESTORE, Action.ROLLBACK})
 def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner) -> WriteResult:
     """Run one write to its commit. Raises `WriteError`s; the table is then as it was, but for `CommitOutcomeUnknownError`."""
     timeout = request.options.lock_timeout_ms
+    if request.write_id is not None and (done := _written_before(TableState.load(storage), request)) is not None:
+        return done
     with Stage(storage) as stage:
         seen = _read_ahead(storage, request, stage)
         with begin(storage, lock_timeout_ms=timeout, known=seen.state if seen is not None else None) as transaction:
             stage.check_there(transaction.state.config.name)
+            if (done := _written_before(transaction.state, request)) is not None:
+                return done
             since = _check_expected(transaction.state, request)
             batches = Batches(request, _context(seen, transaction.state, request), stage)
             return _Write(transaction, batches, runner, since).run()
+
+
+def _written_before(state: TableState, request: WriteRequest) -> WriteResult | None:
+    """What an earlier call with the same `write_id` wrote, None where there is none."""
+    found = None if request.write_id is None else write_of(state, request.write_id, request.operation)
+    return None if found is None else result_of(state, found[0].requested_time, found[1], was_written=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +193,7 @@ class _Write:
         self.transaction.abandon()
         if self.since is not None:
             self.since.check_untouched(places)
-        return no_change(self.request.operation, self.transaction, dropped)
+        return no_change(self.transaction.state, self.request.operation, dropped)
 
     def _planned(self) -> tuple[Batch, WritePlan]:
         request, context, state = self.request, self.context, self.transaction.state
@@ -243,6 +254,7 @@ class _Write:
             operation_type=self.request.operation,
             extra_metadata={
                 **self.request.extra_metadata,
+                **({} if self.request.write_id is None else {WRITE_ID_KEY: self.request.write_id}),
                 SCHEMA_KEY: self.context.table_avro_schema,
                 **checksum_metadata(written),
             },
@@ -251,4 +263,4 @@ class _Write:
         if self.since is not None:
             self.since.check(touched_by(metadata))
         self.transaction.complete(metadata)
-        return result_of(self.transaction, metadata, dropped=dropped, moves=moves)
+        return result_of(self.transaction.state, self.transaction.instant_time, metadata, dropped=dropped, moves=moves)

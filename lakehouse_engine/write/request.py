@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakehouse_engine.commit.expected import ExpectedState
+from lakehouse_engine.commit.outcome import check_write_id
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.write.input import Input
@@ -22,6 +23,7 @@ class WriteRequest:
     `given_keys`: rows come from the table itself and carry their record key in `_hoodie_record_key`. `as_given`: rows were computed from
     stored ones, and what they hold is stored, nulls too, whatever the payload class would fill in or keep. `expected`: what was read for
     it. `expected_instant`: an instant (or another moment) after which nobody may have touched the partitions that this write changes.
+    `write_id` names the write: where the table has a commit of that id, nothing is written.
     """
 
     operation: WriteOperationType
@@ -37,3 +39,8 @@ class WriteRequest:
     as_given: bool = False
     expected: ExpectedState | None = None
     expected_instant: str | None = None
+    write_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.write_id is not None:
+            check_write_id(self.write_id)

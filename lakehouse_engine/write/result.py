@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from lakehouse_engine.commit.transaction import Transaction
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
+from lakehouse_engine.view.table_state import TableState
 
 _NEW_GROUP = "null"
 
 
-def result_of(transaction: Transaction, metadata: HoodieCommitMetadata, *, dropped: int = 0, moves: int = 0) -> WriteResult:
-    """What a commit did. A record that moved to another partition (`moves`) is an update, though it was deleted and inserted."""
+def result_of(
+    state: TableState, instant: str, metadata: HoodieCommitMetadata, *, dropped: int = 0, moves: int = 0, was_written: bool = False
+) -> WriteResult:
+    """What a commit did. A record that moved to another partition (`moves`) is an update, though it was deleted and inserted.
+
+    `state` is the table before it, or later.
+    """
+    before = [one.requested_time for one in state.timeline.writes().completed() if one.requested_time < instant]
     stats = list(metadata.write_stats())
     logs = [stat for stat in stats if stat.log_version is not None]
     created = [stat for stat in stats if stat.prev_commit == _NEW_GROUP and stat.log_version is None]
     return WriteResult(
         operation=metadata.operation_type or WriteOperationType.UNKNOWN,
-        table_type=transaction.state.config.table_type.value,
-        instant=transaction.instant_time,
-        previous_instant=transaction.previous_instant,
+        table_type=state.config.table_type.value,
+        instant=instant,
+        previous_instant=max(before, default=None),
         inserts=sum(stat.num_inserts for stat in stats) - moves,
         updates=sum(stat.num_update_writes for stat in stats) + moves,
         deletes=sum(stat.num_deletes for stat in stats) - moves,
@@ -27,15 +33,17 @@ def result_of(transaction: Transaction, metadata: HoodieCommitMetadata, *, dropp
         log_files=len(logs),
         bytes_written=sum(stat.total_write_bytes for stat in stats),
         duplicates_dropped=dropped,
+        was_written=was_written,
     )
 
 
-def no_change(operation: WriteOperationType, transaction: Transaction, dropped: int = 0) -> WriteResult:
+def no_change(state: TableState, operation: WriteOperationType, dropped: int = 0) -> WriteResult:
     """Nothing was written and there is no commit."""
+    last = state.timeline.writes().completed().last()
     return WriteResult(
         operation=operation,
-        table_type=transaction.state.config.table_type.value,
+        table_type=state.config.table_type.value,
         instant=None,
-        previous_instant=transaction.previous_instant,
+        previous_instant=last.requested_time if last else None,
         duplicates_dropped=dropped,
     )

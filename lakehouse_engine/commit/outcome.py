@@ -1,0 +1,70 @@
+"""Which commit a write made, told by the id that it carries: who got no answer asks again with it, and nothing is written twice."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from lakehouse_engine.errors import OptionError
+from lakehouse_engine.format.archived_record import archived_commit
+from lakehouse_engine.model.commit_metadata import WRITE_ID_KEY, HoodieCommitMetadata
+from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.view.restores import restores
+from lakehouse_engine.view.table_state import TableState
+
+_WRITE_ID = re.compile(r"[!#-\[\]-~](?:[ !#-\[\]-~]{0,198}[!#-\[\]-~])?")
+"""What stands in JSON and Avro as it is: archive files are searched for it before they are decoded."""
+
+
+def new_write_id() -> str:
+    """Of a write that was given none."""
+    return uuid.uuid4().hex
+
+
+def check_write_id(write_id: str) -> None:
+    """Raises `OptionError` for one that is empty, too long, or has characters that do not stand for themselves everywhere."""
+    if not _WRITE_ID.fullmatch(write_id):
+        raise OptionError(
+            f"write_id={write_id!r} is not one: it has 1 to 200 printable ASCII characters, no quotes or backslashes, no space at its ends"
+        )
+
+
+def write_of(state: TableState, write_id: str, operation: WriteOperationType) -> tuple[Instant, HoodieCommitMetadata] | None:
+    """The completed write that carries `write_id`, active or archived; None where there is none, or it was taken back.
+
+    Raises `OptionError` where that was another operation, and `FormatError` where a commit is damaged: then it cannot be told.
+    """
+    found = _active(state, write_id) or _archived(state, write_id)
+    if found is not None and found[1].operation_type is not operation:
+        raise OptionError(
+            f"write_id={write_id!r} is that of {found[0]}, which was an {found[1].operation_type}, no {operation}: an id is of one write",
+            table=state.config.name,
+            instant=found[0].requested_time,
+        )
+    return found
+
+
+def _active(state: TableState, write_id: str) -> tuple[Instant, HoodieCommitMetadata] | None:
+    for instant in reversed(state.timeline.completed().writes().instants):
+        metadata = state.commit_metadata(instant)
+        if metadata.extra_metadata.get(WRITE_ID_KEY) == write_id:
+            return instant, metadata
+    return None
+
+
+def _archived(state: TableState, write_id: str) -> tuple[Instant, HoodieCommitMetadata] | None:
+    archive = ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
+    taken_back: set[str] | None = None
+    for entry in archive.entries_with(write_id):
+        metadata = archived_commit(entry) if entry.instant.is_completed and entry.instant.action.is_write else None
+        if metadata is None or metadata.extra_metadata.get(WRITE_ID_KEY) != write_id:
+            continue
+        if taken_back is None:
+            records = restores(ActiveTimeline(state.storage, state.layout), state.timeline)
+            taken_back = {instant for record in records for instant in record.rolled_back}
+        if entry.instant.requested_time not in taken_back:
+            return entry.instant, metadata
+    return None
