@@ -17,6 +17,7 @@ LakehouseError                      one thing to catch; carries context (table, 
       + UnseenFileError             executors wrote where the driver does not look; nothing was committed
       + LateAttemptError            a task attempt outlived its write, and removed its file
   x LockError                       LockTimeoutError
+      + LockLostError               lost while an instant was being published, which was taken from the timeline again
   x SavepointError
   x RollbackError
       + RollbackUnfinishedError     it has begun; the next change of the table, or repair, finishes it
@@ -230,6 +231,10 @@ class LockError(LakehouseError):
 
 class LockTimeoutError(LockError):
     """The lock was not free in time; names its holder."""
+
+
+class LockLostError(LockError):
+    """The lock was lost while an instant was being published: it was taken from the timeline again, and nobody was told of it."""
 
 
 class SavepointError(LakehouseError):

@@ -5,7 +5,8 @@
  3. the completed file is created, which is the commit; then the markers go
 
 Until step 3 nothing is visible, and the caller may take everything back. If the outcome of step 3 cannot be proven, or it is interrupted,
-the commit may be published, and deleting its files would delete acknowledged rows (`Publication.may_be_done`).
+the commit may be published, and deleting its files would delete acknowledged rows (`Publication.may_be_done`). If the lock was lost during
+it, the completed file is removed, and all else is left to whoever has the lock now.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from lakehouse_engine.commit.deletion import delete_files_of, delete_strays
 from lakehouse_engine.commit.outcome import new_write_id
 from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.engine import LocalRunner
-from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError, StorageError, UnseenFileError
+from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError, LockLostError, StorageError, UnseenFileError
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.commit_metadata import WRITE_ID_KEY, WRITER_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
@@ -71,7 +72,7 @@ class Publication:
         self.may_be_done = True
         try:
             return timeline.complete(inflight, content)
-        except CommitOutcomeUnknownError:
+        except (CommitOutcomeUnknownError, LockLostError):
             raise
         except LakehouseError:
             self.may_be_done = False

@@ -16,6 +16,7 @@ from lakehouse_engine.errors import (
     IllegalTransitionError,
     InstantNotFoundError,
     LockError,
+    LockLostError,
     StorageError,
     StoredFileExistsError,
     StoredFileNotFoundError,
@@ -80,8 +81,9 @@ class ActiveTimeline:
         """Publish: on return the instant is completed and durable.
 
         Raises `IllegalTransitionError` when the instant is not inflight (another writer rolled it back), or was completed with
-        other content; `LockError` when the table lock was lost meanwhile; `StorageError` when the completed file is known not to be there;
-        `CommitOutcomeUnknownError` when neither can be proven, and then nothing may be cleaned up.
+        other content; `LockError` when the table lock was lost before; `StorageError` when the completed file is known not to be there;
+        `LockLostError` when the lock was lost while it was created, and it was removed again; `CommitOutcomeUnknownError` when none of
+        these can be proven. After the last two nothing may be cleaned up.
         """
         _expect(instant, State.INFLIGHT, "completed")
         if not content:
@@ -90,6 +92,7 @@ class ActiveTimeline:
         self._expect_lock(instant)
         completed = instant.at(State.COMPLETED)
         self._create_proven(completed, content)
+        self._prove_lock(completed)
         return completed
 
     def read(self, instant: Instant) -> bytes:
@@ -176,6 +179,27 @@ class ActiveTimeline:
                 instant=instant,
                 table=self.storage.root,
             )
+
+    def _prove_lock(self, completed: Instant) -> None:
+        """A process may pause between looking at its lock and creating the file, for longer than a lock file lives: somebody else took the
+        instant back then, or committed what it does not know. Before anybody is told of it, it is not on the timeline any more.
+        """
+        try:
+            if confirm_lock(self.storage):
+                return
+            cause = None
+        except LockError as error:
+            cause = error
+        try:
+            self.delete(completed)
+        except StorageError as error:
+            raise self._unknown(completed) from error
+        raise LockLostError(
+            f"{completed} was taken from the timeline again: the table's lock was lost while it was being published. What was written is"
+            " removed by the next change of the table; try again",
+            instant=completed,
+            table=self.storage.root,
+        ) from cause
 
     def _expect_no_completed(self, instant: Instant) -> None:
         completed = instant.at(State.COMPLETED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,9 +10,10 @@ import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.commit.transaction import Transaction
-from lakehouse_engine.errors import CommitConflictError, LockError
+from lakehouse_engine.errors import CommitConflictError, CommitOutcomeUnknownError, LockError, LockLostError, StorageError
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.heartbeats import HEARTBEATS
 from tests.unit.timeline.locks.tables import BESIDE_HUDI
@@ -91,3 +93,66 @@ def test_any_other_action_that_lost_the_lock_completes_nothing(table: HoodieTabl
         with pytest.raises(LockError, match="was not published"):
             table.savepoint()
     assert table.savepoints() == []
+
+
+def _while_publishing(monkeypatch: pytest.MonkeyPatch, suffix: str, does: Callable[[LocalStorage], object]) -> None:
+    """A pause between the last look at the lock and the completed file, in which somebody else takes it."""
+    create, done = LocalStorage.create, list[str]()
+
+    def then(self: LocalStorage, path: str, data: bytes) -> None:
+        if path.endswith(suffix) and not done:
+            done.append(path)
+            does(self)
+        create(self, path, data)
+
+    monkeypatch.setattr(LocalStorage, "create", then)
+
+
+LOSSES = {"taken": lambda storage: storage.overwrite(LOCK, b"theirs"), "deleted": lambda storage: storage.delete(LOCK)}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_lock_that_is_lost_while_the_commit_is_published_takes_it_back(
+    table: HoodieTable, monkeypatch: pytest.MonkeyPatch, loss: str
+) -> None:
+    table.upsert(ROWS)
+    with monkeypatch.context() as patched:
+        _while_publishing(patched, ".commit", LOSSES[loss])
+        with pytest.raises(LockLostError, match="taken from the timeline again"):
+            table.upsert(ROWS.slice(0, 1).set_column(1, "n", pa.array([9], pa.int64())))
+    assert len(table.timeline.completed()) == 1
+    assert sorted(table.to_arrow()["n"].to_pylist()) == [1, 2]
+    table.storage.delete(LOCK)
+    table.upsert(pa.table({"id": ["c"], "n": pa.array([3], pa.int64())}))
+    assert sorted(table.to_arrow()["n"].to_pylist()) == [1, 2, 3]
+    assert len(table.timeline.pending()) == 0
+
+
+def test_a_commit_that_cannot_be_taken_back_is_of_unknown_outcome(table: HoodieTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    table.upsert(ROWS)
+    delete = LocalStorage.delete
+
+    def refuse(self: LocalStorage, path: str) -> bool:
+        if path.endswith(".commit"):
+            raise StorageError("the storage is gone", path=path)
+        return delete(self, path)
+
+    with monkeypatch.context() as patched:
+        _while_publishing(patched, ".commit", LOSSES["taken"])
+        patched.setattr(LocalStorage, "delete", refuse)
+        with pytest.raises(CommitOutcomeUnknownError):
+            table.upsert(ROWS)
+    table.storage.delete(LOCK)
+    assert len(table.timeline.completed().writes()) == 2
+    assert sorted(table.to_arrow()["n"].to_pylist()) == [1, 2]
+
+
+def test_a_savepoint_whose_lock_is_lost_while_it_is_published_is_none(table: HoodieTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    table.upsert(ROWS)
+    with monkeypatch.context() as patched:
+        _while_publishing(patched, ".savepoint", LOSSES["taken"])
+        with pytest.raises(LockLostError):
+            table.savepoint()
+    table.storage.delete(LOCK)
+    assert table.savepoints() == []
+    assert table.savepoint().instant == table.timeline.completed().writes().instants[-1].requested_time
