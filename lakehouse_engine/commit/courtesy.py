@@ -9,30 +9,23 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from lakehouse_engine.commit.foreign import foreign_writes, refused_writes
 from lakehouse_engine.commit.table_clock import table_clock
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.model.commit_metadata import WRITER_KEY
 from lakehouse_engine.model.instant import Action, Instant, parse_instant_time
 from lakehouse_engine.model.plans import HoodieRollbackMetadata
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.heartbeats import Heartbeat, live_heartbeat
 from lakehouse_engine.timeline.locks.settings import lock_options
-from lakehouse_engine.view.plans import is_plan
 from lakehouse_engine.view.table_state import TableState
-
-
-def foreign_writes(state: TableState) -> tuple[Heartbeat, ...]:
-    """Heartbeats of the writers that are at work on the table beside the caller, who holds its lock, oldest instant first."""
-    pending, options = state.timeline.pending().writes(), lock_options(state.config)
-    found = (live_heartbeat(state.storage, instant.requested_time, options) for instant in pending if not is_plan(state, instant))
-    return tuple(heartbeat for heartbeat in found if heartbeat is not None)
 
 
 def turn_of_hudi(state: TableState) -> float:
     """Seconds that a write should let Hudi's writers have now; 0 where it is its turn."""
     options = lock_options(state.config)
     at_work = [beat.instant_time for beat in foreign_writes(state)] if options.optimistic else []
-    earlier = sorted((*at_work[:-1], *_taken_back(state))) if at_work else []
+    refused = [left.instant_time for left in refused_writes(state)] if at_work else []
+    earlier = sorted((*at_work[:-1], *refused, *_taken_back(state))) if at_work else []
     if not earlier or earlier[-1] >= at_work[-1]:
         return 0.0
     overtaken, hopeful = earlier[-1], at_work[-1]

@@ -15,7 +15,7 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import is_full
 from lakehouse_engine.timeline.heartbeats import HEARTBEATS, heartbeat_file, live_heartbeat
 from lakehouse_engine.timeline.lock import TableLock
-from lakehouse_engine.timeline.processes import begin_work, end_work
+from lakehouse_engine.timeline.processes import begin_work, end_work, ended_work
 
 logger = logging.getLogger(__name__)
 
@@ -41,16 +41,24 @@ class Beating:
         self._thread = threading.Thread(target=self._run, args=(body,), name=f"heartbeat-{self.instant_time}", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
-        """End it. A file that cannot be removed is logged: the process of that heartbeat is known to be done with it."""
+    def stop(self, *, pending: bool = False) -> None:
+        """End it. A file that cannot be removed is logged: the process of that heartbeat is known to be done with it.
+
+        `pending`: the instant stays as it is, and is to be taken back or finished by whoever comes next. Its heartbeat says so: an instant
+        without one is of Hudi.
+        """
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
         end_work(self._nonce)
+        path = heartbeat_file(self.instant_time)
         try:
-            self.storage.delete(heartbeat_file(self.instant_time))
+            if pending:
+                self.storage.overwrite(path, ended_work(self._nonce))
+            else:
+                self.storage.delete(path)
         except StorageError as error:
-            logger.warning("the heartbeat of %s could not be removed: %s", self.instant_time, error)
+            logger.warning("the heartbeat of %s could not be ended: %s", self.instant_time, error)
 
     def _run(self, body: bytes) -> None:
         lock = TableLock(self.storage)
@@ -77,8 +85,10 @@ def beating(storage: Storage, instant_time: str, options: LockOptions) -> Iterat
         logger.info("%s has no heartbeat, for which there is no room", instant_time)
     try:
         yield
-    finally:
-        heartbeat.stop()
+    except BaseException:
+        heartbeat.stop(pending=True)
+        raise
+    heartbeat.stop()
 
 
 def remove_stale_heartbeats(storage: Storage, pending: Iterable[str], options: LockOptions) -> None:

@@ -11,7 +11,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lakehouse_engine.commit.courtesy import foreign_writes, turn_of_hudi
+from lakehouse_engine.commit.courtesy import turn_of_hudi
+from lakehouse_engine.commit.foreign import foreign_writes, refused_writes
 from lakehouse_engine.commit.metadata_table import drop_metadata_table
 from lakehouse_engine.commit.restore.execute import resume_restore
 from lakehouse_engine.commit.rollback.leftovers import remove_leftovers
@@ -57,7 +58,7 @@ def locked_table(
             state = _recovered(TableState.load(storage) if known is None else known.refresh(), corrupt_writes)
             if known is not None and known.is_still(state):
                 state = known
-            others = foreign_writes(state) if alone_ms is not None else ()
+            others = (*foreign_writes(state), *refused_writes(state)) if alone_ms is not None else ()
             theirs = turn_of_hudi(state) if polite and time.monotonic() < patience else 0.0
             if not others and not theirs:
                 yield state

@@ -91,7 +91,7 @@ class Transaction:
         """End the heartbeat: what is pending from now on is dead."""
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
-            heartbeat.stop()
+            heartbeat.stop(pending=self.is_open)
 
     def inflight(self, metadata: HoodieCommitMetadata) -> None:
         """Say what is about to be written, and let tasks write it."""

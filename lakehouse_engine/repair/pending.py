@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from lakehouse_engine.commit.executors import lock_file
+from lakehouse_engine.commit.foreign import left_by_hudi
 from lakehouse_engine.commit.rollback.plan import plan_rollback
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.repair.disorder import Disorder, DisorderKind
-from lakehouse_engine.timeline.heartbeats import live_heartbeat
+from lakehouse_engine.timeline.heartbeats import find_heartbeat
 from lakehouse_engine.timeline.lock import lock_holder
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.undo.rollback import is_service_plan
@@ -33,9 +34,13 @@ def pending(state: TableState, instant: Instant, holder: str | None) -> Disorder
     if instant.action in _UNFINISHED:
         kind, message = _UNFINISHED[instant.action]
         return Disorder(kind, time, message)
-    heartbeat = live_heartbeat(state.storage, time, lock_options(state.config))
-    if heartbeat is not None:
+    options = lock_options(state.config)
+    heartbeat = find_heartbeat(state.storage, time, options)
+    if heartbeat is not None and heartbeat.is_alive:
         return Disorder(DisorderKind.AT_WORK, time, f"its writer is at work: {heartbeat}; wait for it")
+    left = left_by_hudi(state, instant, options) if heartbeat is None else None
+    if left is not None:
+        return Disorder(DisorderKind.AT_WORK, time, f"it was ended by {left}: Hudi takes it back with its next clean, else a later write")
     requests = plan_rollback(state, instant).rollback_requests or ()
     files = sum(len(request.files_to_be_deleted) for request in requests)
     return Disorder(DisorderKind.DEAD_WRITE, time, f"the {instant.action} did not complete: it is taken back, and its {files} files go")

@@ -46,7 +46,10 @@ class Heartbeat:
 
     def __str__(self) -> str:
         who = f"process {self.pid} on {self.host} (thread {self.thread})" if self.is_ours else "a Hudi writer"
-        return f"{who}, which has ended" if self.age_ms is None else f"{who}, whose heartbeat is {self.age_ms / 1000:.0f} s old"
+        if self.age_ms is None:
+            return f"{who}, which has ended"
+        seconds = f"{self.age_ms / 1000:.0f} s"
+        return f"{who}, whose heartbeat is {seconds} old" if self.is_alive else f"{who}, which was seen last {seconds} ago"
 
 
 def find_heartbeat(storage: Storage, instant_time: str, options: LockOptions) -> Heartbeat | None:

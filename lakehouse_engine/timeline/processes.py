@@ -14,6 +14,7 @@ from lakehouse_engine.timeline.locks.holder import describe_self, is_running, pr
 
 _STARTED = 19
 """Place of a process's beginning among what the kernel says of it (proc_pid_stat(5): field 22, the state is field 3)."""
+_ENDED = "ended"
 _AT_WORK: set[str] = set()
 """Nonces of what this process is at work on."""
 
@@ -21,8 +22,16 @@ _AT_WORK: set[str] = set()
 def begin_work(nonce: str) -> bytes:
     """What to sign with, until `end_work`: JSON that says which process this is."""
     _AT_WORK.add(nonce)
-    own = {**json.loads(describe_self()), "boot": _machine(), "started": _started(os.getpid()), "nonce": nonce}
-    return json.dumps(own).encode()
+    return json.dumps(_signature(nonce)).encode()
+
+
+def ended_work(nonce: str) -> bytes:
+    """As `begin_work`, of what this process has ended and leaves to others."""
+    return json.dumps({**_signature(nonce), _ENDED: True}).encode()
+
+
+def _signature(nonce: str) -> dict[str, object]:
+    return {**json.loads(describe_self()), "boot": _machine(), "started": _started(os.getpid()), "nonce": nonce}
 
 
 def end_work(nonce: str) -> None:
@@ -56,7 +65,9 @@ def pid_of(known: dict[str, object]) -> int:
 
 
 def may_be_at_work(known: dict[str, object]) -> bool:
-    """False for processes of this machine that have ended, or are done with it."""
+    """False for processes that said they are done with it, and for those of this machine that have ended or are."""
+    if known.get(_ENDED):
+        return False
     if not is_of_this_machine(known):
         return True
     pid = pid_of(known)

@@ -66,8 +66,8 @@ class _HudiTransaction(Transaction):
 
     def _check_conflicts(self, metadata: HoodieCommitMetadata) -> None:
         """With every commit after the last that was completed when it began, as `SimpleConcurrentFileWritesConflictResolutionStrategy`."""
-        mine, now = _groups(metadata), self.state.refresh()
-        for instant in now.timeline.completed().writes().after(self.previous_instant or ""):
+        mine, now, last = _groups(metadata), self.state.refresh(), self.state.timeline.completed().writes().last()
+        for instant in now.timeline.completed().writes().after(last.requested_time if last else ""):
             both = mine & _groups(now.commit_metadata(instant))
             if both:
                 raise HudiConflictError(f"{instant.requested_time} wrote {sorted(both)}, too")

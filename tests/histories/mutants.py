@@ -36,7 +36,7 @@ def _no_lock() -> None:
 def _no_lock_and_nobody_is_alive() -> None:
     """Whoever comes takes back what others are writing."""
     _no_lock()
-    _replace(recover, "live_heartbeat", _nothing)
+    _replace(recover, "find_heartbeat", _nothing)
 
 
 MUTANTS: dict[str, Callable[[], None]] = {

@@ -1,7 +1,8 @@
 """Bring a table to order before a write: whatever a dead writer left pending is taken back.
 
 A writer with a heartbeat is not dead. Where the table says that Hudi's writers write it too (optimistic concurrency control), what they
-have pending stays, and so do their rollbacks, which have no heartbeat, while they are young.
+have pending stays. So does, while it is young, what has no heartbeat (any more): their rollbacks, and a write that was refused for a
+conflict, which Hudi takes back with its next clean, without the lock and without looking whether somebody else is at it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 
 from lakehouse_engine.commit.attempts import close_to_attempts
+from lakehouse_engine.commit.foreign import left_by_hudi
 from lakehouse_engine.commit.rollback.execute import execute_rollback, files_to_delete
 from lakehouse_engine.commit.rollback.plan import plan_rollback
 from lakehouse_engine.commit.table_clock import claim, table_clock
@@ -19,8 +21,7 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRollbackPlan
 from lakehouse_engine.options import LockOptions
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.heartbeats import HEARTBEATS, find_heartbeat, live_heartbeat
-from lakehouse_engine.timeline.locks.probe import storage_now_ms
+from lakehouse_engine.timeline.heartbeats import find_heartbeat
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.plans import is_plan
 from lakehouse_engine.view.table_state import TableState
@@ -58,25 +59,16 @@ def _pending(state: TableState, action: Action) -> list[Instant]:
 
 
 def _is_dead(state: TableState, instant: Instant, options: LockOptions) -> bool:
-    heartbeat = live_heartbeat(state.storage, instant.requested_time, options)
-    if heartbeat is not None and not options.optimistic:
+    heartbeat = find_heartbeat(state.storage, instant.requested_time, options)
+    if heartbeat is None:
+        return left_by_hudi(state, instant, options) is None
+    if heartbeat.is_alive and not options.optimistic:
         raise CommitConflictError(
             f"another writer is at work on this table ({heartbeat}); try again when it is done (docs/concurrency.md: writing beside Hudi)",
             instant=instant,
             table=state.config.name,
         )
-    return heartbeat is None
-
-
-def may_be_of_hudi(state: TableState, instant: Instant, options: LockOptions) -> bool:
-    """Whether a pending rollback or clean, which have no heartbeat in Hudi, may be what a writer of Hudi is at work on."""
-    if not options.optimistic:
-        return False
-    files = (f"{state.layout.timeline_folder}/{state.layout.file_name(instant.at(step))}" for step in (State.REQUESTED, State.INFLIGHT))
-    entries = [entry for file in files if (entry := state.storage.head(file)) is not None]
-    if not entries:
-        return False
-    return storage_now_ms(state.storage, HEARTBEATS) - max(entry.modified_ms for entry in entries) <= options.tolerated_ms
+    return not heartbeat.is_alive
 
 
 def _of_another(state: TableState, rollback: Instant, options: LockOptions) -> str | None:
@@ -85,7 +77,7 @@ def _of_another(state: TableState, rollback: Instant, options: LockOptions) -> s
     Ours have a heartbeat, and under the lock those that are pending are of dead processes. Hudi's have none: they are left alone for as
     long as a heartbeat would count. A write that is published still is taken back at once, or its files would be missed.
     """
-    if not may_be_of_hudi(state, rollback, options) or find_heartbeat(state.storage, rollback.requested_time, options) is not None:
+    if find_heartbeat(state.storage, rollback.requested_time, options) is not None or left_by_hudi(state, rollback, options) is None:
         return None
     try:
         plan = ActiveTimeline(state.storage, state.layout).plan(HoodieRollbackPlan, rollback.at(State.REQUESTED))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from lakehouse_engine.commit.foreign import left_by_hudi
 from lakehouse_engine.commit.locked import locked_table
-from lakehouse_engine.commit.rollback.recover import may_be_of_hudi
 from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import MetadataError, StorageError
 from lakehouse_engine.format.plans_codec import encode_plan
@@ -64,7 +64,7 @@ def clean_is_due(state: TableState, options: CleanOptions) -> bool:
 def _finish_pending(state: TableState) -> list[ExecutedClean]:
     done = []
     for pending in state.timeline.pending():
-        if pending.action is Action.CLEAN and not may_be_of_hudi(state, pending, lock_options(state.config)):
+        if pending.action is Action.CLEAN and left_by_hudi(state, pending, lock_options(state.config)) is None:
             try:
                 done.append(resume_clean(state, pending))
             except MetadataError as error:

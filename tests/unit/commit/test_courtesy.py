@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time
 from lakehouse_engine.model.write_stats import HoodieWriteStat
+from lakehouse_engine.repair.disorder import DisorderKind
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.heartbeats import heartbeat_file
 from lakehouse_engine.timeline.lock import TableLock
@@ -93,15 +95,53 @@ def test_a_write_within_the_lock_waits_for_nobody_who_needs_that_lock(table: Hoo
     assert time.monotonic() - began < 60
 
 
-def test_a_refused_write_that_was_taken_back_counts_as_overtaken(table: HoodieTable) -> None:
-    """Hudi 1.2.0 removes the heartbeat of a write that was refused."""
-    first = _hudi_begins(table, 20)
+def _hudi_is_refused(table: HoodieTable) -> Instant:
+    """Hudi ends the heartbeat, and takes the write back when it cleans the next time."""
+    instant = _hudi_begins(table, 20)
     table.upsert(ROWS)
-    table.storage.delete(heartbeat_file(first.requested_time))
+    table.storage.delete(heartbeat_file(instant.requested_time))
+    return instant
+
+
+def _grows_old(table: HoodieTable, instant: Instant) -> None:
+    for state in (State.REQUESTED, State.INFLIGHT):
+        path = table.storage.local_path(f"{table.state.layout.timeline_folder}/{table.state.layout.file_name(instant.at(state))}")
+        assert path is not None
+        os.utime(path, (time.time() - 300,) * 2)
+
+
+def _times(table: HoodieTable) -> list[str]:
+    return [instant.requested_time for instant in table.timeline]
+
+
+def test_a_refused_write_counts_as_overtaken_while_it_is_pending_and_when_it_was_taken_back(table: HoodieTable) -> None:
+    first = _hudi_is_refused(table)
     table.upsert(ROWS)
-    assert first.requested_time not in [instant.requested_time for instant in table.timeline]
     _hudi_begins(table, 0)
     assert 1 < turn_of_hudi(table.state) < 240
+    _grows_old(table, first)
+    assert HoodieTable.open(table.path, options={"hoodie.write.lock.wait_time_ms": 500}).upsert(ROWS).updates == 2
+    assert first.requested_time not in _times(table)
+
+
+def test_a_refused_write_is_left_to_hudi_until_it_is_old(table: HoodieTable) -> None:
+    first = _hudi_is_refused(table)
+    table.upsert(ROWS)
+    assert first.requested_time in _times(table)
+    assert [one.kind for one in table.repair(dry_run=True).left if one.what == first.requested_time] == [DisorderKind.AT_WORK]
+    _grows_old(table, first)
+    table.upsert(ROWS)
+    assert first.requested_time not in _times(table)
+
+
+def test_what_must_not_run_beside_hudi_waits_for_a_refused_write_and_names_it(table: HoodieTable) -> None:
+    first = _hudi_is_refused(table)
+    with pytest.raises(CommitConflictError, match="seen last") as refused:
+        HoodieTable.open(table.path, options={"hoodie.write.lock.wait_time_ms": 300}).savepoint(name="x")
+    assert refused.value.context["instant"] == first.requested_time
+    _grows_old(table, first)
+    assert table.savepoint(name="x").instant not in (None, first.requested_time)
+    assert first.requested_time not in _times(table)
 
 
 def test_a_hudi_that_was_overtaken_by_hudi_is_not_waited_for(table: HoodieTable) -> None:
