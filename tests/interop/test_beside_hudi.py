@@ -84,6 +84,7 @@ class Hudi(threading.Thread):
                 self.judge.write(self.table.path, pa.Table.from_pylist(batch, schema=SCHEMA), {**HUDI, **kind})
             except HudiError as error:
                 if "WriteConflictException" not in error.trace and "ConcurrentModificationException" not in error.trace:
+                    print(error.trace)
                     self.failures.append(error)
                 self.conflicts += 1
                 continue

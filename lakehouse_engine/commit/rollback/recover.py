@@ -77,7 +77,10 @@ def _of_another(state: TableState, rollback: Instant, options: LockOptions) -> s
     Ours have a heartbeat, and under the lock those that are pending are of dead processes. Hudi's have none: they are left alone for as
     long as a heartbeat would count. A write that is published still is taken back at once, or its files would be missed.
     """
-    if find_heartbeat(state.storage, rollback.requested_time, options) is not None or left_by_hudi(state, rollback, options) is None:
+    heartbeat = find_heartbeat(state.storage, rollback.requested_time, options)
+    if heartbeat is not None and heartbeat.is_ours:
+        return None
+    if not (heartbeat is not None and heartbeat.is_alive) and left_by_hudi(state, rollback, options) is None:
         return None
     try:
         plan = ActiveTimeline(state.storage, state.layout).plan(HoodieRollbackPlan, rollback.at(State.REQUESTED))
@@ -127,6 +130,7 @@ def _resume(state: TableState, rollback: Instant) -> None:
         logger.warning("the plan of %s of %s is damaged (%s); it is dropped", rollback, state.config.name, error)
         timeline.delete_pending(rollback)
         return
+    logger.warning("finishing %s of %s: who began it died", rollback, state.config.name)
     target = plan.instant_to_rollback
     if target is not None:
         timeline.delete(Instant(target.commit_time, Action(target.action), State.COMPLETED))

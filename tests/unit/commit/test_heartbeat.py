@@ -13,7 +13,7 @@ import pytest
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.commit.heartbeat import Beating
 from lakehouse_engine.commit.transaction import Transaction, begin
-from lakehouse_engine.errors import CommitConflictError, StoredFileExistsError
+from lakehouse_engine.errors import CommitConflictError, StorageError, StoredFileExistsError
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.options import LockOptions
@@ -273,3 +273,39 @@ def test_a_young_rollback_and_clean_of_hudi_are_left_to_it(tmp_path: Path, age: 
     table.upsert(ROWS)
     table.clean()
     assert len(_pending(table)) == (2 if left else 0)
+
+
+@pytest.mark.parametrize(("seconds", "left"), [(1.0, True), (150.0, False)])
+def test_a_rollback_that_hudi_keeps_a_heartbeat_of_is_left_to_it_while_that_lives(tmp_path: Path, seconds: float, left: bool) -> None:
+    table = _table(tmp_path, BESIDE_HUDI)
+    table.upsert(ROWS)
+    timeline = ActiveTimeline(table.storage, table.state.layout)
+    rollback = timeline.create_requested(Instant("20260101000000000", Action.ROLLBACK, State.REQUESTED), b"torn")
+    path = heartbeat_file(rollback.requested_time)
+    table.storage.create(path, b"")
+    os.utime(f"{table.path}/{path}", (time.time() - seconds,) * 2)
+    # Its own file is old: it is a long one.
+    os.utime(f"{table.path}/{table.state.layout.timeline_folder}/{table.state.layout.file_name(rollback)}", (time.time() - 300,) * 2)
+    table.upsert(ROWS)
+    assert _pending(table) == ([rollback.requested_time] if left else [])
+
+
+def test_what_a_failed_rollback_of_ours_leaves_is_finished_by_the_next_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = _table(tmp_path, BESIDE_HUDI)
+    table.upsert(ROWS)
+    with monkeypatch.context() as patched:
+        patched.setattr(Transaction, "abandon", lambda self: None)
+        with pytest.raises(RuntimeError):
+            _fail(table)
+    with monkeypatch.context() as patched:
+
+        def refuse(*given: object) -> None:
+            raise StorageError("no answer")
+
+        patched.setattr(ActiveTimeline, "complete", refuse)
+        with pytest.raises(StorageError):
+            table.upsert(ROWS)
+    assert len(_pending(table)) == 1
+    table.upsert(ROWS)
+    assert _pending(table) == []
+    assert table.storage.list(HEARTBEATS) == []
