@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine.engine import TaskRunner
@@ -73,6 +74,7 @@ class HoodieTable(TableServices):
         begin: Moment | None = None,
         end: Moment | None = None,
         on_restore: str = "fail",
+        filters: pc.Expression | None = None,
     ) -> pa.Table:
         """Rows as an Arrow table; no JVM is used.
 
@@ -81,8 +83,11 @@ class HoodieTable(TableServices):
         datetimes; `begin` is exclusive ("earliest" or None:
         from the start) and `end` inclusive; where `begin` lies in time that a restore took back, `on_restore` says whether to "fail"
         (`TimelineRestoredError`), to "resync" with the whole snapshot, or to "rewind" to the instant restored to.
+
+        `filters`, an expression over columns (`pc.field("day") == "2026-01-01"`; the meta columns too), keeps the rows that it is true of.
+        Partitions, files and row groups in which no row can be such are not read. Raises `OptionError` for one that does not fit the table.
         """
-        asked, runner = Query(query, as_of, begin, end, on_restore), runner_for(None, self._options)
+        asked, runner = Query(query, as_of, begin, end, on_restore, filters), runner_for(None, self._options)
 
         def read(now: TableState) -> pa.Table:
             with told_of_crossing(now):

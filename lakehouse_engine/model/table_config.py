@@ -15,6 +15,10 @@ _OTHER_FOLDERS = (".temp", ".aux", ".heartbeat", ".schema", ".bucket_index", "me
 """Folders below `.hoodie` that come and go: instants archived there would go with them."""
 
 
+ROWS_KEEP_PARTITIONS_KEY = "lakehouse.rows.keep.partitions"
+"""Set by the first write with `hoodie.simple.index.update.partition.path=false`: paths do not tell what columns hold any more."""
+
+
 class TableType(StrEnum):
     COPY_ON_WRITE = "COPY_ON_WRITE"
     MERGE_ON_READ = "MERGE_ON_READ"
@@ -106,6 +110,11 @@ class TableConfig:
     @property
     def drops_partition_columns(self) -> bool:
         return self._flag("hoodie.datasource.write.drop.partition.columns", False)
+
+    @property
+    def rows_keep_partitions(self) -> bool:
+        """Whether a write of this engine may have left records in the partition they were in, though their columns say another."""
+        return self._flag(ROWS_KEEP_PARTITIONS_KEY, False)
 
     @property
     def populates_meta_fields(self) -> bool:

@@ -132,6 +132,12 @@ def _columns(name: str, value: Any) -> Any:
     return value
 
 
+def _expression(name: str, value: Any) -> Any:
+    if type(value).__name__ != "Expression" or not type(value).__module__.startswith("pyarrow"):
+        raise _wrong(name, value, "a pyarrow expression, such as pc.field('day') == '2026-01-01'")
+    return value
+
+
 def _any(name: str, value: Any) -> Any:
     return value
 
@@ -159,6 +165,7 @@ CHECKS: dict[str, Check] = {
     "SparkSession": _session,
     "SparkSession | None": _or_none(_session),
     "pa.Schema | StructType": _columns,
+    "pc.Expression | None": _or_none(_expression),
 }
 """By annotation, as it is written."""
 

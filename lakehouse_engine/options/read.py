@@ -10,3 +10,9 @@ VERIFY_CHECKSUMS = Option(
     True,
     "Whether reads check the checksums of base files and logs, and refuse a damaged file; writes and table services always do.",
 )
+TRUST_PARTITION_PATHS = Option(
+    "lakehouse.read.trust.partition.paths",
+    boolean,
+    False,
+    "Whether filters skip partitions by their paths alone also where other writers may have left rows that belong elsewhere.",
+)

@@ -13,9 +13,12 @@ from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import COMMIT_TIME
 from lakehouse_engine.read.base_file import MetaColumns, concat, iter_base_file, projected_schema
+from lakehouse_engine.read.footers import FOOTERS
 from lakehouse_engine.read.log_scanner import LoggedSlice
+from lakehouse_engine.read.row_filter import RowFilter
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.read.slice_reader import SliceReader, plain
+from lakehouse_engine.read.statistics import matching_row_groups
 from lakehouse_engine.storage.base import Storage
 
 
@@ -29,6 +32,7 @@ class ReadTask:
     columns: tuple[str, ...]
     commit_range: InstantRange | None
     verify: bool = True
+    wanted: RowFilter | None = None
 
 
 def read_arrow(
@@ -37,8 +41,9 @@ def read_arrow(
     """The rows of a plan, file after file in the plan's order, then slice after slice.
 
     `columns` picks user columns (None: all; it may name meta columns too), `meta_columns=True` puts the five meta columns in front.
-    Files and slices are read by `runner`, one task each (None: one after the other in this process). Raises as `read_base_file` and
-    `SliceReader.read`.
+    Files and slices are read by `runner`, one task each (None: one after the other in this process). Where the plan wants some rows only,
+    row groups of files without logs are passed over when their statistics show that they have none. Raises as `read_base_file` and
+    `SliceReader.read`, and `OptionError` where a filter cannot be computed.
     """
     wanted = plain(projected_schema(plan.schema, columns, meta_columns))
     tasks: list[ReadTask | SliceTask] = [*_tasks(plan, wanted), *_slice_tasks(plan, wanted)]
@@ -63,6 +68,7 @@ class SliceTask:
     piece: LoggedSlice
     columns: tuple[str, ...]
     commit_range: InstantRange | None
+    wanted: RowFilter | None = None
 
 
 def read_task(task: ReadTask | SliceTask) -> pa.Table:
@@ -76,12 +82,21 @@ def read_slice(task: SliceTask) -> pa.Table:
 
 
 def _slice_parts(task: SliceTask) -> Iterator[pa.Table]:
-    if task.commit_range is None:
-        yield from task.reader.iter(task.piece, task.columns)
-        return
-    columns = tuple(dict.fromkeys((*task.columns, COMMIT_TIME)))
-    for part in task.reader.iter(task.piece, columns):
-        yield part.filter(within(task.commit_range)).select(list(task.columns))
+    # A row of the base file that is not wanted may be replaced by one that is, and the other way round: only merged rows are asked.
+    for part in task.reader.iter(task.piece, _needed(task)):
+        yield _picked(part if task.commit_range is None else part.filter(within(task.commit_range)), task)
+
+
+def _needed(task: ReadTask | SliceTask) -> tuple[str, ...]:
+    """The columns of the result, and those that say which rows belong to it."""
+    window = () if task.commit_range is None else (COMMIT_TIME,)
+    return tuple(dict.fromkeys((*task.columns, *window, *(() if task.wanted is None else task.wanted.columns))))
+
+
+def _picked(table: pa.Table, task: ReadTask | SliceTask) -> pa.Table:
+    if task.wanted is not None:
+        table = task.wanted.rows(table)
+    return table if table.column_names == list(task.columns) else table.select(list(task.columns))
 
 
 def read_file(task: ReadTask) -> pa.Table:
@@ -90,22 +105,25 @@ def read_file(task: ReadTask) -> pa.Table:
 
 
 def _tasks(plan: ScanPlan, wanted: pa.Schema) -> list[ReadTask]:
-    return [ReadTask(plan.storage, file, plan.schema, tuple(wanted.names), plan.commit_range, plan.verify) for file in plan.files]
+    names = tuple(wanted.names)
+    return [ReadTask(plan.storage, file, plan.schema, names, plan.commit_range, plan.verify, plan.wanted) for file in plan.files]
 
 
 def _slice_tasks(plan: ScanPlan, wanted: pa.Schema) -> list[SliceTask]:
     if plan.reader is None:
         return []
-    return [SliceTask(plan.reader, piece, tuple(wanted.names), plan.commit_range) for piece in plan.logged]
+    return [SliceTask(plan.reader, piece, tuple(wanted.names), plan.commit_range, plan.wanted) for piece in plan.logged]
 
 
 def _row_groups(task: ReadTask) -> Iterator[pa.Table]:
+    columns = _needed(task)
+    wanted = plain(projected_schema(task.schema, columns))
     filters = None if task.commit_range is None else within(task.commit_range)
-    columns = task.columns if filters is None else (*task.columns, COMMIT_TIME)
-    wanted = plain(projected_schema(task.schema, task.columns))
-    for table in iter_base_file(task.storage, task.file, task.schema, columns=columns, filters=filters, verify=task.verify):
-        picked = table.select(list(task.columns))
-        yield picked.cast(wanted) if task.columns else picked
+    groups = None if task.wanted is None else matching_row_groups(FOOTERS.read(task.storage, task.file), task.wanted, task.file.path)
+    for table in iter_base_file(
+        task.storage, task.file, task.schema, columns=columns, filters=filters, row_groups=groups, verify=task.verify
+    ):
+        yield _picked(table.cast(wanted) if columns else table, task)
 
 
 def within(window: InstantRange) -> pc.Expression:

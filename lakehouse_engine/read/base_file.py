@@ -98,7 +98,12 @@ def iter_base_file(
     row_groups: Sequence[int] | None = None,
     verify: bool = True,
 ) -> Iterator[pa.Table]:
-    """As `read_base_file`, one table for each row group (or for each of the given numbers), in that order."""
+    """As `read_base_file`, one table for each row group (or for each of the given numbers), in that order.
+
+    Where no number is given the file is not opened.
+    """
+    if row_groups is not None and not row_groups:
+        return
     with _reader(storage, base, schema, columns, meta_columns, verify) as reader:
         for number in range(reader.file.num_row_groups) if row_groups is None else row_groups:
             yield reader.read(number, filters)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from lakehouse_engine.format.file_names import is_base_file_name, parse_log_file
 from lakehouse_engine.format.metadata_avro import decode_record
@@ -21,6 +21,7 @@ from lakehouse_engine.model.live_files import LiveFiles, WrittenFile
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.base_file import missing_file
 from lakehouse_engine.read.log_scanner import LoggedSlice, LogPromise, ToldLogs
+from lakehouse_engine.read.pruning import Scope
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.archived_files import ArchivedFiles
@@ -28,6 +29,7 @@ from lakehouse_engine.view.slicing import pending_compactions, replaced_groups, 
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.view.written import write_record
 
+Told = TypeVar("Told")
 _NO_COMMIT = (None, "", "null")
 
 
@@ -44,16 +46,22 @@ class ExpectedFile:
 
 
 def lost_files(
-    state: TableState, as_of: str | None, slices: Sequence[FileSlice], *, begin: str | None = None, logs: bool = False
+    state: TableState,
+    as_of: str | None,
+    slices: Sequence[FileSlice],
+    *,
+    begin: str | None = None,
+    logs: bool = False,
+    scope: Scope | None = None,
 ) -> list[ExpectedFile]:
     """Base files, and with `logs` log files, that the groups live at `as_of` (None: now) must have and `slices`, the listed ones, do not.
 
-    With `begin` only base files written after it count. Complete if no write after `as_of` has been archived, and it is known what
-    archived writes left.
+    With `begin` only base files written after it count, with `scope` only files of partitions in it. Complete if no write after `as_of`
+    has been archived, and it is known what archived writes left.
     """
     # A slice may consist of logs only; its base instant is then that of the write that began it.
     found = {piece.group: piece.base_instant for piece in slices if piece.base_file is not None or logs}
-    expected, replaced = _expected(state, as_of), state.view.replaced_as_of(as_of)
+    expected, replaced = _within(scope, _expected(state, as_of)), state.view.replaced_as_of(as_of)
     # Of others the base file was written, and what is left of them is only what was logged later.
     begun = {piece.group: piece.base_instant for piece in slices if piece.base_file is None}
     headless = {file.path for group, file in expected.items() if _is_base(file.path) and begun.get(group) == file.instant_time}
@@ -64,7 +72,14 @@ def lost_files(
         and (found.get(group, "") < (file.instant_time or "0") or file.path in headless)
         and (begin is None or _after(file, begin))
     ]
-    return lost + (_lost_logs(slices, log_promises(state, as_of), replaced) if logs and not lost else [])
+    return lost + (_lost_logs(slices, _within(scope, log_promises(state, as_of)), replaced) if logs and not lost else [])
+
+
+def _within(scope: Scope | None, groups: dict[FileGroupId, Told]) -> dict[FileGroupId, Told]:
+    if scope is None:
+        return groups
+    partitions = frozenset(scope.within({group.partition_path for group in groups}))
+    return {group: told for group, told in groups.items() if group.partition_path in partitions}
 
 
 def log_promises(state: TableState, as_of: str | None) -> dict[FileGroupId, list[LogPromise]]:
@@ -105,7 +120,7 @@ def _logged(state: TableState, as_of: str | None) -> Iterator[tuple[FileGroupId,
 
 
 def _lost_logs(
-    slices: Sequence[FileSlice], promises: Mapping[FileGroupId, Sequence[LogPromise]], replaced: Container[FileGroupId]
+    slices: Sequence[FileSlice], promises: Mapping[FileGroupId, list[LogPromise]], replaced: Container[FileGroupId]
 ) -> list[ExpectedFile]:
     listed = {piece.group: piece for piece in slices}
     return [

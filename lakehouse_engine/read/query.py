@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
+
+import pyarrow.compute as pc
 
 from lakehouse_engine.errors import OptionError, UnsettledInstantError
 from lakehouse_engine.model.instant import as_of_instant_time, before
 from lakehouse_engine.options import STORED_PREFIX
-from lakehouse_engine.options.read import VERIFY_CHECKSUMS
+from lakehouse_engine.options.read import TRUST_PARTITION_PATHS, VERIFY_CHECKSUMS
 from lakehouse_engine.read.moments import moment_of
-from lakehouse_engine.read.scan import FROM_START, ON_RESTORE, ScanPlan, plan_incremental, plan_snapshot
+from lakehouse_engine.read.scan import FROM_START, ON_RESTORE, Filters, ScanPlan, plan_incremental, plan_snapshot
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.plans import oldest_overtaken
 from lakehouse_engine.view.table_state import TableState
@@ -25,7 +27,8 @@ class Query:
     """`kind` is snapshot, read_optimized or incremental.
 
     `as_of` goes with the first two and is anything that `moment_of` takes, `begin`, `end` and `on_restore`
-    (see `plan_incremental`) go with the last.
+    (see `plan_incremental`) go with the last. Only rows of which `filters`, over the columns of the result and the meta columns, is true
+    are read.
     """
 
     kind: str = "snapshot"
@@ -33,6 +36,7 @@ class Query:
     begin: str | date | datetime | None = None
     end: str | date | datetime | None = None
     on_restore: str = "fail"
+    filters: pc.Expression | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
@@ -49,11 +53,14 @@ def plan_query(state: TableState, query: Query, options: Mapping[str, Any] | Non
     """The plan of a query of the table, as it was at `state` or later.
 
     Instants and files that `state` has may be gone by now, archived or taken back by another process: then the table is looked at anew.
-    `options` count over those that the table has stored. Raises `OptionError` for a moment or an option that does not parse,
-    `UnsettledInstantError` for a moment of the past to which a writer of Hudi may add yet, and as `plan_snapshot` and `plan_incremental`.
+    `options` count over those that the table has stored. Raises `OptionError` for a moment or an option that does not parse, or filters
+    that do not fit, `UnsettledInstantError` for a moment of the past to which a writer of Hudi may add yet, and as `plan_snapshot` and
+    `plan_incremental`.
     """
-    verify = VERIFY_CHECKSUMS.read({**state.config.prefixed(STORED_PREFIX), **(options or {})})
-    return at_one_moment(state, lambda now: _plan(now, query)).verified(verify)
+    given = {**state.config.prefixed(STORED_PREFIX), **(options or {})}
+    verify, trusts = VERIFY_CHECKSUMS.read(given), TRUST_PARTITION_PATHS.read(given)
+    filters = None if query.filters is None else Filters(query.filters, trusts)
+    return at_one_moment(state, lambda now: _plan(now, query, filters)).verified(verify)
 
 
 def _bound(moment: str | date | datetime | None) -> str | None:
@@ -61,16 +68,16 @@ def _bound(moment: str | date | datetime | None) -> str | None:
     return moment if moment is None or isinstance(moment, str) else as_of_instant_time(moment)
 
 
-def _plan(state: TableState, query: Query) -> ScanPlan:
+def _plan(state: TableState, query: Query, filters: Filters | None) -> ScanPlan:
     if query.kind == "incremental":
-        return _changes(state, query)
+        return _changes(state, query, filters)
     as_of = None if query.as_of is None else moment_of(state, query.as_of)
     if as_of is not None:
         _refuse_unsettled(state, as_of, oldest_overtaken(state))
-    return plan_snapshot(state, as_of, read_optimized=query.kind == "read_optimized")
+    return plan_snapshot(state, as_of, read_optimized=query.kind == "read_optimized", filters=filters)
 
 
-def _changes(state: TableState, query: Query) -> ScanPlan:
+def _changes(state: TableState, query: Query, filters: Filters | None) -> ScanPlan:
     """Without an end, up to where nothing can be added any more: a reader that goes on from the newest row that it got misses nothing."""
     begin, end = _bound(query.begin), _bound(query.end)
     overtaken = oldest_overtaken(state)
@@ -80,7 +87,7 @@ def _changes(state: TableState, query: Query) -> ScanPlan:
             end = before(overtaken)
         else:
             _refuse_unsettled(state, end, overtaken)
-    return plan_incremental(state, begin, end, on_restore=query.on_restore)
+    return plan_incremental(state, begin, end, on_restore=query.on_restore, filters=filters)
 
 
 def _refuse_unsettled(state: TableState, moment: str, overtaken: str | None) -> None:

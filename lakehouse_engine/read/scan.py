@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakehouse_engine.errors import (
     CorruptFileError,
@@ -40,6 +41,8 @@ from lakehouse_engine.read.completeness import (
 )
 from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope
 from lakehouse_engine.read.merge_rules import MergeRules
+from lakehouse_engine.read.pruning import Scope, slices_of
+from lakehouse_engine.read.row_filter import RowFilter
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.storage.base import Storage
@@ -64,7 +67,8 @@ class ScanPlan:
 
     `schema` holds the user columns that every file is brought to. `instant` is the newest completed write that the plan sees (None:
     the table has none). With `commit_range`, only rows whose `_hoodie_commit_time` is in it belong to the result. `logged` are the
-    slices with log files, `reader` reads them; it is None where there are none. With `verify`, checksums of the files are.
+    slices with log files, `reader` reads them; it is None where there are none. With `verify`, checksums of the files are. Only rows that
+    `wanted` is true of belong to the result; of partitions that can have none, files and slices are not in the plan.
     """
 
     storage: Storage
@@ -75,6 +79,7 @@ class ScanPlan:
     logged: tuple[LoggedSlice, ...] = ()
     reader: SliceReader | None = None
     verify: bool = True
+    wanted: RowFilter | None = None
 
     def verified(self, verify: bool) -> ScanPlan:
         """The same plan, with or without looking at checksums (`lakehouse.read.verify.checksums`)."""
@@ -86,27 +91,46 @@ class ScanPlan:
         return sum(file.size for file in self.files) + sum(piece.slice.size for piece in self.logged)
 
 
-def plan_snapshot(state: TableState, as_of: str | None = None, *, read_optimized: bool = False) -> ScanPlan:
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What rows are asked for, as an expression; with `trusts_paths`, partition paths count for what the rows in them hold."""
+
+    expression: pc.Expression
+    trusts_paths: bool = False
+
+    def scope(self, state: TableState, schema: pa.Schema) -> Scope:
+        """Raises `OptionError` for an expression that does not fit the table."""
+        return Scope.of(state, RowFilter.of(self.expression, schema), schema, trusted=self.trusts_paths)
+
+
+def plan_snapshot(
+    state: TableState, as_of: str | None = None, *, read_optimized: bool = False, filters: Filters | None = None
+) -> ScanPlan:
     """All rows of the table now, or as they were at `as_of`.
 
     `as_of` is an instant time (`model.instant.as_of_instant_time` makes one of other forms, in UTC: for a table whose timeline zone
     is LOCAL its digits are the writer's local time, whose zone no reader can know). Before the first commit there are no rows.
-    `read_optimized` reads the base files of a merge-on-read table and leaves its logs aside.
+    `read_optimized` reads the base files of a merge-on-read table and leaves its logs aside. `filters` are about the table's columns at
+    that time; of partitions that they rule out nothing is listed, so nothing that they lost is noticed.
 
     Raises `InstantCleanedError` where a clean or the archival took what the table was at `as_of`, naming the earliest instant that
     can be read (unlike Hudi, instants before the last clean's `earliestCommitToRetain` are readable while all their files are
     there), `MissingFileError` for a lost file, `CorruptFileError` and `CorruptLogError` for one that has not the size that was written,
-    `UnsupportedTableError` for tables that are refused by name, and `OptionError` for an `as_of` that is no instant time.
+    `UnsupportedTableError` for tables that are refused by name, and `OptionError` for an `as_of` that is no instant time, or filters that
+    do not fit.
     """
     check_readable(state)
     logs = not read_optimized
-    if as_of is None:
-        return _plan(state, _latest(state, logs=logs), None, logs=logs)
-    _instant_time("as_of", as_of)
-    return _plan(state, _slices_as_of(state, as_of, logs), as_of, logs=logs)
+    if as_of is not None:
+        _instant_time("as_of", as_of)
+    scope = None if filters is None else filters.scope(state, table_schema(state, as_of))
+    slices = _latest(state, logs=logs, scope=scope) if as_of is None else _slices_as_of(state, as_of, logs, scope)
+    return _plan(state, slices, as_of, logs=logs, scope=scope)
 
 
-def plan_incremental(state: TableState, begin: str | None, end: str | None = None, *, on_restore: str = "fail") -> ScanPlan:
+def plan_incremental(
+    state: TableState, begin: str | None, end: str | None = None, *, on_restore: str = "fail", filters: Filters | None = None
+) -> ScanPlan:
     """Rows that changed after `begin` and not after `end` (instant times), as they were at `end`; deleted rows do not show.
 
     `begin` None, "000" or "earliest" starts with the table's first commit; `end` None ends with the last. Rows come in the table's
@@ -136,9 +160,10 @@ def plan_incremental(state: TableState, begin: str | None, end: str | None = Non
         if on_restore == "fail":
             raise _restored(state, window.begin, restored)
         if on_restore == "resync":
-            return plan_snapshot(state, end)
-        return plan_incremental(state, restored.target, end, on_restore=on_restore)
-    return _plan(state, _changed_within(state, window), end, window=window)
+            return plan_snapshot(state, end, filters=filters)
+        return plan_incremental(state, restored.target, end, on_restore=on_restore, filters=filters)
+    scope = None if filters is None else filters.scope(state, table_schema(state))
+    return _plan(state, _changed_within(state, window, scope), end, window=window, scope=scope)
 
 
 def _restore_behind(state: TableState, begin: str | None) -> RestoreRecord | None:
@@ -181,7 +206,13 @@ def check_readable(state: TableState) -> None:
 
 
 def _plan(
-    state: TableState, slices: Sequence[FileSlice], until: str | None, *, window: InstantRange | None = None, logs: bool = True
+    state: TableState,
+    slices: Sequence[FileSlice],
+    until: str | None,
+    *,
+    window: InstantRange | None = None,
+    logs: bool = True,
+    scope: Scope | None = None,
 ) -> ScanPlan:
     """`until` is the instant as of which the table is read; incremental rows come in the current schema nonetheless."""
     _refuse_bootstrapped(state, slices)
@@ -190,7 +221,8 @@ def _plan(
     schema = table_schema(state, None if window is not None else until)
     writes = [instant.requested_time for instant in state.timeline.completed().writes().instants]
     seen = [time for time in writes if until is None or time <= until]
-    plan = ScanPlan(state.storage, files, schema, seen[-1] if seen else None, window)
+    wanted = None if scope is None else scope.wanted
+    plan = ScanPlan(state.storage, files, schema, seen[-1] if seen else None, window, wanted=wanted)
     return _with_logs(state, plan, logged, window or InstantRange(None, until)) if logged else plan
 
 
@@ -219,37 +251,37 @@ def complete_slices(state: TableState, as_of: str) -> list[FileSlice]:
     if last is not None and as_of >= last.requested_time:
         check_complete(state)
         return state.view.latest_slices()
-    return _slices_as_of(state, as_of, logs=True)
+    return _slices_as_of(state, as_of, True, None)
 
 
-def _latest(state: TableState, *, logs: bool) -> list[FileSlice]:
+def _latest(state: TableState, *, logs: bool, scope: Scope | None = None) -> list[FileSlice]:
     """The slices that make the table now. Raises where a file is not there, or has another size than was written."""
-    slices = state.view.latest_slices()
-    _refuse_lost(state, lost_files(state, None, slices, logs=logs))
+    slices = slices_of(state, None, scope)
+    _refuse_lost(state, lost_files(state, None, slices, logs=logs, scope=scope))
     _refuse_changed(changed_sizes(state, None, slices, logs=logs))
     return slices
 
 
-def _slices_as_of(state: TableState, as_of: str, logs: bool) -> list[FileSlice]:
+def _slices_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None) -> list[FileSlice]:
     try:
-        return _listed_as_of(state, as_of, logs)
+        return _listed_as_of(state, as_of, logs, scope)
     except MetadataError as error:
         # A later write that is damaged says nothing about what was there before it.
-        slices = _known_as_of(state, as_of, logs)
+        slices = _known_as_of(state, as_of, logs, scope)
         if slices is None:
             raise error from error.__cause__
         return slices
 
 
-def _known_as_of(state: TableState, as_of: str, logs: bool) -> list[FileSlice] | None:
+def _known_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None) -> list[FileSlice] | None:
     """The slices by the word of writes not after `as_of` alone, with every file of them there; None where those do not tell."""
     try:
-        slices = pinned_slices(state, as_of)
+        slices = _pinned(state, as_of, scope)
         if slices is None:
             before = state.up_to(as_of)
-            slices = before.view.slices_as_of(as_of)
+            slices = slices_of(before, as_of, scope)
             is_told = as_of >= proven_since(state) and state.archived_files().is_known
-            if not is_told or lost_files(before, as_of, slices, logs=logs):
+            if not is_told or lost_files(before, as_of, slices, logs=logs, scope=scope):
                 return None
         _refuse_changed(changed_sizes(state, as_of, slices, logs=logs))
     except MetadataError:
@@ -257,13 +289,21 @@ def _known_as_of(state: TableState, as_of: str, logs: bool) -> list[FileSlice] |
     return slices
 
 
-def _listed_as_of(state: TableState, as_of: str, logs: bool) -> list[FileSlice]:
-    slices = state.view.slices_as_of(as_of)
-    lost = lost_files(state, as_of, slices, logs=logs)
+def _pinned(state: TableState, instant_time: str, scope: Scope | None) -> list[FileSlice] | None:
+    slices = pinned_slices(state, instant_time)
+    if slices is None or scope is None:
+        return slices
+    partitions = frozenset(scope.within(piece.partition_path for piece in slices))
+    return [piece for piece in slices if piece.partition_path in partitions]
+
+
+def _listed_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None) -> list[FileSlice]:
+    slices = slices_of(state, as_of, scope)
+    lost = lost_files(state, as_of, slices, logs=logs, scope=scope)
     if not lost and as_of >= proven_since(state):
         _refuse_changed(changed_sizes(state, as_of, slices, logs=logs))
         return slices
-    pinned = pinned_slices(state, as_of)
+    pinned = _pinned(state, as_of, scope)
     if pinned is not None:
         _refuse_changed(changed_sizes(state, as_of, pinned, logs=logs))
         return pinned
@@ -326,32 +366,32 @@ def _instant_time(name: str, value: str | None) -> str | None:
     return value
 
 
-def _changed_within(state: TableState, window: InstantRange) -> list[FileSlice]:
+def _changed_within(state: TableState, window: InstantRange, scope: Scope | None) -> list[FileSlice]:
     """As `_changed`; a write after the window that is damaged says nothing about what changed in it."""
     try:
-        return _changed(state, window)
+        return _changed(state, window, scope)
     except MetadataError as error:
         if window.end is None or window.end < proven_since(state) or not state.archived_files().is_known:
             raise
         try:
-            return _changed(state.up_to(window.end), window)
+            return _changed(state.up_to(window.end), window, scope)
         except LakehouseError:
             raise error from error.__cause__
 
 
-def _changed(state: TableState, window: InstantRange) -> list[FileSlice]:
+def _changed(state: TableState, window: InstantRange, scope: Scope | None) -> list[FileSlice]:
     """Of the slices at the end of the window what was written within it: only that can hold rows of its commits.
 
     As in Hudi (`listAffectedFilesForCommits`), logs of the window are merged with each other, and with a base file only if it is of the
     window too. So a row that lost against an older base file shows, and of a partial update what it brought.
     """
-    slices = state.view.latest_slices() if window.end is None else state.view.slices_as_of(window.end)
-    lost = lost_files(state, window.end, slices, begin=window.begin, logs=True)
+    slices = slices_of(state, window.end, scope)
+    lost = lost_files(state, window.end, slices, begin=window.begin, logs=True, scope=scope)
     if window.end is None:
         _refuse_lost(state, lost)
         _refuse_changed(changed_sizes(state, None, slices, logs=True))
     elif lost or window.end < proven_since(state):
-        pinned = pinned_slices(state, window.end)
+        pinned = _pinned(state, window.end, scope)
         if pinned is None:
             raise _gone(state, window.end, lost, logs=True)
         slices = pinned

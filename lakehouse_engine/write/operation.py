@@ -27,12 +27,13 @@ from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY, TableType
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
 from lakehouse_engine.read.completeness import lost_files
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write import plan_cow, plan_mor
 from lakehouse_engine.write.batches import INSERTS, REPLACING, Batches
@@ -182,11 +183,19 @@ class _Write:
         places = None if self.context.is_global else frozenset(batch.partitions.dictionary.to_pylist())
         if plan.is_empty:
             return self._unchanged(places, batch.duplicates)
+        self._tell_readers()
         self.transaction.inflight(HoodieCommitMetadata(partition_to_write_stats=plan.profile(), operation_type=self.request.operation))
         statuses = [status for written in self.runner.run(run_task, plan.tasks, name="write") for status in written if status.stat]
         if not statuses:
             return self._unchanged(places, batch.duplicates)
         return self._commit(statuses, dropped=batch.duplicates, moves=plan.moves)
+
+    def _tell_readers(self) -> None:
+        """Before rows may stay in a partition that is not the one their columns say: paths are no word on those then (`read.pruning`)."""
+        context, config = self.context, self.context.config
+        stays = context.is_global and not context.options.update_partition_path and bool(config.partition_fields)
+        if stays and not config.rows_keep_partitions:
+            ConfigStore(context.storage).update({ROWS_KEEP_PARTITIONS_KEY: "true"})
 
     def _unchanged(self, places: frozenset[str] | None, dropped: int = 0) -> WriteResult:
         """Nothing to commit: what was to be written changes nothing of the table as it is now. Who read an older one has to know that."""

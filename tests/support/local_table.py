@@ -75,8 +75,9 @@ class LocalTable:
     ) -> pa.Table:
         """`query` as `HoodieTable.to_arrow` takes it: query, as_of, begin, end. `state` is the table now, if it is known."""
         given = [query.get(name) for name in ("as_of", "begin", "end")]
-        asked = Query(query.get("query", "snapshot"), *given, query.get("on_restore", "fail"))
-        return read_arrow(plan_query(state or self.state, asked), columns=columns, meta_columns=meta_columns, runner=self.runner)
+        asked = Query(query.get("query", "snapshot"), *given, query.get("on_restore", "fail"), query.get("filters"))
+        plan = plan_query(state or self.state, asked, self.options)
+        return read_arrow(plan, columns=columns, meta_columns=meta_columns, runner=self.runner)
 
     # services
 

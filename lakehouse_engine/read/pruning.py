@@ -1,0 +1,76 @@
+"""Which partitions a filter can find rows in, by their paths, before they are listed.
+
+A path tells the values of its rows where it is made of nothing else, and every row is in the partition that its columns say. Neither
+follows from the files: a writer with a global index may update a record in the partition that it is in, whatever its columns say now
+(`hoodie.simple.index.update.partition.path=false`, in Hudi and here). This engine notes that in the table's properties; of other writers
+nobody knows, and their tables are pruned by the footers of their files, unless the reader says that paths can be trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.errors import InstantNotFoundError, MetadataError
+from lakehouse_engine.model.commit_metadata import WRITER_KEY
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.options import INDEX_TYPE, STORED_PREFIX
+from lakehouse_engine.read.row_filter import RowFilter
+from lakehouse_engine.record.partition_values import PathRules
+from lakehouse_engine.view.table_state import TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The partitions that a read is about. Without `rules` that is all of them."""
+
+    wanted: RowFilter
+    rules: PathRules | None
+
+    @classmethod
+    def of(cls, state: TableState, wanted: RowFilter, schema: pa.Schema, *, trusted: bool = False) -> Scope:
+        """`trusted`: the reader knows that rows are where their columns say."""
+        return cls(wanted, path_rules(state, schema, trusted=trusted))
+
+    def within(self, partitions: Iterable[str]) -> list[str]:
+        """Those of the paths that may have rows for which the filter is true, sorted."""
+        paths, rules = sorted(set(partitions)), self.rules
+        if rules is None or not paths or not {column.name for column in rules.columns} & set(self.wanted.columns):
+            return paths
+        found = self.wanted.may_hold([_guarantee(rules, path) for path in paths])
+        return [path for path, may in zip(paths, found, strict=True) if may]
+
+
+def slices_of(state: TableState, as_of: str | None, scope: Scope | None) -> list[FileSlice]:
+    """The slices that make the table now (None) or as of an instant time; of partitions outside of the scope no file is listed."""
+    view = state.view
+    paths: list[str | None] = [None] if scope is None else [*scope.within(view.partitions())]
+    return [piece for path in paths for piece in (view.latest_slices(path) if as_of is None else view.slices_as_of(as_of, path))]
+
+
+def path_rules(state: TableState, schema: pa.Schema, *, trusted: bool = False) -> PathRules | None:
+    """What partition paths of the table tell of every row in them; None where they do not, or it is not known (see above)."""
+    rules = PathRules.of(state.config, schema)
+    return rules if rules is not None and (trusted or _rows_are_where_they_say(state)) else None
+
+
+def _rows_are_where_they_say(state: TableState) -> bool:
+    config = state.config
+    if config.rows_keep_partitions or INDEX_TYPE.key not in config.prefixed(STORED_PREFIX):
+        return False
+    try:
+        return all(WRITER_KEY in state.commit_metadata(write).extra_metadata for write in state.timeline.completed().writes())
+    except (MetadataError, InstantNotFoundError):
+        return False
+
+
+def _guarantee(rules: PathRules, path: str) -> pc.Expression:
+    whole = pc.scalar(True)
+    for column, value in zip(rules.columns, rules.values(path) or [None] * len(rules.columns), strict=True):
+        if value is not None:
+            name = pc.field(column.name)
+            whole = whole & (name == value if value.is_valid else name.is_null())
+    return whole

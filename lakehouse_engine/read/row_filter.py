@@ -1,0 +1,103 @@
+"""Which rows a query asks for: an Arrow expression, brought to the table's columns, and where no row can be that it is true of.
+
+What is known of a partition, or of a part of a file, is a guarantee: an expression that is true of every row in it. Arrow's own
+simplification says whether the filter can be true beside it, as it does for the fragments of its datasets. A guarantee that is not
+understood counts for nothing, so the worst that can happen is that more is read.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pds
+from pyarrow import fs
+
+from lakehouse_engine.errors import OptionError
+from lakehouse_engine.model.keys import META_COLUMNS
+
+_REFUSED = (pa.ArrowException, TypeError, ValueError, KeyError)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowFilter:
+    """`schema` holds the columns that `expression` may name: the table's, and the meta columns as text. `columns` are those it needs."""
+
+    expression: pc.Expression
+    schema: pa.Schema
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, expression: pc.Expression, schema: pa.Schema) -> RowFilter:
+        """`schema` holds the user columns. Names in an expression are spelled as in the table.
+
+        Raises `OptionError` for an expression that names a column which the table does not have, or a column by its number, that compares
+        what cannot be compared, or is not true or false.
+        """
+        known = pa.schema([*schema, *(pa.field(name, pa.string()) for name in META_COLUMNS)])
+        try:
+            # What cannot be pickled cannot be sent to tasks; columns by number are among it, which would be others in other tables.
+            pickle.dumps(expression)
+            known.empty_table().filter(expression)
+        except _REFUSED as error:
+            reason = str(error).partition("\n")[0]
+            raise OptionError(
+                f"filters={expression} does not fit the table: {reason}; its columns are {', '.join(schema.names)}"
+            ) from error
+        # A table without columns would lose count of its rows.
+        return cls(expression, known, _needed(expression, known) or tuple(known.names[:1]))
+
+    def rows(self, table: pa.Table) -> pa.Table:
+        """The rows for which the expression is true, in their order. Raises `OptionError` where it cannot be computed."""
+        try:
+            return table.filter(self.expression)
+        except _REFUSED as error:
+            raise OptionError(f"filters={self.expression} cannot be computed for the rows of the table: {error}") from error
+
+    def may_hold(self, guarantees: Sequence[pc.Expression]) -> list[bool]:
+        """Of each set of rows whether the expression can be true of one, by what is guaranteed of all of them."""
+        try:
+            return self._satisfiable(guarantees)
+        except pa.ArrowException:
+            # Of one of them it cannot be computed, as it divides by a known nought: reading the rows says so, if there are any.
+            return [self._may_hold_alone(one) for one in guarantees]
+
+    def _may_hold_alone(self, guarantee: pc.Expression) -> bool:
+        try:
+            return self._satisfiable([guarantee])[0]
+        except pa.ArrowException:
+            return True
+
+    def _satisfiable(self, guarantees: Sequence[pc.Expression]) -> list[bool]:
+        form, nowhere = pds.ParquetFileFormat(), fs.LocalFileSystem()
+        # Fragments are opened when they are scanned, and these never are.
+        fragments = [form.make_fragment(str(number), nowhere, partition_expression=one) for number, one in enumerate(guarantees)]
+        dataset = pds.FileSystemDataset(fragments, self.schema, form, nowhere)
+        kept = {int(fragment.path) for fragment in dataset.get_fragments(filter=self.expression)}
+        return [number in kept for number in range(len(guarantees))]
+
+
+def _needed(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
+    """The columns that the expression names: those without which it does not bind. Arrow does not list them."""
+    left, needed, pending = list(schema.names), set(), [list(schema.names)]
+    while pending:
+        group = pending.pop()
+        rest = [name for name in left if name not in group]
+        if _binds(expression, pa.schema([schema.field(name) for name in rest])):
+            left = rest
+        elif len(group) == 1:
+            needed.add(group[0])
+        else:
+            pending += [group[: len(group) // 2], group[len(group) // 2 :]]
+    return tuple(name for name in schema.names if name in needed)
+
+
+def _binds(expression: pc.Expression, schema: pa.Schema) -> bool:
+    try:
+        schema.empty_table().filter(expression)
+    except pa.ArrowException:
+        return False
+    return True

@@ -1,0 +1,116 @@
+"""What a base file's footer guarantees of the rows of its row groups.
+
+Only bounds that hold for every reader's idea of the column are used: those of numbers, dates, timestamps, decimals and text, brought to the
+table's type where that keeps their order. Statistics that are missing, or are not understood, guarantee nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+from lakehouse_engine.read.projection import match_name
+from lakehouse_engine.read.row_filter import RowFilter
+
+_EVERY = pc.scalar(True)
+_MOST_FLOATING = 3
+"""Floating point columns of which statistics are used: each doubles what is asked, for they leave out NaN."""
+
+
+def matching_row_groups(metadata: pq.FileMetaData, wanted: RowFilter, path: str = "") -> list[int]:
+    """Numbers of the row groups that may have rows which the filter is true of.
+
+    Raises `SchemaIncompatibleError` for columns of the file that differ in case only.
+    """
+    stored = metadata.schema.to_arrow_schema()
+    fields = [(field, match_name(stored.names, field.name, path)) for name in wanted.columns if (field := wanted.schema.field(name))]
+    positions = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
+    known = [_Column(field, None if at is None else stored.field(at), positions) for field, at in fields]
+    asked: list[tuple[int, pc.Expression]] = []
+    for number in range(metadata.num_row_groups):
+        asked += [(number, one) for one in _guarantees(metadata.row_group(number), known)]
+    found = wanted.may_hold([one for _, one in asked])
+    return sorted({number for (number, _), may in zip(asked, found, strict=True) if may})
+
+
+class _Column:
+    """A column of the table, and what stores it in a file (None: nothing does, and it is null)."""
+
+    def __init__(self, field: pa.Field, stored: pa.Field | None, positions: dict[str, int]) -> None:
+        self.field, self.stored = field, stored
+        self.position = None if stored is None else positions.get(stored.name)
+
+    def guarantees(self, group: pq.RowGroupMetaData) -> list[pc.Expression]:
+        """Alternatives: of each row of the group one of them is true."""
+        name, kind = pc.field(self.field.name), self.field.type
+        if pat.is_nested(kind):
+            return [_EVERY]
+        if self.stored is None:
+            return [name.is_null()]
+        statistics = None if self.position is None or pat.is_nested(self.stored.type) else group.column(self.position).statistics
+        if statistics is None:
+            return [_EVERY]
+        nulls = statistics.null_count if statistics.has_null_count else None
+        if nulls == group.num_rows:
+            return [name.is_null()]
+        bounds = _bounds(statistics, self.stored.type, kind)
+        if bounds is None:
+            return [_EVERY]
+        low, high = name >= bounds[0], name <= bounds[1]
+        within = low & high if nulls == 0 else (low | name.is_null()) & (high | name.is_null())
+        return [within, name == pa.scalar(float("nan"), kind)] if pat.is_floating(kind) else [within]
+
+
+def _guarantees(group: pq.RowGroupMetaData, columns: Sequence[_Column]) -> list[pc.Expression]:
+    alternatives, floating = [], 0
+    for column in columns:
+        found = column.guarantees(group)
+        floating += len(found) > 1
+        alternatives.append([_EVERY] if len(found) > 1 and floating > _MOST_FLOATING else found)
+    return [_all(one) for one in product(*alternatives)]
+
+
+def _all(expressions: Sequence[pc.Expression]) -> pc.Expression:
+    whole = _EVERY
+    for one in expressions:
+        whole = one if whole is _EVERY else whole if one is _EVERY else whole & one
+    return whole
+
+
+def _bounds(statistics: pq.Statistics, stored: pa.DataType, kind: pa.DataType) -> tuple[pa.Scalar, pa.Scalar] | None:
+    """Lowest and highest value in the table's type; None where there are none that can be relied on."""
+    if not statistics.has_min_max:
+        return None
+    try:
+        low, high = (_scalar(statistics, end, stored) for end in ("min", "max"))
+        if low is None or high is None or not _keeps_order(stored, kind):
+            return None
+        return low.cast(kind, safe=not pat.is_floating(kind)), high.cast(kind, safe=not pat.is_floating(kind))
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None  # bounds cut off in the middle of a letter, or beyond what the type holds
+
+
+def _scalar(statistics: pq.Statistics, end: str, stored: pa.DataType) -> pa.Scalar | None:
+    value = getattr(statistics, end)
+    if pat.is_signed_integer(stored) or pat.is_date32(stored) or (pat.is_timestamp(stored) and stored.unit in ("ms", "us")):
+        raw = getattr(statistics, f"{end}_raw")
+        return pa.scalar(raw, pa.int32() if pat.is_date32(stored) else pa.int64()).cast(stored)
+    if pat.is_floating(stored):
+        return None if value != value else pa.scalar(value, stored)
+    if pat.is_decimal(stored) or pat.is_string(stored):
+        return pa.scalar(value, stored)
+    return None
+
+
+def _keeps_order(stored: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether a smaller stored value never becomes a greater one of the table."""
+    if pat.is_signed_integer(stored):
+        return bool(pat.is_signed_integer(kind) or pat.is_floating(kind) or pat.is_decimal(kind))
+    families = (pat.is_floating, pat.is_decimal, pat.is_date32, pat.is_string)
+    same = any(member(stored) and member(kind) for member in families)
+    return same or bool(pat.is_timestamp(stored) and pat.is_timestamp(kind) and (stored.tz is None) == (kind.tz is None))
