@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from lakehouse_engine.model.instant import as_of_instant_time, before
 from lakehouse_engine.options import STORED_PREFIX
 from lakehouse_engine.options.read import TRUST_PARTITION_PATHS, VERIFY_CHECKSUMS
 from lakehouse_engine.read.moments import moment_of
+from lakehouse_engine.read.pruning import path_rules
 from lakehouse_engine.read.scan import FROM_START, ON_RESTORE, Filters, ScanPlan, plan_incremental, plan_snapshot
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.plans import oldest_overtaken
@@ -60,7 +61,12 @@ def plan_query(state: TableState, query: Query, options: Mapping[str, Any] | Non
     given = {**state.config.prefixed(STORED_PREFIX), **(options or {})}
     verify, trusts = VERIFY_CHECKSUMS.read(given), TRUST_PARTITION_PATHS.read(given)
     filters = None if query.filters is None else Filters(query.filters, trusts)
-    return at_one_moment(state, lambda now: _plan(now, query, filters)).verified(verify)
+
+    def plan(now: TableState) -> ScanPlan:
+        found = _plan(now, query, filters)
+        return replace(found, rules=path_rules(now, found.schema, trusted=trusts))
+
+    return at_one_moment(state, plan).verified(verify)
 
 
 def _bound(moment: str | date | datetime | None) -> str | None:

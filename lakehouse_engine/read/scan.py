@@ -45,6 +45,7 @@ from lakehouse_engine.read.pruning import Scope, slices_of
 from lakehouse_engine.read.row_filter import RowFilter
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.read.slice_reader import SliceReader
+from lakehouse_engine.record.partition_values import PathRules
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.restores import RestoreRecord, restores
@@ -68,7 +69,8 @@ class ScanPlan:
     `schema` holds the user columns that every file is brought to. `instant` is the newest completed write that the plan sees (None:
     the table has none). With `commit_range`, only rows whose `_hoodie_commit_time` is in it belong to the result. `logged` are the
     slices with log files, `reader` reads them; it is None where there are none. With `verify`, checksums of the files are. Only rows that
-    `wanted` is true of belong to the result; of partitions that can have none, files and slices are not in the plan.
+    `wanted` is true of belong to the result; of partitions that can have none, files and slices are not in the plan. `rules` say what
+    partition paths tell of the rows in them, where that is known.
     """
 
     storage: Storage
@@ -80,6 +82,7 @@ class ScanPlan:
     reader: SliceReader | None = None
     verify: bool = True
     wanted: RowFilter | None = None
+    rules: PathRules | None = None
 
     def verified(self, verify: bool) -> ScanPlan:
         """The same plan, with or without looking at checksums (`lakehouse.read.verify.checksums`)."""

@@ -16,6 +16,7 @@ from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import COMMIT_TIME, META_COLUMNS
 from lakehouse_engine.read.checked import CHECKED
 from lakehouse_engine.read.scan import ScanPlan
+from lakehouse_engine.spark.partitions import tells_values
 from lakehouse_engine.spark.positions import EFFECTS, SliceEffect, bitmaps_of, without_removed
 from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.spark.sent import SENT
@@ -93,8 +94,12 @@ def _files(spark: SparkSession, plan: ScanPlan, stored: pa.Schema, paths: Sequen
         CHECKED.check(plan.storage, paths)
     # Spark takes paths for patterns.
     uris = [_PATTERN.sub(r"\\\g<0>", plan.storage.uri(path)) for path in paths]
-    # Without recursiveFileLookup Spark would read partition columns from the directories' names; ours are in the files.
-    reader = spark.read.schema(to_spark_schema(stored)).option("recursiveFileLookup", "true")
+    reader = spark.read.schema(to_spark_schema(stored))
+    if tells_values(plan.rules, paths):
+        # Spark takes the partition columns from the directories' names then, opens what a query needs of them, and has them last.
+        reader = reader.option("basePath", plan.storage.uri())
+    else:
+        reader = reader.option("recursiveFileLookup", "true")
     return reader.option(_VERIFY_PAGES, str(plan.verify).lower()).parquet(*uris)
 
 
