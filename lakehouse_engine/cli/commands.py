@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from collections import Counter
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import click
@@ -16,9 +17,13 @@ from lakehouse_engine.read.arrow_scan import iter_arrow
 from lakehouse_engine.read.base_file import projected_schema
 from lakehouse_engine.read.crossing import told_of_crossing
 from lakehouse_engine.read.query import Query, plan_query
+from lakehouse_engine.read.schema import table_schema
+from lakehouse_engine.read.skipping import PARTITION, STATISTICS, skipped_slices
+from lakehouse_engine.sql.condition import row_condition
 from lakehouse_engine.view.history import HistoryEntry, history
 
 AS_OF = "An instant, a date or timestamp in UTC, the name of a savepoint, or -N for the Nth commit before the newest."
+WHERE = "Comparisons of a column with a literal, IN (...) and IS NULL, joined by AND."
 
 
 @click.command()
@@ -51,11 +56,20 @@ def timeline(settings: Settings, table: str, limit: int | None, archived: bool) 
 
 @click.command()
 @click.argument("table")
+@click.option("--where", metavar="CONDITION", help=f"Say which of them a reading of such rows passes over, and why. {WHERE}")
 @with_settings
-def files(settings: Settings, table: str) -> None:
+def files(settings: Settings, table: str, where: str | None) -> None:
     """List the file slices that make the table now."""
-    rows = [describe_slice(piece) for piece in settings.open(table).view.latest_slices()]
-    show_rows(settings, rows, ("partition", "file_id", "instant", "base_file_bytes", "log_files", "log_bytes"))
+    state, names = settings.open(table), ("partition", "file_id", "instant", "base_file_bytes", "log_files", "log_bytes")
+    if where is None:
+        show_rows(settings, [describe_slice(piece) for piece in state.view.latest_slices()], names)
+        return
+    found = skipped_slices(state, row_condition(where, table_schema(state)))
+    show_rows(settings, [{**describe_slice(piece), "skipped": reason} for piece, reason in found], (*names, "skipped"))
+    if not settings.as_json:
+        counts = Counter(reason for _, reason in found)
+        told = f"{counts[PARTITION]} skipped by partition, {counts[STATISTICS]} by statistics"
+        click.echo(f"{counts[None]} of {len(found)} slices are read; {told}", err=True)
 
 
 @click.command()
@@ -64,6 +78,7 @@ def files(settings: Settings, table: str) -> None:
 @click.option("--begin", metavar="INSTANT", help="Only rows that changed after this instant ('earliest': any).")
 @click.option("--end", metavar="INSTANT", help="Only rows that changed up to this instant.")
 @click.option("--read-optimized", is_flag=True, help="Base files of a merge-on-read table, without its logs.")
+@click.option("--where", metavar="CONDITION", help=f"Only rows of which this is true. {WHERE}")
 @click.option("--columns", metavar="A,B", help="These columns only.")
 @click.option("--meta-columns", is_flag=True, help="With the five _hoodie_ columns in front.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help=f"At most N rows ({TABLE_LIMIT} when they are shown as a table).")
@@ -76,6 +91,8 @@ def read(settings: Settings, table: str, **options: Any) -> None:
     query = _query(options["as_of"], options["begin"], options["end"], options["read_optimized"])
     state = settings.open(table)
     plan = plan_query(state, query)
+    if options["where"] is not None:
+        plan = plan_query(state, replace(query, filters=row_condition(options["where"], plan.schema)))
     columns = [name.strip() for name in options["columns"].split(",")] if options["columns"] else None
     try:
         result = projected_schema(plan.schema, columns, options["meta_columns"])

@@ -165,3 +165,25 @@ def test_a_warehouse_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["--warehouse", str(tmp_path / "nothing"), "tables"])
     assert result.exit_code == 2
     assert "no warehouse directory" in result.stderr
+
+
+def test_read_where_has_the_rows_of_the_condition(warehouse: Warehouse) -> None:
+    every = warehouse.json("read", "analytics.orders")
+    found = warehouse.json("read", "analytics.orders", "--where", "day = '2026-01-01' and order_id >= 2")
+    assert found == [row for row in every if row["day"] == "2026-01-01" and row["order_id"] >= 2]
+    assert 0 < len(found) < len(every)
+
+
+def test_files_where_says_what_a_reading_skips_and_why(warehouse: Warehouse) -> None:
+    where = "day = '2026-01-01' and order_id > 1000"
+    rows = warehouse.json("files", "analytics.orders", "--where", where)
+    assert {row["partition"]: row["skipped"] for row in rows} == {"day=2026-01-01": "statistics", "day=2026-01-02": "partition"}
+    shown = warehouse.run("files", "analytics.orders", "--where", "day = '2026-01-01'")
+    assert shown.stderr == "1 of 2 slices are read; 1 skipped by partition, 0 by statistics\n"
+
+
+@pytest.mark.parametrize("command", ["read", "files"])
+def test_a_condition_that_is_not_plain_is_refused(command: str, warehouse: Warehouse) -> None:
+    refused = warehouse.run(command, "analytics.orders", "--where", "day = '2026-01-01' or order_id = 1")
+    assert refused.exit_code == 3
+    assert "is not understood" in refused.stderr
