@@ -139,7 +139,7 @@ class HoodieTable(TableServices):
             WriteOperationType.UPSERT,
             data,
             update_columns=tuple(merge_update_columns) if merge_update_columns is not None else None,
-            delete_keys=None if delete_keys is None else as_input(delete_keys),
+            delete_keys=delete_keys,
             **arguments,
         )
 
@@ -149,7 +149,7 @@ class HoodieTable(TableServices):
         `replaced` has `_hoodie_commit_seqno` of the rows to delete, from a reading with meta columns. Added rows are not compared with
         stored ones. A row that another writer changed meanwhile stays.
         """
-        return self._write(WriteOperationType.UPSERT, data, replaced_rows=as_input(replaced), **arguments)
+        return self._write(WriteOperationType.UPSERT, data, replaced_rows=replaced, **arguments)
 
     def delete(self, keys: Any, **arguments: Any) -> WriteResult:
         """Delete rows by key; `keys` has the key columns (and the partition columns unless the index is global)."""
@@ -185,10 +185,12 @@ class HoodieTable(TableServices):
         extra_metadata = check("extra_metadata", "Mapping[str, Any] | None", extra_metadata)
         effective = self._effective(options or {})
         services = ServiceOptions.read(effective)
+        wanted = WriteOptions.read(effective)
+        arguments |= {name: as_input(arguments[name], wanted.driver_bytes) for name in _ROWS if arguments.get(name) is not None}
         request = WriteRequest(
             operation=operation,
-            data=None if operation is WriteOperationType.DELETE_PARTITION else as_input(data),
-            options=WriteOptions.read(effective),
+            data=None if operation is WriteOperationType.DELETE_PARTITION else as_input(data, wanted.driver_bytes),
+            options=wanted,
             extra_metadata={key: str(value) for key, value in (extra_metadata or {}).items()},
             **arguments,
         )
@@ -203,6 +205,7 @@ class HoodieTable(TableServices):
         return runner_for(self._spark, {**self._options, **options})
 
 
+_ROWS = ("delete_keys", "replaced_rows")
 _ARGUMENTS = frozenset(one.name for one in fields(WriteRequest)) - {"operation", "data"}
 
 

@@ -137,6 +137,13 @@ TASK_RUNNER = Option(
     "Where file tasks run: Spark executors, or threads of this process (AUTO: threads when Spark's master is local).",
 )
 TASK_THREADS = Option("lakehouse.task.threads", natural, 0, "Threads for file tasks in this process; 0 takes one a processor.")
+DRIVER_BYTES = Option(
+    "lakehouse.stage.driver.max.bytes",
+    natural,
+    4 * 1024 * 1024,
+    "Bytes that a query reads, or that a join makes of them, up to which its rows come to the driver instead of being staged by Python"
+    " workers; a query of at most 10,000 rows by its plan always does. 0: never.",
+)
 
 LOGICAL_TIMESTAMP = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
 KEY_GENERATOR_KEYS = ("hoodie.datasource.write.partitionpath.field", "hoodie.keygen.timebased.", LOGICAL_TIMESTAMP)
@@ -172,6 +179,7 @@ class WriteOptions:
     bucket_hash_field: str = BUCKET_HASH_FIELD.default
     bucket_engine: str = BUCKET_ENGINE.default
     key_generator: Mapping[str, str] = field(default_factory=dict)
+    driver_bytes: int = DRIVER_BYTES.default
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> WriteOptions:
@@ -201,6 +209,7 @@ class WriteOptions:
             bucket_hash_field=BUCKET_HASH_FIELD.read(raw),
             bucket_engine=BUCKET_ENGINE.read(raw),
             key_generator={key: str(value) for key, value in raw.items() if key.startswith(KEY_GENERATOR_KEYS)},
+            driver_bytes=DRIVER_BYTES.read(raw),
         )
 
 

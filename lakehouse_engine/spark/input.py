@@ -17,6 +17,7 @@ from lakehouse_engine.errors import LakehouseError, OptionError, SchemaIncompati
 from lakehouse_engine.spark.runner import dumps, outcome_of, result_of
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.spark.session import use_this_interpreter
+from lakehouse_engine.spark.small import fetched
 from lakehouse_engine.sql.lexer import quote_name
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.write.bulk import WORTH_WRITING, write_tables
@@ -29,9 +30,13 @@ Made = TypeVar("Made")
 _OUTCOME = "outcome binary"
 @dataclass(frozen=True, slots=True)
 class DataFrameInput:
-    """Rows of a DataFrame. Implements `write.input.Input`; each use is one Spark job."""
+    """Rows of a DataFrame. Implements `write.input.Input`; each use runs the query once.
+
+    What gives little comes to this process (`small.fetched`); `driver_bytes` says what is little.
+    """
 
     frame: DataFrame
+    driver_bytes: int = 0
 
     @property
     def schema(self) -> pa.Schema:
@@ -42,28 +47,36 @@ class DataFrameInput:
         return True
 
     def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
+        rows = fetched(self.frame, self.driver_bytes)
+        if isinstance(rows, pa.Table):
+            return ArrowInput(rows).stage(keying, storage, folder, gathered)
         below = folder()
 
         def partition(number: int, batches: Iterator[pa.RecordBatch]) -> tuple[int, StagedFile] | None:
             return _stage_partition(keying, storage, below, number, batches)
 
-        staged = [file for file in _collect(self._gathered(gathered), partition) if file is not None]
+        staged = [file for file in _collect(_gathered(rows, gathered), partition) if file is not None]
         files = tuple(file for _, file in sorted(staged, key=lambda pair: pair[0]))
         _check_seen(storage, below, files)
         return StagedSource(storage, files, keyed_schema(keying.schema))
 
     def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:
+        rows = fetched(self.frame, self.driver_bytes)
+        if isinstance(rows, pa.Table):
+            return ArrowInput(rows).write_files(keying, context, runner)
+
         def partition(number: int, batches: Iterator[pa.RecordBatch]) -> list[WriteStatus]:
             return write_tables(context, number, _keyed(keying, number, batches))
 
-        return [status for statuses in _collect(self._gathered(context.partition_columns), partition) for status in statuses]
+        return [status for statuses in _collect(_gathered(rows, context.partition_columns), partition) for status in statuses]
 
-    def _gathered(self, columns: Sequence[str]) -> DataFrame:
-        """Rows of one partition in one task, one partition after the other, so that each gets few files and few are open at once."""
-        if not columns:
-            return self.frame
-        names = [quote_name(name) for name in columns]
-        return self.frame.repartition(*names).sortWithinPartitions(*names)
+
+def _gathered(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Rows of one partition in one task, one partition after the other, so that each gets few files and few are open at once."""
+    if not columns:
+        return frame
+    names = [quote_name(name) for name in columns]
+    return frame.repartition(*names).sortWithinPartitions(*names)
 
 
 def _check_seen(storage: Storage, folder: str, files: Sequence[StagedFile]) -> None:
@@ -136,11 +149,14 @@ def _collect(frame: DataFrame, function: Callable[[int, Iterator[pa.RecordBatch]
     return [result_of(outcome) for outcome in frame.mapInArrow(run, _OUTCOME).toArrow().column(0).to_pylist()]
 
 
-def as_input(data: Any) -> Input:
-    """A Spark DataFrame, Arrow table, record batch (reader) or pandas frame as a write's input. Raises `OptionError` for others."""
+def as_input(data: Any, driver_bytes: int = 0) -> Input:
+    """A Spark DataFrame, Arrow table, record batch (reader) or pandas frame as a write's input. Raises `OptionError` for others.
+
+    `driver_bytes`: of `lakehouse.stage.driver.max.bytes`.
+    """
     if isinstance(data, DataFrame):
         use_this_interpreter(data.sparkSession)
-        return DataFrameInput(data)
+        return DataFrameInput(data, driver_bytes)
     try:
         return ArrowInput(_table_of(data))
     except LakehouseError:

@@ -30,9 +30,9 @@ def frame(spark: SparkSession, count: int) -> object:
     return spark.sql(ROWS.format(count=count))
 
 
-@pytest.fixture(params=["SPARK", "LOCAL"])
+@pytest.fixture(params=[("SPARK", "0"), ("LOCAL", "0"), ("LOCAL", "4194304")], ids=["executors", "threads", "fetched"])
 def runner(request: pytest.FixtureRequest) -> dict[str, str]:
-    return {"lakehouse.task.runner": request.param}
+    return {"lakehouse.task.runner": request.param[0], "lakehouse.stage.driver.max.bytes": request.param[1]}
 
 
 def make(lakehouse: Lakehouse, spark: SparkSession, **arguments: object) -> HoodieTable:

@@ -36,6 +36,8 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
     run.narrow(statement.name, lambda state: _partitions_read(statement, state))
     expected = run.expected(statement.name)
     try:
+        # Of what is cached it is known how large it is.
+        joined.count()
         upserts = [number for number, clause in enumerate(statement.clauses) if clause.action != "delete"]
         deletes = [number for number, clause in enumerate(statement.clauses) if clause.action == "delete"]
         rows = joined.where(joined[_CLAUSE].isin(upserts)).select(*map(quote_name, table.schema.names))

@@ -1,0 +1,136 @@
+"""Queries that give little: their rows come to the driver as Arrow data, in the one job that runs the query.
+
+Staging by `mapInArrow` starts Python workers, which is most of what a query of ten rows costs, and nearly all of it the first time. But a
+query runs once, and what was fetched cannot be given back, so that it has to be known before that it is small:
+
+ 1. by its plan: few rows at most, or little that is read, by operators that make no more of it. Spark's estimates are not asked: it takes
+    an exploded column for one row.
+ 2. by what came of it: where little is read but a join or a generator may make much of it, its rows go through a shuffle, whose size
+    is known when it is done. Whoever reads the shuffle then, driver or Python workers, does not run the query again.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: TID251 - plans of queries are not public
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import monotonically_increasing_id
+
+logger = logging.getLogger(__name__)
+
+MOST_ROWS = 10_000
+"""As many rows as Spark hands to a Python worker at once, however wide they are."""
+
+_PASSING = frozenset({
+    *("Aggregate", "ArrowEvalPython", "BatchEvalPython", "Deduplicate", "Distinct", "Except", "Filter", "GlobalLimit", "Intersect"),
+    *("LocalLimit", "Offset", "Project", "RebalancePartitions", "Repartition", "RepartitionByExpression", "ResolvedHint", "Sort"),
+    *("SubqueryAlias", "Tail", "Union", "View", "Window", "WindowGroupLimit"),
+})  # fmt: skip
+"""Operators that give at most the rows that they are given (`org.apache.spark.sql.catalyst.plans.logical`)."""
+
+_MAKING = frozenset({"Expand", "Generate", "Join", "Sample"})
+"""Operators that may give more rows than they are given."""
+
+_LEFT_ONLY = frozenset({"LeftSemi", "LeftAnti"})
+"""Joins that give each row of their left side at most once."""
+
+_IN_MEMORY = frozenset({"LocalRelation", "OneRowRelation", "Range"})
+_ORDER = "__lakehouse_order"
+_CANNOT_TELL = 2**63
+
+
+def fetched(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
+    """The rows of a query that gives few, else a frame of the same rows, to be run once. `most_bytes`: what counts as little.
+
+    Raises what the query raises.
+    """
+    reads, makes = _reading(frame, most_bytes)
+    if reads > most_bytes:
+        return frame
+    return _measured(frame, most_bytes) if makes else frame.toArrow()
+
+
+def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:
+    """At most how many bytes the query reads, and whether it may make more rows of them."""
+    # A Connect client has no plan to look at.
+    if most_bytes <= 0 or type(frame).__module__.startswith("pyspark.sql.connect"):
+        return _CANNOT_TELL, False
+    try:
+        plan = frame._jdf.queryExecution().optimizedPlan()
+        most = plan.maxRows()
+        if most.isDefined() and most.get() <= MOST_ROWS:
+            return 0, False
+        return _read_by(frame, plan, most_bytes)
+    except Py4JError as error:
+        # Another Spark may name the parts of a plan otherwise; of a query that cannot be planned it is said where it runs.
+        logger.info("how much a query gives cannot be told, so that its rows are staged: %s", error)
+        return _CANNOT_TELL, False
+
+
+def _read_by(frame: DataFrame, plan: Any, most: int) -> tuple[int, bool]:
+    name, children = plan.getClass().getSimpleName(), plan.children()
+    if not children.size():
+        return _leaf(frame, name, plan)
+    if name not in _PASSING and name not in _MAKING:
+        return _CANNOT_TELL, False
+    read, makes = 0, name in _MAKING and not (name == "Join" and plan.joinType().toString() in _LEFT_ONLY)
+    for number in range(children.size()):
+        below, more = _read_by(frame, children.apply(number), most)
+        read, makes = read + below, makes or more
+        if read > most:
+            return _CANNOT_TELL, False
+    return read, makes
+
+
+def _leaf(frame: DataFrame, name: str, leaf: Any) -> tuple[int, bool]:
+    if name == "LogicalRelation":
+        # What is there, not what a catalog remembers of it.
+        return int(leaf.relation().sizeInBytes()), False
+    if name == "InMemoryRelation" and leaf.cacheBuilder().isCachedColumnBuffersLoaded():
+        return int(leaf.stats().sizeInBytes()), False
+    if name == "LogicalRDD":
+        # Python makes the rows, of a list that was given or of anything else that a caller's function makes of it.
+        return _given(frame, leaf.rdd()), True
+    return (int(leaf.stats().sizeInBytes()), False) if name in _IN_MEMORY else (_CANNOT_TELL, False)
+
+
+def _given(frame: DataFrame, rdd: Any) -> int:
+    """The size of what lies in the driver of an RDD made of a collection."""
+    while rdd.getClass().getSimpleName() in ("MapPartitionsRDD", "PythonRDD"):
+        rdd = rdd.dependencies().apply(0).rdd()
+    if rdd.getClass().getSimpleName() != "ParallelCollectionRDD":
+        return _CANNOT_TELL
+    jvm: Any = frame.sparkSession._jvm
+    estimate = jvm.org.apache.spark.util.SizeEstimator.estimate
+    return sum(int(estimate(part.values())) for part in rdd.partitions())
+
+
+def _measured(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
+    """Run the query into a shuffle; its rows in their order if they are few, else a frame that reads the shuffle."""
+    session = frame.sparkSession
+    if str(session.conf.get("spark.sql.adaptive.enabled")).lower() != "true":
+        return frame
+    numbered = frame.withColumn(_ORDER, monotonically_increasing_id()).hint("rebalance")
+    execution = numbered._jdf.queryExecution()
+    rows = execution.toRdd()
+    if _shuffled(execution.executedPlan()) <= most_bytes:
+        return numbered.toArrow().sort_by(_ORDER).drop_columns([_ORDER])
+    # Its stages are done: what is left is to read them.
+    again = session._jsparkSession.internalCreateDataFrame(rows, numbered._jdf.schema(), False)
+    return DataFrame(again, session).sortWithinPartitions(_ORDER).drop(_ORDER)
+
+
+def _shuffled(plan: Any) -> int:
+    """Bytes that the last shuffle of a run adaptive plan holds; `_CANNOT_TELL` for a plan without one."""
+    while plan.getClass().getSimpleName() in ("AdaptiveSparkPlanExec", "ResultQueryStageExec"):
+        plan = plan.executedPlan() if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec" else plan.plan()
+    if plan.getClass().getSimpleName() in ("EmptyRelationExec", "LocalTableScanExec"):
+        return 0
+    while plan.getClass().getSimpleName() != "ShuffleQueryStageExec":
+        if plan.children().size() != 1:
+            return _CANNOT_TELL
+        plan = plan.children().apply(0)
+    return int(plan.getRuntimeStatistics().sizeInBytes())
