@@ -106,7 +106,7 @@ def _check_unbucketed(state: TableState) -> None:
 
 def _some_slices(state: TableState) -> list[FileSlice]:
     """The slices of the first partition that has some."""
-    for partition in state.view.partitions():
+    for partition in state.live_partitions():
         if pieces := state.view.latest_slices(partition):
             return pieces
     return []

@@ -7,7 +7,7 @@ of archived writes (`TableState.archived_files`), `prevCommit` of the first writ
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -21,7 +21,6 @@ from lakehouse_engine.model.live_files import LiveFiles, WrittenFile
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.base_file import missing_file
 from lakehouse_engine.read.log_scanner import LoggedSlice, LogPromise, ToldLogs
-from lakehouse_engine.read.pruning import Scope
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.archived_files import ArchivedFiles
@@ -30,6 +29,8 @@ from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.view.written import write_record
 
 Told = TypeVar("Told")
+Within = Callable[[Iterable[str]], Iterable[str]]
+"""Picks some of the given partition paths."""
 _NO_COMMIT = (None, "", "null")
 
 
@@ -52,16 +53,16 @@ def lost_files(
     *,
     begin: str | None = None,
     logs: bool = False,
-    scope: Scope | None = None,
+    within: Within | None = None,
 ) -> list[ExpectedFile]:
     """Base files, and with `logs` log files, that the groups live at `as_of` (None: now) must have and `slices`, the listed ones, do not.
 
-    With `begin` only base files written after it count, with `scope` only files of partitions in it. Complete if no write after `as_of`
-    has been archived, and it is known what archived writes left.
+    With `begin` only base files written after it count, with `within` only files of the partitions that it keeps. Complete if no write
+    after `as_of` has been archived, and it is known what archived writes left.
     """
     # A slice may consist of logs only; its base instant is then that of the write that began it.
     found = {piece.group: piece.base_instant for piece in slices if piece.base_file is not None or logs}
-    expected, replaced = _within(scope, _expected(state, as_of)), state.view.replaced_as_of(as_of)
+    expected, replaced = _of(within, _expected(state, as_of)), state.view.replaced_as_of(as_of)
     # Of others the base file was written, and what is left of them is only what was logged later.
     begun = {piece.group: piece.base_instant for piece in slices if piece.base_file is None}
     headless = {file.path for group, file in expected.items() if _is_base(file.path) and begun.get(group) == file.instant_time}
@@ -72,13 +73,13 @@ def lost_files(
         and (found.get(group, "") < (file.instant_time or "0") or file.path in headless)
         and (begin is None or _after(file, begin))
     ]
-    return lost + (_lost_logs(slices, _within(scope, log_promises(state, as_of)), replaced) if logs and not lost else [])
+    return lost + (_lost_logs(slices, _of(within, log_promises(state, as_of)), replaced) if logs and not lost else [])
 
 
-def _within(scope: Scope | None, groups: dict[FileGroupId, Told]) -> dict[FileGroupId, Told]:
-    if scope is None:
+def _of(within: Within | None, groups: dict[FileGroupId, Told]) -> dict[FileGroupId, Told]:
+    if within is None:
         return groups
-    partitions = frozenset(scope.within({group.partition_path for group in groups}))
+    partitions = frozenset(within({group.partition_path for group in groups}))
     return {group: told for group, told in groups.items() if group.partition_path in partitions}
 
 
@@ -122,7 +123,7 @@ def _logged(state: TableState, as_of: str | None) -> Iterator[tuple[FileGroupId,
 def _lost_logs(
     slices: Sequence[FileSlice], promises: Mapping[FileGroupId, list[LogPromise]], replaced: Container[FileGroupId]
 ) -> list[ExpectedFile]:
-    listed = {piece.group: piece for piece in slices}
+    listed = {piece.group: (piece.base_instant, {log.name for log in piece.log_files}) for piece in slices}
     return [
         ExpectedFile(group, promise.instant_time, promise.path)
         for group, written in promises.items()
@@ -132,12 +133,14 @@ def _lost_logs(
     ]
 
 
-def _lacks(piece: FileSlice | None, promise: LogPromise) -> bool:
-    if piece is None:
+def _lacks(listed: tuple[str, Container[str]] | None, promise: LogPromise) -> bool:
+    """`listed`: the base instant of the group's slice, and the names of its logs."""
+    if listed is None:
         return True
+    base_instant, names = listed
     partition, _, name = promise.path.rpartition("/")
     # Logs of an older slice are in the base file of this one.
-    return parse_log_file(partition, name).base_instant >= piece.base_instant and name not in {log.name for log in piece.log_files}
+    return name not in names and parse_log_file(partition, name).base_instant >= base_instant
 
 
 def _is_base(path: str) -> bool:

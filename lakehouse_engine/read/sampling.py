@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from threading import Lock
 
 import pyarrow as pa
 
@@ -13,9 +15,12 @@ from lakehouse_engine.read.base_file import first_rows
 from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope
 from lakehouse_engine.read.merge_rules import MergeRules
 from lakehouse_engine.read.slice_reader import SliceReader
+from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 
 _ROWS = 16
+_KEPT = 256
+"""Samples that a process remembers, of all tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +39,42 @@ def sample_rows(state: TableState, schema: pa.Schema, columns: Sequence[str], *,
     """
     fields = pa.schema([schema.field(name) for name in columns])
     names = [RECORD_KEY]
-    chosen = _spread(state.view.partitions(), partitions)
+    chosen = _spread(state.live_partitions(), partitions)
     bases = [
         (partition, base)
         for partition in chosen
         for base in _ends([piece.base_file for piece in state.view.latest_slices(partition) if piece.base_file is not None])
     ]
-    found = [StoredSample(path, base, first_rows(state.storage, base, fields, _ROWS, meta_columns=names)) for path, base in bases]
+    found = [StoredSample(path, base, _SAMPLES.first_rows(state.storage, base, fields, names)) for path, base in bases]
     in_logs = [*(names if state.config.populates_meta_fields else []), *columns]
     return [one for one in found if one.rows.num_rows] or list(_logged(state, schema, in_logs, chosen))
+
+
+class _Samples:
+    """Rows of base files that this process took samples of: a file never changes under its name. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, pa.Table] = OrderedDict()
+        self._guard = Lock()
+
+    def first_rows(self, storage: Storage, base: BaseFile, fields: pa.Schema, meta: Sequence[str]) -> pa.Table:
+        if storage.local_path() is None:
+            # Those of memory may have one name, and what is elsewhere need not keep to ours.
+            return first_rows(storage, base, fields, _ROWS, meta_columns=meta)
+        key = (storage.root, base.path, base.size, tuple(fields), tuple(meta))
+        with self._guard:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        rows = first_rows(storage, base, fields, _ROWS, meta_columns=meta)
+        with self._guard:
+            self._kept[key] = rows
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return rows
+
+
+_SAMPLES = _Samples()
 
 
 def _spread(partitions: Sequence[str], count: int) -> list[str]:

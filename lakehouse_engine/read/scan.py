@@ -30,6 +30,7 @@ from lakehouse_engine.read.base_file import missing_file
 from lakehouse_engine.read.completeness import (
     ChangedSize,
     ExpectedFile,
+    Within,
     changed_sizes,
     earliest_readable,
     log_promises,
@@ -260,7 +261,7 @@ def complete_slices(state: TableState, as_of: str) -> list[FileSlice]:
 def _latest(state: TableState, *, logs: bool, scope: Scope | None = None) -> list[FileSlice]:
     """The slices that make the table now. Raises where a file is not there, or has another size than was written."""
     slices = slices_of(state, None, scope)
-    _refuse_lost(state, lost_files(state, None, slices, logs=logs, scope=scope))
+    _refuse_lost(state, lost_files(state, None, slices, logs=logs, within=_kept(scope)))
     _refuse_changed(changed_sizes(state, None, slices, logs=logs))
     return slices
 
@@ -284,7 +285,7 @@ def _known_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None)
             before = state.up_to(as_of)
             slices = slices_of(before, as_of, scope)
             is_told = as_of >= proven_since(state) and state.archived_files().is_known
-            if not is_told or lost_files(before, as_of, slices, logs=logs, scope=scope):
+            if not is_told or lost_files(before, as_of, slices, logs=logs, within=_kept(scope)):
                 return None
         _refuse_changed(changed_sizes(state, as_of, slices, logs=logs))
     except MetadataError:
@@ -302,7 +303,7 @@ def _pinned(state: TableState, instant_time: str, scope: Scope | None) -> list[F
 
 def _listed_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None) -> list[FileSlice]:
     slices = slices_of(state, as_of, scope)
-    lost = lost_files(state, as_of, slices, logs=logs, scope=scope)
+    lost = lost_files(state, as_of, slices, logs=logs, within=_kept(scope))
     if not lost and as_of >= proven_since(state):
         _refuse_changed(changed_sizes(state, as_of, slices, logs=logs))
         return slices
@@ -332,14 +333,21 @@ def _cleaned(state: TableState, instant_time: str, lost: Sequence[ExpectedFile],
     )
 
 
-def check_complete(state: TableState) -> None:
+def check_complete(state: TableState, partitions: frozenset[str] | None = None) -> None:
     """Raise `MissingFileError` when a file of the current snapshot is gone, `CorruptFileError` or `CorruptLogError` when one has not the
-    size that was written, `UnsupportedTableError` when a base file lacks its rows.
+    size that was written, `UnsupportedTableError` when a base file lacks its rows. Of `partitions` (None: of all), which alone are listed.
 
     A write that merges into files must ask: it would go on from the version before, and the loss would never show again.
     """
-    _refuse_bootstrapped(state, state.view.latest_slices())
-    _latest(state, logs=True)
+    paths = [None] if partitions is None else sorted(partitions)
+    slices = [piece for path in paths for piece in state.view.latest_slices(path)]
+    _refuse_bootstrapped(state, slices)
+    _refuse_lost(state, lost_files(state, None, slices, logs=True, within=None if partitions is None else partitions.intersection))
+    _refuse_changed(changed_sizes(state, None, slices, logs=True))
+
+
+def _kept(scope: Scope | None) -> Within | None:
+    return None if scope is None else scope.within
 
 
 def _refuse_lost(state: TableState, lost: Sequence[ExpectedFile]) -> None:
@@ -389,7 +397,7 @@ def _changed(state: TableState, window: InstantRange, scope: Scope | None) -> li
     window too. So a row that lost against an older base file shows, and of a partial update what it brought.
     """
     slices = slices_of(state, window.end, scope)
-    lost = lost_files(state, window.end, slices, begin=window.begin, logs=True, scope=scope)
+    lost = lost_files(state, window.end, slices, begin=window.begin, logs=True, within=_kept(scope))
     if window.end is None:
         _refuse_lost(state, lost)
         _refuse_changed(changed_sizes(state, None, slices, logs=True))

@@ -25,7 +25,7 @@ from lakehouse_engine.format.layout import Layout
 from lakehouse_engine.format.plans_codec import decode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
-from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.lock import confirm_lock
 from lakehouse_engine.timeline.timeline import Timeline
 
@@ -41,9 +41,13 @@ class ActiveTimeline:
 
     def load(self) -> Timeline:
         """Every instant at its highest state, from one listing; no file is opened and unknown ones are ignored."""
-        entries = self.storage.list(self.layout.timeline_folder)
-        found = (self.layout.parse_file_name(entry.name) for entry in entries if not entry.is_directory)
-        return Timeline.of_states(instant for instant in found if instant is not None)
+        return Timeline.of_states(self.files())
+
+    def files(self) -> dict[Instant, StoredFile]:
+        """The file of each state of each instant, from one listing."""
+        entries = (entry for entry in self.storage.list(self.layout.timeline_folder) if not entry.is_directory)
+        found = ((self.layout.parse_file_name(entry.name), entry) for entry in entries)
+        return {instant: entry for instant, entry in found if instant is not None}
 
     def create_requested(self, instant: Instant, content: bytes = b"") -> Instant:
         """Claim an instant time. Raises `StoredFileExistsError` when another writer has it: take a new time and try again.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -11,6 +11,7 @@ from lakehouse_engine.errors import (
     CorruptInstantError,
     FormatError,
     InstantNotFoundError,
+    MetadataError,
     StoredFileNotFoundError,
     UnsupportedTableVersionError,
 )
@@ -20,18 +21,18 @@ from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveFiles, WriteRecord
 from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.archived_files import ArchivedFiles, read_archived_files
+from lakehouse_engine.view.decoded import DECODED, DecodedCommit
 from lakehouse_engine.view.file_system_view import FileSystemView
 from lakehouse_engine.view.listing import StorageLister
 from lakehouse_engine.view.named import NamedFiles
 from lakehouse_engine.view.restores import pending_restore
 from lakehouse_engine.view.slicing import replaced_groups
-from lakehouse_engine.view.written import named_files, write_record
 
 logger = logging.getLogger(__name__)
 
@@ -41,34 +42,29 @@ class _Commits:
     """Decoded metadata of completed writes, which never changes, so a refreshed state goes on with it."""
 
     active: ActiveTimeline
-    known: dict[Instant, HoodieCommitMetadata] = field(default_factory=dict)
-    records: dict[Instant, WriteRecord] = field(default_factory=dict)
-    names: dict[Instant, frozenset[str] | None] = field(default_factory=dict)
+    files: Mapping[Instant, StoredFile]
+    known: dict[Instant, DecodedCommit] = field(default_factory=dict)
 
     def of(self, instant: Instant) -> HoodieCommitMetadata:
-        found = self.known.get(instant)
-        if found is None:
-            found = self.known[instant] = self.active.commit(instant)
-        return found
+        return self._decoded(instant).metadata
 
     def record(self, instant: Instant) -> WriteRecord:
         """What the write left and took away."""
-        found = self.records.get(instant)
-        if found is None:
-            found = self.records[instant] = write_record(instant.requested_time, self.of(instant))
-        return found
+        return self._decoded(instant).record
 
     def named(self, instant: Instant) -> frozenset[str] | None:
         """Names of the files that the write left, None where it does not tell all of them."""
-        if instant not in self.names:
-            self.names[instant] = named_files(instant.requested_time, self.of(instant))
-        return self.names[instant]
+        return self._decoded(instant).names
 
-    def at(self, active: ActiveTimeline, timeline: Timeline) -> _Commits:
+    def at(self, active: ActiveTimeline, files: Mapping[Instant, StoredFile]) -> _Commits:
         """The same, of instants that are on the timeline still."""
-        known = {one: self.known[one] for one in timeline if one in self.known}
-        records = {one: self.records[one] for one in known if one in self.records}
-        return _Commits(active, known, records, {one: self.names[one] for one in known if one in self.names})
+        return _Commits(active, files, {one: known for one, known in self.known.items() if one in files})
+
+    def _decoded(self, instant: Instant) -> DecodedCommit:
+        found = self.known.get(instant)
+        if found is None:
+            found = self.known[instant] = DECODED.get(self.active, instant, self.files.get(instant))
+        return found
 
 
 @dataclass(slots=True)
@@ -170,16 +166,29 @@ class TableState:
             if as_of is None or instant.requested_time <= as_of:
                 yield self._commits.record(instant)
 
+    def live_partitions(self) -> list[str]:
+        """Partitions in which completed writes left files that nothing replaced, sorted. No directory of data is listed where commits and
+        checkpoint tell; `view.partitions()` where they do not.
+        """
+        archived = self.archived_files()
+        if archived.is_known:
+            with suppress(MetadataError):
+                found = archived.live.after(self.active_writes()).partitions()
+                # Another writer's commits may not say what they wrote.
+                return sorted(found) if found else self.view.partitions()
+        return self.view.partitions()
+
     @classmethod
     def _load(cls, storage: Storage, known: _Commits | None) -> TableState:
         config = ConfigStore(storage).read()
         layout = _supported_layout(config, storage)
         active = ActiveTimeline(storage, layout)
-        timeline = active.load()
+        files = active.files()
+        timeline = Timeline.of_states(files)
         restore = pending_restore(active, timeline)
         if restore is not None:
             timeline = timeline.as_restored(restore.target)
-        commits = known.at(active, timeline) if known is not None else _Commits(active)
+        commits = known.at(active, files) if known is not None else _Commits(active, files)
         archived = _Archived(storage, config, layout, timeline)
         view = FileSystemView(
             StorageLister(storage, bool(config.partition_fields)),

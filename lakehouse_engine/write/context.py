@@ -131,8 +131,6 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
     config = state.config
     _check_table(config, request)
     check_readable(state)
-    if request.operation in _MERGES:
-        check_complete(state)
     _check_given_columns(config, request)
     schema = _write_schema(state, request)
     moved = not request.options.update_partition_path
@@ -144,13 +142,16 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
     _check_columns(config, request, OrderingFields.of(config.ordering_fields, table_schema(state) or schema))
     _check_update_columns(config, request, schema)
     updated = _updated_columns(request, schema)
+    index = load_index(state, request.options)
+    if request.operation in _MERGES and looks_everywhere(request, index):
+        check_complete(state)
     return WriteContext(
         storage=state.storage,
         config=config,
         schema=schema,
         table_avro_schema=table_avro_schema(config.name, schema, allow_timestamp_ntz=ntz),
         generator=generator,
-        index=load_index(state, request.options),
+        index=index,
         merger=merger_of(config, request.options.payload_class, update_columns=updated, as_given=request.as_given),
         ordering=payload.ordering(config, schema),
         marks=payload.delete_marks({**config.properties, **request.options.delete_marker}),
@@ -160,6 +161,11 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
         update_columns=updated,
         unsaid_by_logs=request.as_given and storing_as_given(payload.merger) is not payload.merger,
     )
+
+
+def looks_everywhere(request: WriteRequest, index: Index) -> bool:
+    """Whether rows may be looked for in partitions that the batch does not name."""
+    return request.replaced_rows is not None or (index.is_global and request.operation is not WriteOperationType.INSERT)
 
 
 def _updated_columns(request: WriteRequest, schema: pa.Schema) -> tuple[str, ...] | None:

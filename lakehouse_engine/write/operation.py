@@ -13,6 +13,7 @@ A failure before step 7 takes the table back to where it was.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY, TableT
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
 from lakehouse_engine.read.completeness import lost_files
 from lakehouse_engine.read.moments import moment_of
+from lakehouse_engine.read.scan import check_complete
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
@@ -38,7 +40,7 @@ from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write import plan_cow, plan_mor
 from lakehouse_engine.write.batches import INSERTS, REPLACING, Batches
 from lakehouse_engine.write.buckets import plan_new_buckets
-from lakehouse_engine.write.context import WriteContext, prepare
+from lakehouse_engine.write.context import WriteContext, looks_everywhere, prepare
 from lakehouse_engine.write.input import Batch
 from lakehouse_engine.write.plan import WritePlan, plan_new_groups, run_task
 from lakehouse_engine.write.request import WriteRequest
@@ -208,7 +210,8 @@ class _Write:
         request, context, state = self.request, self.context, self.transaction.state
         planner = plan_mor if self._merges_on_read else plan_cow
         files = context.files(self.transaction.instant_time)
-        batch = self.batches.rows(files.instant_time)
+        batch, deletions = self.batches.rows(files.instant_time), self.batches.deletions()
+        self._check_places(batch, deletions)
         if request.operation is WriteOperationType.DELETE:
             return batch, planner.plan_deletes(state, context, files, batch, self.runner)
         if request.operation in INSERTS:
@@ -216,7 +219,13 @@ class _Write:
         if request.replaced_rows is not None:
             replaced = self.batches.replaced(request.replaced_rows)
             return batch, planner.plan_replacement(state, context, files, batch, replaced, self.runner)
-        return batch, planner.plan_upsert(state, context, files, batch, self.batches.deletions(), self.runner)
+        return batch, planner.plan_upsert(state, context, files, batch, deletions, self.runner)
+
+    def _check_places(self, *batches: Batch | None) -> None:
+        """Raise as `check_complete` where the batch goes; `prepare` has asked of the whole table where rows are looked for in all of it."""
+        if not looks_everywhere(self.request, self.context.index):
+            places = [batch.partitions.dictionary.to_pylist() for batch in batches if batch is not None]
+            check_complete(self.transaction.state, frozenset(itertools.chain.from_iterable(places)))
 
     def _live_file_ids(self, partition: str) -> tuple[str, ...]:
         """File groups of a partition to be replaced, those included whose base file is lost: replacing them repairs the table.

@@ -1,0 +1,71 @@
+"""Commits that this process has read: of a known table only those are read that it does not know yet."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from threading import Lock
+
+from lakehouse_engine.compat import cached_property
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.live_files import WriteRecord
+from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.written import named_files, write_record
+
+
+# Without slots, so that what is derived can be cached on the instance.
+@dataclass(frozen=True)
+class DecodedCommit:
+    """The metadata of a completed write, and what follows from it."""
+
+    instant: Instant
+    metadata: HoodieCommitMetadata
+
+    @cached_property
+    def record(self) -> WriteRecord:
+        """What the write left and took away."""
+        return write_record(self.instant.requested_time, self.metadata)
+
+    @cached_property
+    def names(self) -> frozenset[str] | None:
+        """Names of the files that the write left, None where it does not tell all of them."""
+        return named_files(self.instant.requested_time, self.metadata)
+
+
+@dataclass(slots=True)
+class DecodedCommits:
+    """Commits whose files have at most `limit` bytes together; the least recently used drop out. Thread-safe.
+
+    A commit is known by name, size and age of its file, so that one that was damaged, mended or put in the place of another is read.
+    Storages other than local directories are not asked for ages that can be relied on: theirs are read each time.
+    """
+
+    limit: int
+    size: int = 0
+    _kept: OrderedDict[Hashable, tuple[DecodedCommit, int]] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def get(self, active: ActiveTimeline, instant: Instant, file: StoredFile | None) -> DecodedCommit:
+        """The commit in `file`, as it was listed; raises as `ActiveTimeline.commit`."""
+        if file is None or active.storage.local_path() is None:
+            return DecodedCommit(instant, active.commit(instant))
+        key = (active.storage.root, file.path, file.size, file.modified_ms)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key][0]
+        found = DecodedCommit(instant, active.commit(instant))
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = (found, file.size)
+                self.size += file.size
+            while self.size > self.limit:
+                self.size -= self._kept.popitem(last=False)[1][1]
+        return found
+
+
+DECODED = DecodedCommits(limit=16 * 1024 * 1024)
+"""Of all tables of this process."""

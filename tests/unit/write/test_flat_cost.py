@@ -1,0 +1,123 @@
+"""What a small write costs follows what it touches, not how large the table is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine.errors import CorruptFileError, CorruptInstantError, MissingFileError
+from lakehouse_engine.storage.local import LocalStorage
+
+SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("day", pa.string())])
+CALLS = ("list", "walk", "unpublished", "head", "read", "create", "overwrite", "delete", "delete_tree", "open_input", "open_output")
+INDEXES = {
+    "simple": {"hoodie.index.type": "SIMPLE"},
+    "bloom": {"hoodie.index.type": "BLOOM"},
+    "bucket": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
+}
+
+
+@contextmanager
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+    """Calls of the local storage by their verb."""
+    found: Counter[str] = Counter()
+    with monkeypatch.context() as patched:
+        for verb in CALLS:
+            original = getattr(LocalStorage, verb)
+
+            def call(self: LocalStorage, *given: object, _original: object = original, _verb: str = verb) -> object:
+                found[_verb] += 1
+                return _original(self, *given)  # type: ignore[operator]
+
+            patched.setattr(LocalStorage, verb, call)
+        yield found
+
+
+def rows(ids: range | list[int], days: int, ts: int) -> pa.Table:
+    return pa.table({"id": [*ids], "ts": [ts] * len(ids), "day": [f"d{number % days:04d}" for number in ids]}, schema=SCHEMA)
+
+
+def table_of(folder: Path, kind: str, index: str, days: int) -> str:
+    lake = Lakehouse(str(folder / f"{days}"))
+    lake.create_schema("s")
+    table = lake.create_table(
+        "s.t", schema=SCHEMA, record_key=["id"], ordering_fields=["ts"], partition_by=["day"], table_type=kind, properties=INDEXES[index]
+    )
+    table.upsert(rows(range(days), days, 0))
+    table.upsert(rows([0, 1], days, 1))
+    return table.path
+
+
+@pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_small_write_makes_as_many_calls_whatever_the_number_of_partitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, index: str
+) -> None:
+    costs: dict[str, list[dict[str, int]]] = {}
+    for days in (8, 80):
+        table = HoodieTable.open(table_of(tmp_path, kind, index, days))
+        batch = rows([0, 1], days, 2)
+        writes = {
+            "upsert": lambda: table.upsert(batch),  # noqa: B023
+            "insert": lambda: table.insert(batch.set_column(0, "id", pa.array([500, 501]))),  # noqa: B023
+            "delete": lambda: table.delete(batch.slice(0, 1).select(["id", "day"])),  # noqa: B023
+        }
+        for name, write in writes.items():
+            with counted(monkeypatch) as calls:
+                assert write().instant is not None
+            costs.setdefault(name, []).append(dict(calls))
+    for few, many in costs.values():
+        assert many == few
+
+
+def test_a_file_that_is_lost_is_named_by_a_write_to_its_partition_and_by_every_read(tmp_path: Path) -> None:
+    path = table_of(tmp_path, "cow", "simple", 4)
+    lost = next((Path(path) / "day=d0003").glob("*.parquet"))
+    lost.unlink()
+    table = HoodieTable.open(path)
+    with pytest.raises(MissingFileError, match=lost.name):
+        table.upsert(rows([3], 4, 5))
+    with pytest.raises(MissingFileError, match=lost.name):
+        table.insert(rows([7], 4, 5))
+    with pytest.raises(MissingFileError, match=lost.name):
+        table.delete(rows([3], 4, 5).select(["id", "day"]))
+    with pytest.raises(MissingFileError, match=lost.name):
+        table.to_arrow()
+    before = len(table.history())
+    assert table.upsert(rows([0], 4, 5)).updates == 1
+    assert len(table.history()) == before + 1
+    with pytest.raises(MissingFileError, match=lost.name):
+        table.to_arrow()
+
+
+def test_a_global_index_asks_for_every_file(tmp_path: Path) -> None:
+    path = table_of(tmp_path, "cow", "simple", 4)
+    lost = next((Path(path) / "day=d0002").glob("*.parquet"))
+    lost.write_bytes(lost.read_bytes()[:-1])
+    table = HoodieTable.open(path)
+    assert table.insert(rows([8], 4, 5)).inserts == 1
+    with pytest.raises(CorruptFileError, match=lost.name):
+        table.upsert(rows([0], 4, 5), options={"hoodie.index.type": "GLOBAL_SIMPLE"})
+
+
+def test_commits_are_read_once_by_a_process_and_again_when_their_files_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = table_of(tmp_path, "mor", "bucket", 4)
+    costs = []
+    for ts in range(2, 8):
+        with counted(monkeypatch) as calls:
+            HoodieTable.open(path).upsert(rows([0, 1], 4, ts))
+        costs.append(calls["read"])
+    assert len(set(costs[1:])) == 1
+    first = min((Path(path) / ".hoodie").glob("*.deltacommit"))
+    text = first.read_bytes()
+    first.write_bytes(text[:-2])
+    with pytest.raises(CorruptInstantError, match=first.name):
+        HoodieTable.open(path).to_arrow()
+    first.write_bytes(text)
+    assert HoodieTable.open(path).to_arrow().num_rows == 4
