@@ -25,6 +25,9 @@ class FooterCache:
 
     def read(self, storage: Storage, file: BaseFile) -> pq.FileMetaData:
         """The footer of a listed file, checked when it is read. Raises as `base_file_metadata`."""
+        if storage.local_path() is None:
+            # Two in memory may have one name.
+            return base_file_metadata(storage, file.path)
         key = (storage.root, file.path, file.size)
         with self._lock:
             if key in self._kept:

@@ -3,10 +3,10 @@
 Staging by `mapInArrow` starts Python workers, which is most of what a query of ten rows costs, and nearly all of it the first time. But a
 query runs once, and what was fetched cannot be given back, so that it has to be known before that it is small:
 
- 1. by its plan: few rows at most, or little that is read, by operators that make no more of it. Spark's estimates are not asked: it takes
-    an exploded column for one row.
- 2. by what came of it: where little is read but a join or a generator may make much of it, its rows go through a shuffle, whose size
-    is known when it is done. Whoever reads the shuffle then, driver or Python workers, does not run the query again.
+ 1. by its plan: few rows at most, or little in memory, by operators that make no more rows of it. Spark's estimates are not asked: it
+    takes an exploded column for one row.
+ 2. by what came of it: where little is read but a join or a generator may make much of it, or it is compressed, its rows go through a
+    shuffle, whose size is known when it is done. Whoever reads the shuffle then, driver or Python workers, does not run the query again.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def _read_by(frame: DataFrame, plan: Any, most: int) -> tuple[int, bool]:
 
 def _leaf(frame: DataFrame, name: str, leaf: Any) -> tuple[int, bool]:
     if name == "LogicalRelation":
-        # What is there, not what a catalog remembers of it.
-        return int(leaf.relation().sizeInBytes()), False
+        # What is there, not what a catalog remembers of it. Four megabytes of Parquet may hold gigabytes of equal values.
+        return int(leaf.relation().sizeInBytes()), True
     if name == "InMemoryRelation" and leaf.cacheBuilder().isCachedColumnBuffersLoaded():
         return int(leaf.stats().sizeInBytes()), False
     if name == "LogicalRDD":

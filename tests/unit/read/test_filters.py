@@ -13,7 +13,7 @@ import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import MissingFileError, OptionError
-from lakehouse_engine.read import arrow_scan
+from lakehouse_engine.read import arrow_scan, footers
 from lakehouse_engine.read.base_file import base_file_metadata
 from lakehouse_engine.storage.base import Listing
 from lakehouse_engine.storage.memory import MemoryStorage
@@ -109,10 +109,20 @@ def test_some_days_and_something_else_of_their_rows(table: LocalTable) -> None:
 def test_a_filter_on_other_columns_reads_what_statistics_leave(table: LocalTable) -> None:
     every = table.read()
     for condition in (F("id") == 7, F("id") > 100, (F("n") == 1) & (F("id") > 9), F("x").is_null()):
-        storage = watched(table)
         assert_same_rows(table.read(filters=condition), every.filter(condition), what=str(condition))
-        if table.state.config.table_type == "COPY_ON_WRITE" and str(condition) == "(id > 100)":
-            assert storage.opened == [], "the footers are known from the reading before"
+
+
+def test_footers_of_a_local_table_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Lakehouse(str(tmp_path)).create_table("s.t", schema=rows(range(1)).schema, record_key=["id"])
+    table.insert(rows(range(6)))
+    assert table.to_arrow(filters=F("id") == 3).num_rows == 1
+
+    def refuse(*given: object) -> None:
+        raise AssertionError(f"read again: {given}")
+
+    monkeypatch.setattr(footers, "base_file_metadata", refuse)
+    assert table.to_arrow(filters=F("id") == 3).num_rows == 1
+    assert table.to_arrow(filters=F("id") > 100).num_rows == 0
 
 
 def test_the_columns_of_the_filter_need_not_be_in_the_result(table: LocalTable) -> None:
