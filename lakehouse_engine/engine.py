@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from lakehouse_engine.options import TASK_THREADS
 
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class TaskRunner(Protocol):
-    """Maps a module-level function over picklable, frozen task descriptions.
+    """Maps a module-level function over picklable, frozen task descriptions. One that has `packed` can be made small to be sent away.
 
     Results come back in task order. A task that fails makes `run` raise `TaskError` (or the task's own `LakehouseError`);
     tasks may run more than once (Spark retries), so a function names its files by attempt or overwrites its own.
@@ -26,6 +26,20 @@ class TaskRunner(Protocol):
         ...
 
     def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, name: str) -> list[Result]: ...
+
+
+@runtime_checkable
+class Packable(Protocol):
+    """A task that is made for this process, where tasks share the rows of a batch."""
+
+    def packed(self) -> Packable:
+        """The same task with no more of shared rows than it needs, to be sent to another process."""
+        ...
+
+
+def packed(task: Any) -> Any:
+    """A task as it is sent to another process."""
+    return task.packed() if isinstance(task, Packable) else task
 
 
 class LocalRunner:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.engine import TaskRunner, local_runner
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 from lakehouse_engine.options import ServiceOptions, WriteOptions
@@ -87,7 +87,7 @@ class HoodieTable(TableServices):
         `filters`, an expression over columns (`pc.field("day") == "2026-01-01"`; the meta columns too), keeps the rows that it is true of.
         Partitions, files and row groups in which no row can be such are not read. Raises `OptionError` for one that does not fit the table.
         """
-        asked, runner = Query(query, as_of, begin, end, on_restore, filters), runner_for(None, self._options)
+        asked, runner = Query(query, as_of, begin, end, on_restore, filters), local_runner(self._options)
 
         def read(now: TableState) -> pa.Table:
             with told_of_crossing(now):
@@ -202,7 +202,7 @@ class HoodieTable(TableServices):
         return replace(result, failed_services=after_commit(self._storage, services, request.options, runner))
 
     def _runner(self, options: Mapping[str, Any]) -> TaskRunner:
-        return runner_for(self._spark, {**self._options, **options})
+        return runner_for(self._spark, self._storage, {**self._options, **options})
 
 
 _ROWS = ("delete_keys", "replaced_rows")

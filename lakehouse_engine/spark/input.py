@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import LakehouseError, OptionError, SchemaIncompatibleError, UnseenFileError
-from lakehouse_engine.spark.runner import dumps, outcome_of, result_of
+from lakehouse_engine.spark.pickling import dumps
+from lakehouse_engine.spark.runner import outcome_of, result_of
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.spark.session import use_this_interpreter
 from lakehouse_engine.spark.small import fetched

@@ -4,60 +4,74 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark import cloudpickle
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from lakehouse_engine.engine import packed
 from lakehouse_engine.errors import LakehouseError, TaskError
+from lakehouse_engine.spark.parcels import Packing, Parcels
+from lakehouse_engine.spark.pickling import dumps, dumps_beside, loads, shared_parts
+from lakehouse_engine.storage.base import Storage
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-_RESULT = "number long, outcome binary"
+_RESULT = "number long, outcome binary, path string"
+_NAMES = ["number", "outcome", "path"]
 
 
 class SparkRunner:
-    """One Spark job for each call, one partition for each task. Implements `engine.TaskRunner`.
+    """One Spark job for each call, one partition for each task. Implements `engine.TaskRunner` for tasks of one table.
 
-    An expected failure travels back as data, so that the driver raises the task's own error and not Spark's text about it.
+    A task gets what it needs and no other's: rows of its own, and parts that several tasks hold once for all of them. An expected failure
+    travels back as data, so that the driver raises the task's own error and not Spark's text about it.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+    def __init__(self, spark: SparkSession, storage: Storage) -> None:
+        self._spark, self._storage = spark, storage
 
     @property
     def parallelism(self) -> int:
-        """What the session says of its cluster; 2 where it does not."""
-        return max(2, int(self._spark.conf.get("spark.default.parallelism", None) or 2))
+        """How many tasks the cluster runs at once, as it says of itself; at least 2."""
+        return max(2, self._spark.sparkContext.defaultParallelism)
 
     def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, name: str) -> list[Result]:
         if not tasks:
             return []
-        payload = [dumps((function, task)) for task in tasks]
+        with Packing(self._storage) as packing:
+            pack(packing, function, tasks)
+            parcels, count = packing.sealed(), len(tasks)
 
-        def partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                numbers = batch.column(0).to_pylist()
-                yield pa.record_batch([pa.array(numbers), pa.array([_attempt(payload[number]) for number in numbers], pa.binary())], _NAMES)
+            def partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+                    outcome, path = parcels.result(outcome_of(partial(_carry_out, parcels, number)))
+                    yield pa.record_batch([pa.array([number]), pa.array([outcome], pa.binary()), pa.array([path], pa.string())], _NAMES)
 
-        frame = self._spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(partition, _RESULT)
-        try:
-            table = frame.toArrow()
-        except PySparkException as error:
-            raise TaskError(f"a {name} task failed in Spark: {error}", task=name) from error
-        outcomes = sorted(zip(*(column.to_pylist() for column in table.columns), strict=True))
-        return [result_of(outcome) for _, outcome in outcomes]
+            frame = self._spark.range(0, count, 1, count).mapInArrow(partition, _RESULT)
+            try:
+                table = frame.toArrow()
+            except Exception as error:  # a failed job may raise what is no error of PySpark's
+                raise TaskError(f"a {name} task failed in Spark: {error}", task=name, table=self._storage.root) from error
+            return [self._result(row["outcome"], row["path"]) for row in sorted(table.to_pylist(), key=lambda row: int(row["number"]))]
+
+    def _result(self, outcome: bytes, path: str | None) -> Any:
+        return result_of(outcome if path is None else self._storage.read(path))
 
 
-_NAMES = ["number", "outcome"]
-
-
-def dumps(value: object) -> bytes:
-    """Pickled, closures included."""
-    return bytes(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
+def pack(packing: Packing, function: Callable[[Task], Result], tasks: Sequence[Task]) -> None:
+    """Parts 0 to n - 1 are the n tasks with `function`; behind them is what several of them share."""
+    shared = shared_parts(tasks)
+    numbers = {id(part): len(tasks) + number for number, part in enumerate(shared)}
+    met: set[int] = set()
+    for task in tasks:
+        data, beside = dumps_beside((function, packed(task)), numbers)
+        packing.add(data)
+        met |= beside
+    for part in shared:
+        packing.add(dumps(part) if numbers[id(part)] in met else b"")
 
 
 def outcome_of(function: Callable[[], object]) -> bytes:
@@ -76,6 +90,6 @@ def result_of(outcome: bytes) -> Any:
     return result
 
 
-def _attempt(payload: bytes) -> bytes:
-    function, task = pickle.loads(payload)
-    return outcome_of(lambda: function(task))
+def _carry_out(parcels: Parcels, number: int) -> Any:
+    function, task = loads(parcels.part(number), lambda part: pickle.loads(parcels.part(part)))
+    return function(task)

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from lakehouse_engine.engine import TaskRunner, local_runner
 from lakehouse_engine.options import TASK_RUNNER
 from lakehouse_engine.spark.runner import SparkRunner
+from lakehouse_engine.storage.base import Storage
 
 
 def is_local(spark: SparkSession) -> bool:
@@ -33,7 +34,7 @@ def use_this_interpreter(spark: SparkSession) -> None:
         spark.sparkContext.pythonExec = sys.executable
 
 
-def runner_for(spark: SparkSession | None, options: Mapping[str, Any]) -> TaskRunner:
+def runner_for(spark: SparkSession | None, storage: Storage, options: Mapping[str, Any]) -> TaskRunner:
     """Threads of this process without Spark or when its executors are this machine, else Spark's executors.
 
     File tasks are Arrow code, which runs in threads at full speed and needs no copy of the batch in other processes (measured in
@@ -41,5 +42,5 @@ def runner_for(spark: SparkSession | None, options: Mapping[str, Any]) -> TaskRu
     """
     choice = TASK_RUNNER.read(options)
     if spark is not None and (choice == "SPARK" or (choice == "AUTO" and not is_local(spark))):
-        return SparkRunner(spark)
+        return SparkRunner(spark, storage)
     return local_runner(options)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from lakehouse_engine.record.ordering import latest_per_key
 from lakehouse_engine.write.buffer import BucketBuffer
 from lakehouse_engine.write.file_writer import FileIdentity
 from lakehouse_engine.write.log_file import LogFileWriter
-from lakehouse_engine.write.source import Rows, RowSource
+from lakehouse_engine.write.source import Rows, RowSource, packed_source
 from lakehouse_engine.write.tasks import FileContext, WriteStatus, attempt_at
 
 NO_KEYS = pa.array([], pa.string())
@@ -68,6 +68,10 @@ class AppendTask:
     source: RowSource
     buffer_bytes: int = 1024 * _MEGABYTE
     rules: MergeRules | None = None
+
+    def packed(self) -> AppendTask:
+        """As `engine.Packable`."""
+        return replace(self, source=packed_source(self.source, *(group.rows for group in self.groups)))
 
 
 def append_tasks(

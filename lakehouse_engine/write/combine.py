@@ -5,7 +5,7 @@ Logs take whole rows, so what is stored now is read merged, combined here, and l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.read.log_scanner import LoggedSlice
 from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.record.mergers import RecordMerger
-from lakehouse_engine.write.source import Rows, RowSource
+from lakehouse_engine.write.source import Rows, RowSource, packed_source
 from lakehouse_engine.write.tasks import NO_ROWS, Mask
 
 
@@ -29,6 +29,10 @@ class CombineTask:
     source: RowSource
     rows: Rows
     wins: Mask
+
+    def packed(self) -> CombineTask:
+        """As `engine.Packable`."""
+        return replace(self, source=packed_source(self.source, self.rows))
 
 
 @dataclass(frozen=True, slots=True)

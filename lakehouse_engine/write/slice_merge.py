@@ -23,7 +23,7 @@ from lakehouse_engine.read.log_scanner import LoggedSlice
 from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.write.append import NO_KEYS
 from lakehouse_engine.write.file_writer import BaseFileWriter, FileIdentity
-from lakehouse_engine.write.source import Rows, RowSource
+from lakehouse_engine.write.source import Rows, RowSource, packed_source
 from lakehouse_engine.write.tasks import NO_ROWS, FileContext, Mask, WriteStatus, identity, next_version, open_writer
 
 
@@ -43,6 +43,10 @@ class SliceMergeTask:
     rows: Rows = field(default_factory=lambda: NO_ROWS)
     deletes: pa.Array = field(default_factory=lambda: NO_KEYS)
     seqnos: pa.Array = field(default_factory=lambda: NO_KEYS)
+
+    def packed(self) -> SliceMergeTask:
+        """As `engine.Packable`."""
+        return replace(self, source=packed_source(self.source, self.rows))
 
 
 def merge_slice(task: SliceMergeTask) -> WriteStatus:
@@ -87,7 +91,7 @@ class _Merging:
         """Rows stay about where they were: a changed one comes behind the row group that its old self was in."""
         task, schema = self.task, self.task.context.schema
         reader = replace(task.reader, schema=schema)
-        incoming = _flat(task.source.columns([RECORD_KEY]).column(0).take(pa.array(task.rows)))
+        incoming = _flat(task.source.columns([RECORD_KEY], task.rows).column(0))
         waiting = np.ones(len(task.rows), dtype=bool)
         for stored, in_base in _marked_last(reader.iter(task.piece, [*META_COLUMNS, *schema.names])):
             keys = reader.rules.record_keys(stored)

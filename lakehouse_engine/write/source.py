@@ -27,8 +27,8 @@ class RowSource(Protocol):
     @property
     def num_rows(self) -> int: ...
 
-    def columns(self, names: Sequence[str]) -> pa.Table:
-        """Some columns of all rows."""
+    def columns(self, names: Sequence[str], rows: Rows | None = None) -> pa.Table:
+        """Some columns of `rows`, in their order; None for all rows."""
         ...
 
     def take(self, rows: Rows | None) -> pa.Table:
@@ -43,6 +43,10 @@ class RowSource(Protocol):
         """All rows, in parts that different tasks can read."""
         ...
 
+    def only(self, rows: Rows) -> RowSource:
+        """A source to be sent to another process, with `rows` (distinct, ascending) under the same numbers; others need not be there."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class MemorySource:
@@ -54,8 +58,8 @@ class MemorySource:
     def num_rows(self) -> int:
         return int(self.table.num_rows)
 
-    def columns(self, names: Sequence[str]) -> pa.Table:
-        return self.table.select(list(names))
+    def columns(self, names: Sequence[str], rows: Rows | None = None) -> pa.Table:
+        return _chosen(self.table, names, rows)
 
     def take(self, rows: Rows | None) -> pa.Table:
         return self.table if rows is None else take_rows(self.table, rows)
@@ -65,6 +69,40 @@ class MemorySource:
 
     def parts(self) -> Sequence[RowSource]:
         return [self]
+
+    def only(self, rows: Rows) -> RowSource:
+        return self if len(rows) == self.num_rows else SomeRows(self.num_rows, rows, take_rows(self.table, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class SomeRows:
+    """Rows `rows` (ascending) of a source of `num_rows`, which are those of `table`; there are no others to be had."""
+
+    num_rows: int
+    rows: Rows
+    table: pa.Table
+
+    def columns(self, names: Sequence[str], rows: Rows | None = None) -> pa.Table:
+        return self.table.select(list(names)).take(pa.array(self._at(rows)))
+
+    def take(self, rows: Rows | None) -> pa.Table:
+        return take_rows(self.table, self._at(rows))
+
+    def slice(self, first: int, count: int) -> pa.Table:
+        return self.take(np.arange(first, min(first + count, self.num_rows), dtype=np.int64))
+
+    def parts(self) -> Sequence[RowSource]:
+        return [self]
+
+    def only(self, rows: Rows) -> RowSource:
+        return SomeRows(self.num_rows, rows, self.take(rows))
+
+    def _at(self, rows: Rows | None) -> Rows:
+        wanted = np.arange(self.num_rows, dtype=np.int64) if rows is None else rows
+        at = np.searchsorted(self.rows, wanted).astype(np.int64)
+        if len(wanted) and (not len(self.rows) or (self.rows[np.minimum(at, len(self.rows) - 1)] != wanted).any()):
+            raise IndexError("rows were asked for that a task did not say it needs")
+        return at
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +147,8 @@ class StagedSource:
             self._opened = pa.concat_tables(parts) if parts else self.schema.empty_table()
         return self._opened
 
-    def columns(self, names: Sequence[str]) -> pa.Table:
-        return self._table().select(list(names))
+    def columns(self, names: Sequence[str], rows: Rows | None = None) -> pa.Table:
+        return _chosen(self._table(), names, rows)
 
     def take(self, rows: Rows | None) -> pa.Table:
         return self._table() if rows is None else take_rows(self._table(), rows)
@@ -120,6 +158,9 @@ class StagedSource:
 
     def parts(self) -> Sequence[RowSource]:
         return [StagedSource(self.storage, (file,), self.schema) for file in self.files]
+
+    def only(self, rows: Rows) -> RowSource:
+        return self  # every process reads them from the files
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +175,9 @@ class PatchedSource:
     def num_rows(self) -> int:
         return self.source.num_rows
 
-    def columns(self, names: Sequence[str]) -> pa.Table:
-        chosen = list(names)
-        return self._patched(self.source.columns(chosen), np.arange(self.num_rows, dtype=np.int64), self.table.select(chosen))
+    def columns(self, names: Sequence[str], rows: Rows | None = None) -> pa.Table:
+        chosen, numbers = list(names), np.arange(self.num_rows, dtype=np.int64) if rows is None else rows
+        return self._patched(self.source.columns(chosen, rows), numbers, self.table.select(chosen))
 
     def take(self, rows: Rows | None) -> pa.Table:
         numbers = np.arange(self.num_rows, dtype=np.int64) if rows is None else rows
@@ -148,6 +189,10 @@ class PatchedSource:
     def parts(self) -> Sequence[RowSource]:
         return [self]
 
+    def only(self, rows: Rows) -> RowSource:
+        mine = np.isin(self.rows, rows)
+        return PatchedSource(self.source.only(rows), self.rows[mine], self.table.filter(pa.array(mine)))
+
     def _patched(self, given: pa.Table, numbers: Rows, table: pa.Table) -> pa.Table:
         at = np.minimum(np.searchsorted(self.rows, numbers), max(0, len(self.rows) - 1))
         hit = self.rows[at] == numbers if len(self.rows) else np.zeros(len(numbers), dtype=bool)
@@ -155,3 +200,16 @@ class PatchedSource:
             return given
         indices = np.where(hit, len(numbers) + at, np.arange(len(numbers)))
         return pa.concat_tables([given, table.select(given.column_names).cast(given.schema)]).take(pa.array(indices))
+
+
+def _chosen(table: pa.Table, names: Sequence[str], rows: Rows | None) -> pa.Table:
+    chosen = table.select(list(names))
+    return chosen if rows is None else take_rows(chosen, rows)
+
+
+def packed_source(source: RowSource, *numbers: Rows) -> RowSource:
+    """What a task that needs these rows is sent in the place of its source."""
+    wanted = [rows for rows in numbers if len(rows)]
+    if len(wanted) == 1 and (np.diff(wanted[0]) > 0).all():
+        return source.only(wanted[0])  # the same object, which is sent once
+    return source.only(np.unique(np.concatenate([np.empty(0, np.int64), *wanted])))

@@ -78,8 +78,8 @@ class DatedSource:
     def num_rows(self) -> int:
         return self.source.num_rows
 
-    def columns(self, names: Sequence[str]) -> pa.Table:
-        return self._dated(self.source.columns(names))
+    def columns(self, names: Sequence[str], rows: Rows | None = None) -> pa.Table:
+        return self._dated(self.source.columns(names, rows))
 
     def take(self, rows: Rows | None) -> pa.Table:
         return self._dated(self.source.take(rows))
@@ -89,6 +89,9 @@ class DatedSource:
 
     def parts(self) -> Sequence[RowSource]:
         return [DatedSource(part, self.instant_time) for part in self.source.parts()]
+
+    def only(self, rows: Rows) -> RowSource:
+        return DatedSource(self.source.only(rows), self.instant_time)
 
     def _dated(self, rows: pa.Table) -> pa.Table:
         at = rows.schema.get_field_index(RECORD_KEY)

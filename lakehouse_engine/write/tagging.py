@@ -62,15 +62,20 @@ def _places(state: TableState, context: WriteContext, batch: Batch) -> Iterator[
             yield piece, rows
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Finder:
-    """Decides what has to be read of a slice. `tagged` has the hits in base files by their paths."""
+    """Decides what has to be read of a slice. `tagged` has the hits in base files by their paths.
+
+    `_chosen` are the rows last asked for, their keys and ordering values: the slices of a partition, which come one after the other, share
+    them, also where they are sent to other processes.
+    """
 
     context: WriteContext
     logs: SliceLogs
     batch: Batch
     tagged: dict[str, TaggedFile]
     ordering: tuple[pa.Array, ...]
+    _chosen: tuple[Rows | None, pa.Array, tuple[pa.Array, ...]] | None = None
 
     def look(self, piece: FileSlice, rows: Rows | None) -> SliceHits | SettleTask | None:
         """What is known without reading, else the task that finds out; None for a slice that has none of the keys."""
@@ -88,11 +93,16 @@ class _Finder:
 
     def _task(self, piece: FileSlice, tagged: TaggedFile | None, rows: Rows | None) -> SettleTask:
         positions, hits = (tagged.positions, tagged.rows) if tagged is not None else (NO_ROWS, NO_ROWS)
-        keys, ordering, found = self.batch.keys, self.ordering, hits
-        if rows is not None:
-            chosen = pa.array(rows)
-            keys, ordering = keys.take(chosen), tuple(column.take(chosen) for column in ordering)
-            found = np.searchsorted(rows, hits).astype(np.int64)
+        keys, ordering = self._values(rows)
+        found = hits if rows is None else np.searchsorted(rows, hits).astype(np.int64)
         logged = self.logs.logged(piece)
         merger, fold = self.context.merger, bool(piece.log_files)
         return SettleTask(self.logs.reader, logged, keys, rows, ordering, positions, found, merger, fold)
+
+    def _values(self, rows: Rows | None) -> tuple[pa.Array, tuple[pa.Array, ...]]:
+        if rows is None:
+            return self.batch.keys, self.ordering
+        if self._chosen is None or self._chosen[0] is not rows:
+            chosen = pa.array(rows)
+            self._chosen = rows, self.batch.keys.take(chosen), tuple(column.take(chosen) for column in self.ordering)
+        return self._chosen[1:]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.listing import StorageLister
 from lakehouse_engine.write.attempt import FileAttempt
 from lakehouse_engine.write.file_writer import BaseFileWriter, FileIdentity
-from lakehouse_engine.write.source import Rows, RowSource
+from lakehouse_engine.write.source import Rows, RowSource, packed_source
 
 Mask = npt.NDArray[np.bool_]
 NO_ROWS: Rows = np.empty(0, dtype=np.int64)
@@ -67,6 +67,10 @@ class CreateTask:
     source: RowSource
     rows: Rows | None
 
+    def packed(self) -> CreateTask:
+        """As `engine.Packable`."""
+        return self if self.rows is None else replace(self, source=packed_source(self.source, self.rows))
+
 
 @dataclass(frozen=True, slots=True)
 class MergeTask:
@@ -87,6 +91,10 @@ class MergeTask:
     rows: Rows = field(default_factory=lambda: NO_ROWS)
     deletes: Rows = field(default_factory=lambda: NO_ROWS)
     inserts: Rows = field(default_factory=lambda: NO_ROWS)
+
+    def packed(self) -> MergeTask:
+        """As `engine.Packable`."""
+        return replace(self, source=packed_source(self.source, self.rows, self.inserts))
 
 
 @dataclass(frozen=True, slots=True)
