@@ -24,8 +24,11 @@ LakehouseError                      one thing to catch; carries context (table, 
       + RestoreError
           - RestoreUnfinishedError  as above: readers see the restored table already
   x CompactionError
+  x UnsupportedSessionError         a Spark session that the engine cannot work with (Spark Connect)
   x SqlError                        UnsupportedSqlError, RelationNotFoundError
   x TaskError                       a task failed on an executor; names the task
+      + ExecutorStorageError        executors do not have the table's directory, or cannot write there; nothing was written
+      + ExecutorVersionError        executors have another Python or another engine, or none; nothing was written
 """
 
 from __future__ import annotations
@@ -261,6 +264,10 @@ class CompactionError(LakehouseError):
     """A compaction cannot be scheduled or run."""
 
 
+class UnsupportedSessionError(LakehouseError):
+    """A Spark session that the engine cannot work with; names what is missing."""
+
+
 class SqlError(LakehouseError):
     """A SQL statement could not be routed."""
 
@@ -275,3 +282,11 @@ class RelationNotFoundError(SqlError):
 
 class TaskError(LakehouseError):
     """A task failed on an executor."""
+
+
+class ExecutorStorageError(TaskError):
+    """Executors look at another directory than the driver, or cannot create files there. Nothing was written."""
+
+
+class ExecutorVersionError(TaskError):
+    """Executors cannot run the engine's tasks: another Python, another version of the engine, or none. Nothing was written."""

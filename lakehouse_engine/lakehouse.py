@@ -22,6 +22,7 @@ from lakehouse_engine.spark.execute.dispatch import execute
 from lakehouse_engine.spark.execute.reading import Reading
 from lakehouse_engine.spark.pins import Pins
 from lakehouse_engine.spark.schema import to_arrow_schema
+from lakehouse_engine.spark.session import check_session
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
@@ -43,6 +44,8 @@ class Lakehouse:
     ) -> None:
         self._storage = LocalStorage(warehouse)
         self._catalog = Catalog(self._storage)
+        if spark is not None:
+            check_session(spark)
         self._spark = spark
         self._options = dict(options or {})
         self._states: dict[RelationName, TableState] = {}

@@ -22,9 +22,9 @@ from lakehouse_engine.read.crossing import told_of_crossing
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.services.inline import after_commit
-from lakehouse_engine.spark.input import as_input
+from lakehouse_engine.spark.input import as_input, prepare_inputs
 from lakehouse_engine.spark.scan import scan
-from lakehouse_engine.spark.session import runner_for
+from lakehouse_engine.spark.session import check_session, runner_for
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table_services import TableServices
 from lakehouse_engine.view.moment import at_one_moment
@@ -49,6 +49,8 @@ class HoodieTable(TableServices):
     """
 
     def __init__(self, storage: LocalStorage, *, spark: SparkSession | None = None, options: Mapping[str, Any] | None = None) -> None:
+        if spark is not None:
+            check_session(spark)
         super().__init__(storage, options=options)
         self._spark = spark
 
@@ -114,6 +116,7 @@ class HoodieTable(TableServices):
         session = spark or self._spark
         if session is None:
             raise MissingOptionError("dataframe() needs a SparkSession: pass one, or use to_arrow()")
+        check_session(session)
         plan = plan_query(self.state, Query(query, as_of, begin, end, on_restore), self._options)
         return scan(session, plan, meta_columns=meta_columns)
 
@@ -195,6 +198,7 @@ class HoodieTable(TableServices):
             **arguments,
         )
         runner = self._runner(options or {})
+        prepare_inputs(request, self._storage, {**self._options, **(options or {})})
         self._lock(options, dry_run=False)
         result = execute_write(self._storage, request, runner)
         if result.instant is None:

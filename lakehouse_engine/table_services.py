@@ -232,7 +232,7 @@ class TableServices:
             raise OptionError(f"op={op!r} takes no instant; op='run' runs the compaction of one", table=self._state.config.name)
         if op == "schedule":
             return schedule(self._storage, chosen, lock_timeout_ms=timeout, dry_run=dry_run, log_compaction=logs)
-        runner = self._runner(given)
+        runner = local_runner(effective) if dry_run else self._runner(given)
         if op == "run":
             return run(
                 self._storage,

@@ -136,6 +136,12 @@ TASK_RUNNER = Option(
     "AUTO",
     "Where file tasks run: Spark executors, or threads of this process (AUTO: threads when Spark's master is local).",
 )
+SHIP_ENGINE = Option(
+    "lakehouse.ship.engine",
+    boolean,
+    False,
+    "Whether Spark's executors are sent the engine's code, for clusters on which it is not installed.",
+)
 TASK_THREADS = Option("lakehouse.task.threads", natural, 0, "Threads for file tasks in this process; 0 takes one a processor.")
 DRIVER_BYTES = Option(
     "lakehouse.stage.driver.max.bytes",

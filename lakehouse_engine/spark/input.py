@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -17,12 +17,13 @@ from lakehouse_engine.errors import LakehouseError, OptionError, SchemaIncompati
 from lakehouse_engine.spark.pickling import dumps
 from lakehouse_engine.spark.runner import outcome_of, result_of
 from lakehouse_engine.spark.schema import to_arrow_schema
-from lakehouse_engine.spark.session import use_this_interpreter
+from lakehouse_engine.spark.session import check_session, prepare_executors, use_this_interpreter
 from lakehouse_engine.spark.small import fetched
 from lakehouse_engine.sql.lexer import quote_name
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.write.bulk import WORTH_WRITING, write_tables
 from lakehouse_engine.write.input import ArrowInput, Input, RowKeying, keyed_schema
+from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.source import RowSource, StagedFile, StagedSource
 from lakehouse_engine.write.tasks import FileContext, WriteStatus
 
@@ -156,6 +157,7 @@ def as_input(data: Any, driver_bytes: int = 0) -> Input:
     `driver_bytes`: of `lakehouse.stage.driver.max.bytes`.
     """
     if isinstance(data, DataFrame):
+        check_session(data.sparkSession)
         use_this_interpreter(data.sparkSession)
         return DataFrameInput(data, driver_bytes)
     try:
@@ -164,6 +166,13 @@ def as_input(data: Any, driver_bytes: int = 0) -> Input:
         raise
     except Exception as error:
         raise SchemaIncompatibleError(f"the rows, given as {type(data).__name__}, cannot be had as Arrow data: {error}") from error
+
+
+def prepare_inputs(request: WriteRequest, storage: Storage, options: Mapping[str, Any]) -> None:
+    """Before a write that executors compute rows for. Raises as `prepare_executors`."""
+    for data in (request.data, request.delete_keys, request.replaced_rows):
+        if isinstance(data, DataFrameInput):
+            prepare_executors(data.frame.sparkSession, storage, options)
 
 
 def _table_of(data: Any) -> pa.Table:
