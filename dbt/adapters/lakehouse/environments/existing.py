@@ -21,6 +21,8 @@ class ExistingEnvironment(Environment):
         session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
         if session is None:
             raise DbtRuntimeError("method 'session' needs an active SparkSession in this process; start one first, or use method 'local'.")
+        if type(session).__module__.startswith("pyspark.sql.connect"):
+            raise DbtRuntimeError("method 'session' found a Spark Connect session, which is not supported yet; start one with a master.")
         return session
 
     def describe(self) -> dict[str, str]:
