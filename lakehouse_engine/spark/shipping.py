@@ -51,14 +51,20 @@ def ship_engine(spark: SparkSession) -> None:
     with _lock:
         if application in _shipped:
             return
-        folder = tempfile.mkdtemp(prefix="lakehouse-engine-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)  # Spark serves the file from there as long as it runs
-        archive = Path(folder, f"{_PACKAGE}-{engine_digest()[:16]}.zip")
-        archive.write_bytes(_archive())
-        spark.sparkContext.addPyFile(str(archive))
+        spark.sparkContext.addPyFile(_archive_file())
         # Python workers that run have imported what they found before: others are started for another environment.
         spark.sparkContext.environment["LAKEHOUSE_ENGINE"] = engine_digest()
         _shipped.add(application)
+
+
+@cache
+def _archive_file() -> str:
+    """The engine as a zip archive. One for the process: Spark serves it from there as long as it runs, and takes no other of its name."""
+    folder = tempfile.mkdtemp(prefix="lakehouse-engine-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    archive = Path(folder, f"{_PACKAGE}-{engine_digest()[:16]}.zip")
+    archive.write_bytes(_archive())
+    return str(archive)
 
 
 def _archive() -> bytes:
