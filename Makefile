@@ -14,7 +14,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark dbt integration integration-full interop interop-full zoo interop-setup core-full crash-full histories-full explorer-full lint types format wheel lock bench docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark cluster dbt integration integration-full interop interop-full zoo interop-setup core-full crash-full histories-full explorer-full lint types format wheel lock bench docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,11 +49,11 @@ test: setup java ## every check and every test (the Hudi lane is skipped where i
 	-@$(MAKE) --no-print-directory interop-setup
 	@status=0; \
 	$(MAKE) --no-print-directory --keep-going lint types || status=1; \
-	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=line core interop dbt integration spark || status=1; \
+	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=line core interop dbt integration spark cluster || status=1; \
 	exit $$status
 
 core: setup ## all tests that need no JVM
-	$(PYTEST) tests --ignore=tests/spark --ignore=tests/dbt --ignore=tests/interop
+	$(PYTEST) tests --ignore=tests/spark --ignore=tests/cluster --ignore=tests/dbt --ignore=tests/interop
 
 unit: setup ## tests of single modules
 	$(PYTEST) tests/unit
@@ -66,6 +66,9 @@ conformance: setup ## tables written by Hudi and by us, against what Hudi and hu
 
 spark: setup java ## the engine on embedded Spark
 	$(PYTEST) tests/spark
+
+cluster: setup java ## the engine, and the demo, on a standalone Spark cluster of two worker processes
+	$(PYTEST) tests/cluster
 
 dbt: setup java ## the adapter, with dbt's own adapter suite
 	$(PYTEST) tests/dbt
