@@ -30,7 +30,7 @@ _shipped: set[str] = set()
 def engine_digest() -> str:
     """A digest of the engine's modules, as they are imported from: the same for the same code, wherever it is installed."""
     digest = hashlib.sha256()
-    for name, content in sorted(_sources()):
+    for name, content in _sources():
         digest.update(f"{name}\n{len(content)}\n".encode())
         digest.update(content)
     return digest.hexdigest()
@@ -70,14 +70,18 @@ def _archive_file() -> str:
 def _archive() -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in sorted(_sources()):
+        for name, content in _sources():
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)  # without a time: the same for the same engine
     return file.getvalue()
 
 
-def _sources() -> Iterator[tuple[str, bytes]]:
-    """Path (as in an archive) and content of every file; also of an engine that is in an archive itself."""
-    return _below(files(_PACKAGE), _PACKAGE)
+@cache
+def _sources() -> tuple[tuple[str, bytes], ...]:
+    """Path (as in an archive) and content of every file, sorted; also of an engine that is in an archive itself.
+
+    Read once, so that what is sent has the digest that was told.
+    """
+    return tuple(sorted(_below(files(_PACKAGE), _PACKAGE)))
 
 
 def _below(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
