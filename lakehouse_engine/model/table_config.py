@@ -16,7 +16,8 @@ _OTHER_FOLDERS = (".temp", ".aux", ".heartbeat", ".schema", ".bucket_index", "me
 
 
 ROWS_KEEP_PARTITIONS_KEY = "lakehouse.rows.keep.partitions"
-"""Set by the first write with `hoodie.simple.index.update.partition.path=false`: paths do not tell what columns hold any more."""
+"""Set by the first write with `hoodie.simple.index.update.partition.path=false`, and when another program's commit is archived, which may
+have been one: paths do not tell what columns hold any more."""
 
 
 class TableType(StrEnum):

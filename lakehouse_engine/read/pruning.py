@@ -3,7 +3,8 @@
 A path tells the values of its rows where it is made of nothing else, and every row is in the partition that its columns say. Neither
 follows from the files: a writer with a global index may update a record in the partition that it is in, whatever its columns say now
 (`hoodie.simple.index.update.partition.path=false`, in Hudi and here). This engine notes that in the table's properties; of other writers
-nobody knows, and their tables are pruned by the footers of their files, unless the reader says that paths can be trusted.
+nobody knows, and their tables are pruned by the footers of their files, unless the reader says that paths can be trusted. A commit of
+theirs is on the active timeline, or it was when this engine archived it and noted that, too (Hudi, which archives, has newer ones there).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import pyarrow.compute as pc
 from lakehouse_engine.errors import InstantNotFoundError, MetadataError
 from lakehouse_engine.model.commit_metadata import WRITER_KEY
 from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.options import INDEX_TYPE, STORED_PREFIX
 from lakehouse_engine.read.row_filter import RowFilter
 from lakehouse_engine.record.partition_values import PathRules
@@ -58,13 +61,20 @@ def path_rules(state: TableState, schema: pa.Schema, *, trusted: bool = False) -
 
 
 def _rows_are_where_they_say(state: TableState) -> bool:
-    config = state.config
-    if config.rows_keep_partitions or INDEX_TYPE.key not in config.prefixed(STORED_PREFIX):
-        return False
     try:
-        return all(WRITER_KEY in state.commit_metadata(write).extra_metadata for write in state.timeline.completed().writes())
+        return paths_may_tell(state.config) and not has_other_writers(state, state.timeline.completed().writes())
     except (MetadataError, InstantNotFoundError):
         return False
+
+
+def paths_may_tell(config: TableConfig) -> bool:
+    """Whether nothing in the table's properties says that rows may be elsewhere than their columns say."""
+    return not config.rows_keep_partitions and INDEX_TYPE.key in config.prefixed(STORED_PREFIX)
+
+
+def has_other_writers(state: TableState, writes: Iterable[Instant]) -> bool:
+    """Whether one of the completed writes is of another program; raises as `TableState.commit_metadata`."""
+    return any(WRITER_KEY not in state.commit_metadata(write).extra_metadata for write in writes)
 
 
 def _guarantee(rules: PathRules, path: str) -> pc.Expression:

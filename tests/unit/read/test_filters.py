@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine.commit import publish
 from lakehouse_engine.errors import MissingFileError, OptionError
 from lakehouse_engine.read import arrow_scan, footers
 from lakehouse_engine.read.base_file import base_file_metadata
 from lakehouse_engine.storage.base import Listing
 from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.write import operation
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
 from tests.support.readers import assert_same_rows
@@ -300,3 +302,27 @@ def test_over_a_random_history_filtered_readings_have_the_rows_of_the_filter(tab
             for condition in dice.sample(CONDITIONS, 3):
                 found = table.read(meta_columns=True, state=state, filters=condition, **query)
                 assert_same_rows(found, every.filter(condition), what=f"{query} where {condition}")
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_what_another_program_left_elsewhere_is_found_also_when_its_commit_is_archived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str
+) -> None:
+    table = Lakehouse(str(tmp_path)).create_table(
+        "s.t", schema=SCHEMA, record_key=["id"], partition_by=["day"], ordering_fields=["ts"], table_type=table_type
+    )
+    table.insert(rows(range(DAYS)))
+    moved = rows(range(1), ts=1).set_column(SCHEMA.get_field_index("day"), "day", pa.array(["2026-01-04"]))
+    with monkeypatch.context() as patched:
+        patched.setattr(publish, "_signed", lambda metadata: metadata)
+        patched.setattr(operation._Write, "_tell_readers", lambda self: None)
+        theirs = table.upsert(moved, options={"hoodie.simple.index.update.partition.path": "false"})
+    expected = table.to_arrow().filter(F("day") == "2026-01-04")
+    assert expected.num_rows == 2
+    assert_same_rows(table.to_arrow(filters=F("day") == "2026-01-04"), expected, what="active")
+    short = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+    for number in range(6):
+        table.upsert(rows(range(100 + number, 101 + number), days=1), options=short)
+    HoodieTable.open(table.path, options=short).archive(min_commits=2, max_commits=3)
+    assert theirs.instant not in [instant.requested_time for instant in table.timeline]
+    assert_same_rows(table.to_arrow(filters=F("day") == "2026-01-04"), expected, what="archived")
