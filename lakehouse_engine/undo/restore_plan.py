@@ -24,8 +24,8 @@ from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRestorePlan
 from lakehouse_engine.model.savepoint import DamagedSavepoint, HoodieSavepointMetadata
 from lakehouse_engine.model.services import RestoreResult
 from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.read.complete_slices import check_complete, complete_slices
 from lakehouse_engine.read.completeness import lost_files, proven_since
-from lakehouse_engine.read.scan import check_complete, complete_slices
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.kept import KeptCommits

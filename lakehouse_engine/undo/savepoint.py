@@ -28,8 +28,8 @@ from lakehouse_engine.model.savepoint import (
     join_comments,
 )
 from lakehouse_engine.model.services import Savepoint
+from lakehouse_engine.read.complete_slices import complete_slices
 from lakehouse_engine.read.completeness import log_promises
-from lakehouse_engine.read.scan import complete_slices
 from lakehouse_engine.services.archive.passed import archive_passed, check_passed
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline

@@ -21,9 +21,10 @@ from lakehouse_engine.format.log_format import BlockType
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.read.base_file import check_base_file
+from lakehouse_engine.read.complete_slices import METADATA_BOOTSTRAP_INSTANT
 from lakehouse_engine.read.completeness import log_promises, lost_files, told_logs
 from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope, ScannedBlock, scan_logs
-from lakehouse_engine.read.scan import METADATA_BOOTSTRAP_INSTANT, plan_snapshot
+from lakehouse_engine.read.scan import plan_snapshot
 from lakehouse_engine.verify.cleaned import Cleaned
 from lakehouse_engine.verify.report import Finding, FindingKind, Progress
 from lakehouse_engine.verify.retained import retained_files, stored_files

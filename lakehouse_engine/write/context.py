@@ -16,7 +16,8 @@ from lakehouse_engine.model.keys import COMMIT_SEQNO, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
-from lakehouse_engine.read.scan import check_complete, check_readable
+from lakehouse_engine.read.complete_slices import check_complete
+from lakehouse_engine.read.scan import check_readable
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.record.deletions import DeleteMarks
 from lakehouse_engine.record.keygen import KeyGenerator, root_columns

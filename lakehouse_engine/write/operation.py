@@ -30,9 +30,9 @@ from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY, TableType
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
+from lakehouse_engine.read.complete_slices import check_complete
 from lakehouse_engine.read.completeness import lost_files
 from lakehouse_engine.read.moments import moment_of
-from lakehouse_engine.read.scan import check_complete
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore

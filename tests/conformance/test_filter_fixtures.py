@@ -20,6 +20,7 @@ from lakehouse_engine.view.table_state import TableState
 from tests.conformance.test_read_fixtures import NOT_READ
 from tests.support.fixtures import fixtures_root, rs_fixtures, spark_fixtures, unpack_rs_fixture, unpack_spark_fixture
 from tests.support.readers import assert_same_rows
+from tests.support.shares import share_of
 
 pytestmark = pytest.mark.skipif(fixtures_root() is None, reason="the tables written by Hudi are not here (LAKEHOUSE_FIXTURES)")
 
@@ -52,6 +53,8 @@ def conditions(rows: pa.Table) -> Iterator[pc.Expression]:
 def queries(state: TableState) -> Iterator[Query]:
     times = [write.requested_time for write in state.timeline.completed().writes()]
     yield Query()
+    if not times:
+        return
     yield Query("read_optimized", times[-1])
     if state.config.populates_meta_fields:
         yield Query("incremental", begin=times[0])
@@ -71,11 +74,14 @@ def check(path: Path) -> int:
     return compared
 
 
-@pytest.mark.parametrize("name", [name for name in spark_fixtures() if name not in NOT_READ])
+READ = [name for name in spark_fixtures() if name not in NOT_READ]
+
+
+@pytest.mark.parametrize("name", share_of("tables of Hudi that are read with filters", READ, 28))
 def test_a_filtered_reading_of_a_table_of_hudi_has_the_rows_that_the_filter_is_true_of(name: str, tmp_path: Path) -> None:
     assert check(unpack_spark_fixture(name, tmp_path)) > 0
 
 
-@pytest.mark.parametrize("name", [name for name in rs_fixtures() if name.startswith("v6_")])
+@pytest.mark.parametrize("name", [name for name in rs_fixtures() if "v6_" in name])
 def test_a_filtered_reading_of_a_table_of_the_hudi_rs_set_has_the_rows_that_the_filter_is_true_of(name: str, tmp_path: Path) -> None:
-    assert check(unpack_rs_fixture(name, tmp_path)) > 0
+    assert check(unpack_rs_fixture(name, tmp_path)) > 0 or "empty" in name

@@ -28,9 +28,10 @@ from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.services import CompactionResult
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.options import CompactionOptions, WriteOptions
+from lakehouse_engine.read.complete_slices import check_complete
 from lakehouse_engine.read.log_scanner import LogScope
 from lakehouse_engine.read.merge_rules import MergeRules
-from lakehouse_engine.read.scan import check_complete, check_readable
+from lakehouse_engine.read.scan import check_readable
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.services.compact.completion import compaction_metadata, completed_result, file_context

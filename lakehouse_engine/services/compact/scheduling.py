@@ -13,7 +13,8 @@ from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.services import CompactionResult
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import CompactionOptions
-from lakehouse_engine.read.scan import check_complete, check_readable
+from lakehouse_engine.read.complete_slices import check_complete
+from lakehouse_engine.read.scan import check_readable
 from lakehouse_engine.services.compact.log_plan import plan_log_compaction
 from lakehouse_engine.services.compact.plan import check_has_logs, plan_compaction
 from lakehouse_engine.services.compact.triggers import is_due

@@ -107,11 +107,19 @@ def footer(table: pa.Table, **options: Any) -> pq.FileMetaData:
     return pq.read_metadata(io.BytesIO(sink.getvalue()))
 
 
+def _holds(piece: pa.Table, condition: pc.Expression) -> bool:
+    """What Arrow cannot compute (a large integer, compared with a fraction) is no match."""
+    try:
+        return bool(piece.filter(condition).num_rows)
+    except pa.ArrowInvalid:
+        return False
+
+
 @given(tables(), EXPRESSIONS, st.integers(1, 3))
 def test_a_row_group_without_a_match_is_all_that_is_passed_over(table: pa.Table, condition: pc.Expression, size: int) -> None:
     kept = matching_row_groups(footer(table, row_group_size=size), RowFilter.of(condition, SCHEMA))
     pieces = [table.slice(start, size) for start in range(0, table.num_rows, size)]
-    holding = {number for number, piece in enumerate(pieces) if piece.filter(condition).num_rows}
+    holding = {number for number, piece in enumerate(pieces) if _holds(piece, condition)}
     assert holding <= set(kept), f"{condition} passes over rows of {table.to_pylist()}"
 
 
@@ -197,7 +205,7 @@ def test_what_statistics_rule_out_is_passed_over(condition: pc.Expression, kept:
         (pa.int32(), pa.int64(), [1, 2], F("c") > 2, []),
         (pa.int32(), pa.float64(), [1, 2], F("c") > 2.5, []),
         (pa.int64(), pa.float32(), [2**24, 2**24 + 1], F("c") >= 2.0**24, [0]),
-        (pa.int32(), pa.decimal128(12, 2), [1, 2], F("c") > 2, []),
+        (pa.int32(), pa.decimal128(12, 2), [1, 2], F("c") > pa.scalar(Decimal("2.00")), []),
         # As text 10 comes before 9, so bounds of numbers say nothing.
         (pa.int32(), pa.string(), [9, 10], F("c") < "9", [0]),
         (pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC"), [1, 2], F("c") > pa.scalar(2000, pa.timestamp("us", "UTC")), []),

@@ -1,0 +1,220 @@
+"""The slices that a read, a merge or a savepoint is about, with every file of them there as it was written, or an error that names what
+is not: the listing says which files there are, the metadata of writes says which there must be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lakehouse_engine.errors import (
+    CorruptFileError,
+    CorruptLogError,
+    InstantCleanedError,
+    LakehouseError,
+    MetadataError,
+    MissingFileError,
+    UnsupportedTableError,
+)
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.instant import InstantRange
+from lakehouse_engine.read.base_file import missing_file
+from lakehouse_engine.read.completeness import (
+    ChangedSize,
+    ExpectedFile,
+    Within,
+    changed_sizes,
+    earliest_readable,
+    log_promises,
+    lost_files,
+    pinned_slices,
+    proven_since,
+    removed_by,
+)
+from lakehouse_engine.read.pruning import Scope, slices_of
+from lakehouse_engine.view.table_state import TableState
+
+METADATA_BOOTSTRAP_INSTANT = "00000000000001"
+
+
+def refuse_bootstrapped(state: TableState, slices: Sequence[FileSlice]) -> None:
+    if any(piece.base_file is not None and piece.base_file.instant_time == METADATA_BOOTSTRAP_INSTANT for piece in slices):
+        raise UnsupportedTableError(
+            "the table was bootstrapped with METADATA_ONLY, and rows are still in the source files outside of it; copy the rows"
+            " with Hudi into a new table",
+            table=state.config.name,
+            source=state.config.bootstrap_base_path,
+        )
+
+
+def complete_slices(state: TableState, as_of: str) -> list[FileSlice]:
+    """The slices that make the table as of an instant time, logs and all, with every file of them there.
+
+    Raises `MissingFileError` where a file of the newest snapshot is lost, `InstantCleanedError` where one of an older one is gone.
+    """
+    last = state.timeline.completed().writes().last()
+    if last is not None and as_of >= last.requested_time:
+        check_complete(state)
+        return state.view.latest_slices()
+    return slices_as_of(state, as_of, True, None)
+
+
+def latest_slices(state: TableState, *, logs: bool, scope: Scope | None = None) -> list[FileSlice]:
+    """The slices that make the table now. Raises where a file is not there, or has another size than was written."""
+    slices = slices_of(state, None, scope)
+    _refuse_lost(state, lost_files(state, None, slices, logs=logs, within=_kept(scope)))
+    _refuse_changed(changed_sizes(state, None, slices, logs=logs))
+    return slices
+
+
+def slices_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None) -> list[FileSlice]:
+    try:
+        return _listed_as_of(state, as_of, logs, scope)
+    except MetadataError as error:
+        # A later write that is damaged says nothing about what was there before it.
+        slices = _known_as_of(state, as_of, logs, scope)
+        if slices is None:
+            raise error from error.__cause__
+        return slices
+
+
+def _known_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None) -> list[FileSlice] | None:
+    """The slices by the word of writes not after `as_of` alone, with every file of them there; None where those do not tell."""
+    try:
+        slices = _pinned(state, as_of, scope)
+        if slices is None:
+            before = state.up_to(as_of)
+            slices = slices_of(before, as_of, scope)
+            is_told = as_of >= proven_since(state) and state.archived_files().is_known
+            if not is_told or lost_files(before, as_of, slices, logs=logs, within=_kept(scope)):
+                return None
+        _refuse_changed(changed_sizes(state, as_of, slices, logs=logs))
+    except MetadataError:
+        return None
+    return slices
+
+
+def _pinned(state: TableState, instant_time: str, scope: Scope | None) -> list[FileSlice] | None:
+    slices = pinned_slices(state, instant_time)
+    if slices is None or scope is None:
+        return slices
+    partitions = frozenset(scope.within(piece.partition_path for piece in slices))
+    return [piece for piece in slices if piece.partition_path in partitions]
+
+
+def _listed_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None) -> list[FileSlice]:
+    slices = slices_of(state, as_of, scope)
+    lost = lost_files(state, as_of, slices, logs=logs, within=_kept(scope))
+    if not lost and as_of >= proven_since(state):
+        _refuse_changed(changed_sizes(state, as_of, slices, logs=logs))
+        return slices
+    pinned = _pinned(state, as_of, scope)
+    if pinned is not None:
+        _refuse_changed(changed_sizes(state, as_of, pinned, logs=logs))
+        return pinned
+    raise _gone(state, as_of, lost, logs=logs)
+
+
+def _gone(state: TableState, instant_time: str, lost: Sequence[ExpectedFile], *, logs: bool) -> InstantCleanedError | MissingFileError:
+    """No clean takes a file that the table needs as it is now."""
+    needed = {file.path for file in lost_files(state, None, state.view.latest_slices(), logs=logs)} if lost else set()
+    still = [file for file in lost if file.path in needed]
+    return _lost(state, still[0]) if still else _cleaned(state, instant_time, lost, logs=logs)
+
+
+def _cleaned(state: TableState, instant_time: str, lost: Sequence[ExpectedFile], *, logs: bool) -> InstantCleanedError:
+    earliest = earliest_readable(state, instant_time, logs=logs)
+    detail = f"{lost[0]} is gone" if lost else "its commits are archived"
+    hint = f"the earliest instant that can be read is {earliest}" if earliest else "only the current snapshot can be read"
+    return InstantCleanedError(
+        f"the table can no longer be read as of {instant_time}: {detail}; {hint}",
+        table=state.config.name,
+        instant=instant_time,
+        earliest=earliest,
+    )
+
+
+def check_complete(state: TableState, partitions: frozenset[str] | None = None) -> None:
+    """Raise `MissingFileError` when a file of the current snapshot is gone, `CorruptFileError` or `CorruptLogError` when one has not the
+    size that was written, `UnsupportedTableError` when a base file lacks its rows. Of `partitions` (None: of all), which alone are listed.
+
+    A write that merges into files must ask: it would go on from the version before, and the loss would never show again.
+    """
+    paths = [None] if partitions is None else sorted(partitions)
+    slices = [piece for path in paths for piece in state.view.latest_slices(path)]
+    refuse_bootstrapped(state, slices)
+    _refuse_lost(state, lost_files(state, None, slices, logs=True, within=None if partitions is None else partitions.intersection))
+    _refuse_changed(changed_sizes(state, None, slices, logs=True))
+
+
+def _kept(scope: Scope | None) -> Within | None:
+    return None if scope is None else scope.within
+
+
+def _refuse_lost(state: TableState, lost: Sequence[ExpectedFile]) -> None:
+    if lost:
+        raise _lost(state, lost[0])
+
+
+def _lost(state: TableState, file: ExpectedFile) -> MissingFileError:
+    clean = removed_by(state, file.path)
+    who = f"the clean {clean} deleted it, though" if clean else "no clean on the timeline deleted it, and"
+    reason = f"{who} no later write replaced it; restore the file, or restore the table to a savepoint"
+    return missing_file(file.path, reason, instant=file.instant_time)
+
+
+def _refuse_changed(changed: Sequence[ChangedSize]) -> None:
+    for file in changed:
+        message = (
+            f"the {'log' if file.is_log else 'base'} file {file.path!r} has {file.size} bytes, and the commit {file.instant_time} wrote"
+            f" {file.written}; restore the file from a backup, or restore the table to a savepoint"
+        )
+        raise (CorruptLogError if file.is_log else CorruptFileError)(message, path=file.path, instant=file.instant_time)
+
+
+def changed_slices(state: TableState, window: InstantRange, scope: Scope | None) -> list[FileSlice]:
+    """As `_changed`; a write after the window that is damaged says nothing about what changed in it."""
+    try:
+        return _changed(state, window, scope)
+    except MetadataError as error:
+        if window.end is None or window.end < proven_since(state) or not state.archived_files().is_known:
+            raise
+        try:
+            return _changed(state.up_to(window.end), window, scope)
+        except LakehouseError:
+            raise error from error.__cause__
+
+
+def _changed(state: TableState, window: InstantRange, scope: Scope | None) -> list[FileSlice]:
+    """Of the slices at the end of the window what was written within it: only that can hold rows of its commits.
+
+    As in Hudi (`listAffectedFilesForCommits`), logs of the window are merged with each other, and with a base file only if it is of the
+    window too. So a row that lost against an older base file shows, and of a partial update what it brought.
+    """
+    slices = slices_of(state, window.end, scope)
+    lost = lost_files(state, window.end, slices, begin=window.begin, logs=True, within=_kept(scope))
+    if window.end is None:
+        _refuse_lost(state, lost)
+        _refuse_changed(changed_sizes(state, None, slices, logs=True))
+    elif lost or window.end < proven_since(state):
+        pinned = _pinned(state, window.end, scope)
+        if pinned is None:
+            raise _gone(state, window.end, lost, logs=True)
+        slices = pinned
+    if window.end is not None:
+        _refuse_changed(changed_sizes(state, window.end, slices, logs=True))
+    elsewhere = _logs_outside(state, window)
+    pieces = (_within(piece, window, elsewhere) for piece in slices)
+    return [piece for piece in pieces if piece.base_file is not None or piece.log_files]
+
+
+def _within(piece: FileSlice, window: InstantRange, elsewhere: frozenset[str]) -> FileSlice:
+    base = piece.base_file if piece.base_instant in window else None
+    return replace(piece, base_file=base, log_files=tuple(log for log in piece.log_files if log.path not in elsewhere))
+
+
+def _logs_outside(state: TableState, window: InstantRange) -> frozenset[str]:
+    """Log files that only commits outside of the window wrote to."""
+    promises = [promise for written in log_promises(state, None).values() for promise in written]
+    within = {promise.path for promise in promises if promise.instant_time in window}
+    return frozenset(promise.path for promise in promises) - within
