@@ -47,6 +47,12 @@ def refuse_bootstrapped(state: TableState, slices: Sequence[FileSlice]) -> None:
         )
 
 
+def check_not_bootstrapped(state: TableState) -> None:
+    """Raise `UnsupportedTableError` where rows of the table are in files outside of it, in whatever partition."""
+    if state.config.bootstrap_base_path is not None:
+        refuse_bootstrapped(state, state.view.latest_slices())
+
+
 def complete_slices(state: TableState, as_of: str) -> list[FileSlice]:
     """The slices that make the table as of an instant time, logs and all, with every file of them there.
 

@@ -16,7 +16,7 @@ from lakehouse_engine.model.keys import COMMIT_SEQNO, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
-from lakehouse_engine.read.complete_slices import check_complete
+from lakehouse_engine.read.complete_slices import check_complete, check_not_bootstrapped
 from lakehouse_engine.read.scan import check_readable
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.record.deletions import DeleteMarks
@@ -132,6 +132,8 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
     config = state.config
     _check_table(config, request)
     check_readable(state)
+    if request.operation in _MERGES:
+        check_not_bootstrapped(state)
     _check_given_columns(config, request)
     schema = _write_schema(state, request)
     moved = not request.options.update_partition_path
