@@ -19,16 +19,24 @@ from pyarrow import fs
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.model.keys import META_COLUMNS
 
+_CAST = "cast("
+"""How the text of an expression has a cast, which Arrow gives no other way to see. That it may be in a text only costs a reading."""
+
 _REFUSED = (pa.ArrowException, TypeError, ValueError, KeyError)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowFilter:
-    """`schema` holds the columns that `expression` may name: the table's, and the meta columns as text. `columns` are those it needs."""
+    """`schema` holds the columns that `expression` may name: the table's, and the meta columns as text. `columns` are those it needs.
+
+    With `rounds`, the expression may make other numbers of those in a column: Arrow compares what it makes of them with bounds of
+    the column as if they were the same.
+    """
 
     expression: pc.Expression
     schema: pa.Schema
     columns: tuple[str, ...]
+    rounds: bool = False
 
     @classmethod
     def of(cls, expression: pc.Expression, schema: pa.Schema) -> RowFilter:
@@ -48,7 +56,7 @@ class RowFilter:
                 f"filters={expression} does not fit the table: {reason}; its columns are {', '.join(schema.names)}"
             ) from error
         # A table without columns would lose count of its rows.
-        return cls(expression, known, _needed(expression, known) or tuple(known.names[:1]))
+        return cls(expression, known, _needed(expression, known) or tuple(known.names[:1]), _CAST in str(expression))
 
     def rows(self, table: pa.Table) -> pa.Table:
         """The rows for which the expression is true, in their order. Raises `OptionError` where it cannot be computed."""

@@ -30,7 +30,7 @@ def matching_row_groups(metadata: pq.FileMetaData, wanted: RowFilter, path: str 
     stored = metadata.schema.to_arrow_schema()
     fields = [(field, match_name(stored.names, field.name, path)) for name in wanted.columns if (field := wanted.schema.field(name))]
     positions = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
-    known = [_Column(field, None if at is None else stored.field(at), positions) for field, at in fields]
+    known = [_Column(field, None if at is None else stored.field(at), positions, wanted.rounds) for field, at in fields]
     asked: list[tuple[int, pc.Expression]] = []
     for number in range(metadata.num_row_groups):
         asked += [(number, one) for one in _guarantees(metadata.row_group(number), known)]
@@ -39,10 +39,10 @@ def matching_row_groups(metadata: pq.FileMetaData, wanted: RowFilter, path: str 
 
 
 class _Column:
-    """A column of the table, and what stores it in a file (None: nothing does, and it is null)."""
+    """A column of the table, and what stores it in a file (None: nothing does, and it is null). With `rounded` no bounds hold."""
 
-    def __init__(self, field: pa.Field, stored: pa.Field | None, positions: dict[str, int]) -> None:
-        self.field, self.stored = field, stored
+    def __init__(self, field: pa.Field, stored: pa.Field | None, positions: dict[str, int], rounded: bool) -> None:
+        self.field, self.stored, self.rounded = field, stored, rounded
         self.position = None if stored is None else positions.get(stored.name)
 
     def guarantees(self, group: pq.RowGroupMetaData) -> list[pc.Expression]:
@@ -58,7 +58,7 @@ class _Column:
         nulls = statistics.null_count if statistics.has_null_count else None
         if nulls == group.num_rows:
             return [name.is_null()]
-        bounds = _bounds(statistics, self.stored.type, kind)
+        bounds = None if self.rounded else _bounds(statistics, self.stored.type, kind)
         if bounds is None:
             return [_EVERY]
         low, high = name >= bounds[0], name <= bounds[1]

@@ -222,3 +222,19 @@ def test_statistics_of_a_column_that_was_widened_count_where_that_keeps_the_orde
 def test_files_without_statistics_are_read() -> None:
     metadata = footer(pa.table({"n": [1, 2]}), write_statistics=False)
     assert matching_row_groups(metadata, RowFilter.of(F("n") > 5, pa.schema([("n", pa.int64())]))) == [0]
+
+
+@pytest.mark.parametrize(
+    ("table", "condition"),
+    [
+        (pa.table({"x": [0.1, 0.1]}), F("x").cast("float32") == pa.scalar(0.1, pa.float32())),
+        (pa.table({"x": [0.1, 0.1]}), F("x").cast("float32") > 0.1),
+        (pa.table({"x": [1e300]}), F("x").cast("float32") == float("inf")),
+        (pa.table({"x": pa.array([16_777_217], pa.int32())}), F("x").cast("float32", safe=False).cast("float64") == 16_777_216.0),
+    ],
+)
+def test_what_a_cast_rounds_is_not_compared_with_what_is_stored(table: pa.Table, condition: pc.Expression) -> None:
+    assert table.filter(condition).num_rows == table.num_rows
+    written = io.BytesIO()
+    pq.write_table(table, written)
+    assert matching_row_groups(pq.read_metadata(written), RowFilter.of(condition, table.schema)) == [0]
