@@ -23,6 +23,7 @@ from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.options import INDEX_TYPE, STORED_PREFIX
 from lakehouse_engine.read.row_filter import RowFilter
 from lakehouse_engine.record.partition_values import PathRules
+from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.view.table_state import TableState
 
 
@@ -62,7 +63,12 @@ def path_rules(state: TableState, schema: pa.Schema, *, trusted: bool = False) -
 
 def _rows_are_where_they_say(state: TableState) -> bool:
     try:
-        return paths_may_tell(state.config) and not has_other_writers(state, state.timeline.completed().writes())
+        return (
+            paths_may_tell(state.config)
+            and not has_other_writers(state, state.timeline.completed().writes())
+            # The state's properties are older than its timeline: what they say now counts, in case that changed in between.
+            and paths_may_tell(ConfigStore(state.storage).read())
+        )
     except (MetadataError, InstantNotFoundError):
         return False
 

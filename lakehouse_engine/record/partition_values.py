@@ -52,13 +52,15 @@ class PathRules:
             texts = decode_partition_path(path, self.fields, self.hive_style, self.url_encode)
         except PartitionValueError:
             return None
+        if len(self.fields) > 1 and path.count("/") != len(self.fields) - 1:
+            return None  # which of the values has the '/' cannot be told: one may look like the next directory
         return [_value(texts[name], column.type) for name, column in zip(self.fields, self.columns, strict=True)]
 
 
 def _value(text: str | None, kind: pa.DataType) -> pa.Scalar | None:
     """The only value of the type that has the text; None where there may be others, or none."""
     if text is None:
-        return None if pat.is_string(kind) else pa.scalar(None, kind)
+        return None if pat.is_string(kind) or pat.is_binary(kind) else pa.scalar(None, kind)
     try:
         if pat.is_string(kind):
             return pa.scalar(text, kind)

@@ -1,5 +1,6 @@
 """Move instants to the archived timeline. A crash anywhere leaves a table that reads the same, and the next archiving finishes:
 
+ 0. where another program wrote one of them, the table's properties say from now on that paths are no word on its rows
  1. one archive file with every state of every instant, durable
  2. a checkpoint of the files that they left, durable
  3. their requested and inflight files are deleted, and that is durable before
@@ -25,10 +26,13 @@ from lakehouse_engine.format.archived import archive_file_name, render_archive
 from lakehouse_engine.format.archived_record import archived_entry
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, format_instant_time
+from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY
+from lakehouse_engine.read.pruning import has_other_writers, paths_may_tell
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
+from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
@@ -61,6 +65,7 @@ def execute_archive(state: TableState, instants: Sequence[Instant], batch: int) 
     files = _state_files(state)
     entries = [_entries(state, files[_key(instant)]) for instant in instants]
     _keep_aside(state, [files[_key(instant)] for instant in instants if _is_savepointed(state, instant)])
+    _remember_other_writers(state, instants)
     archive = _archive(state)
     number = archive.next_number()
     path = f"{archive.path}/{archive_file_name(number)}"
@@ -68,6 +73,13 @@ def execute_archive(state: TableState, instants: Sequence[Instant], batch: int) 
     state.storage.create(path, render_archive(entries, batch))
     _take_away(state, instants, files, number)
     return path
+
+
+def _remember_other_writers(state: TableState, instants: Sequence[Instant]) -> None:
+    """Readers that go by partition paths ask who wrote, of the active timeline alone (`read.pruning`)."""
+    writes = [instant for instant in instants if instant.is_completed and instant.action.is_write]
+    if state.config.partition_fields and paths_may_tell(state.config) and has_other_writers(state, writes):
+        ConfigStore(state.storage).update({ROWS_KEEP_PARTITIONS_KEY: "true"})
 
 
 def _take_away(state: TableState, instants: Sequence[Instant], files: _States, archive_number: int) -> None:

@@ -8,13 +8,10 @@ from lakehouse_engine.commit.heartbeat import remove_stale_heartbeats
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.services import ArchiveResult
-from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
-from lakehouse_engine.read.pruning import has_other_writers, paths_may_tell
 from lakehouse_engine.services.archive.execute import execute_archive, finish_archiving
 from lakehouse_engine.services.archive.plan import plan_archive
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.lock import LOCK_FILE
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.timeline.locks.waiting import forget_dead
@@ -48,16 +45,8 @@ def archive(
         remove_stale_heartbeats(storage, pending, lock_options(state.config))
         forget_dead(storage, LOCK_FILE)
         planned = plan_archive(state, options, clean, compaction)
-        _remember_other_writers(state, planned.instants)
         files = (execute_archive(state, planned.instants, options.batch),) if planned.instants else ()
         return ArchiveResult(archived=_times(planned.instants), files_written=files, kept=planned.kept)
-
-
-def _remember_other_writers(state: TableState, instants: Sequence[Instant]) -> None:
-    """Readers that go by partition paths ask who wrote, of the active timeline alone (`read.pruning`)."""
-    writes = [instant for instant in instants if instant.is_completed and instant.action.is_write]
-    if state.config.partition_fields and paths_may_tell(state.config) and has_other_writers(state, writes):
-        ConfigStore(state.storage).update({ROWS_KEEP_PARTITIONS_KEY: "true"})
 
 
 def archive_is_due(

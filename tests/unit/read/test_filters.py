@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,11 @@ from lakehouse_engine.commit import publish
 from lakehouse_engine.errors import MissingFileError, OptionError
 from lakehouse_engine.read import arrow_scan, footers
 from lakehouse_engine.read.base_file import base_file_metadata
+from lakehouse_engine.services.archive.execute import execute_archive
 from lakehouse_engine.storage.base import Listing
 from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.undo.savepoint import create_savepoint, delete_savepoint
+from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write import operation
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
@@ -201,6 +204,31 @@ def test_rows_that_stay_where_they_are_are_found_by_what_their_columns_say(table
     assert table.state.config.rows_keep_partitions
 
 
+class InterruptedStorage(MemoryStorage):
+    """Somebody else does `meanwhile` just before the timeline is listed, once."""
+
+    meanwhile: Callable[[], object] | None = None
+
+    def list(self, path: str = "") -> Listing:
+        if path == ".hoodie" and self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            meanwhile()
+        return super().list(path)
+
+
+def test_a_row_that_comes_to_stay_elsewhere_between_properties_and_timeline_is_found() -> None:
+    storage = InterruptedStorage()
+    table = made(storage=storage)
+    table.insert(rows(range(6)))
+    table.options = {"hoodie.simple.index.update.partition.path": False}
+    moved = rows(range(1), ts=1).set_column(2, "day", pa.array(["2026-01-05"]))
+    storage.meanwhile = lambda: table.upsert(moved)
+    state = TableState.load(storage)
+    assert not state.config.rows_keep_partitions
+    assert len(table.instants(state)) == 2, "the properties are older than the timeline"
+    assert sorted(table.read(["id"], state=state, filters=F("day") == "2026-01-05")["id"].to_pylist()) == [0, 4]
+
+
 def test_paths_of_a_table_that_another_writer_may_have_changed_are_not_trusted(table: LocalTable) -> None:
     path, content = next(
         (one.path, table.storage.read(one.path))
@@ -225,6 +253,13 @@ def test_values_that_paths_encode_are_found(value: str | None) -> None:
     condition = F("day").is_null() if value is None else F("day") == value
     assert table.read(["id"], filters=condition)["id"].to_pylist() == [0]
     assert sorted(table.read(["id"], filters=~condition)["id"].to_pylist()) == [1, 2]
+
+
+def test_a_value_that_looks_like_the_next_directory_is_found() -> None:
+    table = made(partition_by=["day", "n"], properties={"hoodie.datasource.write.partitionpath.urlencode": "false"})
+    table.insert(rows(range(2)).set_column(2, "day", pa.array(["a/n=1", "b"])))
+    assert table.state.view.partitions() == ["day=a/n=1/n=0", "day=b/n=0"]
+    assert table.read(["id"], filters=F("day") == "a/n=1")["id"].to_pylist() == [0]
 
 
 @pytest.mark.parametrize("filters", ["day = '2026-01-01'", [("day", "=", "x")], pa.scalar(True)])
@@ -326,3 +361,24 @@ def test_what_another_program_left_elsewhere_is_found_also_when_its_commit_is_ar
     HoodieTable.open(table.path, options=short).archive(min_commits=2, max_commits=3)
     assert theirs.instant not in [instant.requested_time for instant in table.timeline]
     assert_same_rows(table.to_arrow(filters=F("day") == "2026-01-04"), expected, what="archived")
+
+
+def test_what_another_program_left_elsewhere_is_found_when_its_commit_goes_with_its_savepoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = made()
+    table.insert(rows(range(DAYS)))
+    moved = rows(range(1), ts=1).set_column(2, "day", pa.array(["2026-01-04"]))
+    with monkeypatch.context() as patched:
+        patched.setattr(publish, "_signed", lambda metadata: metadata)
+        patched.setattr(operation._Write, "_tell_readers", lambda self: None)
+        table.options = {"hoodie.simple.index.update.partition.path": False}
+        theirs = table.upsert(moved)
+    table.options = {}
+    create_savepoint(table.storage, name="n", lock_timeout_ms=60_000)
+    for number in range(6):
+        table.insert(rows(range(100 + number, 101 + number), days=1))
+    passing = [one for one in table.state.timeline.completed().writes() if one.requested_time != theirs.instant]
+    execute_archive(table.state, passing[:-2], 10)  # as Hudi's archiver passes by what is savepointed
+    assert theirs.instant in table.instants()
+    delete_savepoint(table.storage, "n", lock_timeout_ms=60_000)
+    assert theirs.instant not in table.instants()
+    assert sorted(table.read(["id"], filters=F("day") == "2026-01-04")["id"].to_pylist()) == [0, 3]
