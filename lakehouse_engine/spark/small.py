@@ -3,10 +3,11 @@
 Staging by `mapInArrow` starts Python workers, which is most of what a query of ten rows costs, and nearly all of it the first time. But a
 query runs once, and what was fetched cannot be given back, so that it has to be known before that it is small:
 
- 1. by its plan: few rows at most, or little in memory, by operators that make no more rows of it. Spark's estimates are not asked: it
-    takes an exploded column for one row.
- 2. by what came of it: where little is read but a join or a generator may make much of it, or it is compressed, its rows go through a
-    shuffle, whose size is known when it is done. Whoever reads the shuffle then, driver or Python workers, does not run the query again.
+ 1. by its plan: few rows at most, or little in memory, by operators that make neither more rows nor wider ones of it. Spark's estimates
+    are not asked: it takes an exploded column for one row, and a text for 20 bytes.
+ 2. by what came of it: where little is read but a join, a generator or an expression may make much of it, or it is compressed, its rows
+    go through a shuffle, whose size is known when it is done. Whoever reads the shuffle then, driver or Python workers, does not run the
+    query again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from pyspark.sql.functions import monotonically_increasing_id
 logger = logging.getLogger(__name__)
 
 MOST_ROWS = 10_000
-"""As many rows as Spark hands to a Python worker at once, however wide they are."""
+"""As many rows as Spark hands to a Python worker at once."""
+_MOST_WIDE_ROWS = 100
+"""As many rows with texts or other values of any size as are fetched unmeasured."""
 
 _PASSING = frozenset({
     *("Aggregate", "ArrowEvalPython", "BatchEvalPython", "Deduplicate", "Distinct", "Except", "Filter", "GlobalLimit", "Intersect"),
@@ -61,9 +64,12 @@ def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:
     try:
         plan = frame._jdf.queryExecution().optimizedPlan()
         most = plan.maxRows()
-        if most.isDefined() and most.get() <= MOST_ROWS:
+        if not most.isDefined() or most.get() > MOST_ROWS:
+            return _read_by(frame, plan, most_bytes)
+        if most.get() <= _MOST_WIDE_ROWS or not _is_wide(frame, plan.output()):
             return 0, False
-        return _read_by(frame, plan, most_bytes)
+        read, makes = _read_by(frame, plan, most_bytes)
+        return 0, makes or read > most_bytes
     except Py4JError as error:
         # Another Spark may name the parts of a plan otherwise; of a query that cannot be planned it is said where it runs.
         logger.info("how much a query gives cannot be told, so that its rows are staged: %s", error)
@@ -77,12 +83,21 @@ def _read_by(frame: DataFrame, plan: Any, most: int) -> tuple[int, bool]:
     if name not in _PASSING and name not in _MAKING:
         return _CANNOT_TELL, False
     read, makes = 0, name in _MAKING and not (name == "Join" and plan.joinType().toString() in _LEFT_ONLY)
+    makes = makes or (name != "Union" and _is_wide(frame, plan.output(), known=plan.inputSet()))
     for number in range(children.size()):
         below, more = _read_by(frame, children.apply(number), most)
         read, makes = read + below, makes or more
         if read > most:
             return _CANNOT_TELL, False
     return read, makes
+
+
+def _is_wide(frame: DataFrame, columns: Any, known: Any = None) -> bool:
+    """Whether a column that is none of `known` has values of any size: what an expression made may be wider than what it was made of."""
+    jvm: Any = frame.sparkSession._jvm
+    is_fixed = jvm.org.apache.spark.sql.catalyst.expressions.UnsafeRow.isMutable
+    found = (columns.apply(number) for number in range(columns.size()))
+    return any(not is_fixed(column.dataType()) for column in found if known is None or not known.contains(column))
 
 
 def _leaf(frame: DataFrame, name: str, leaf: Any) -> tuple[int, bool]:
@@ -109,18 +124,27 @@ def _given(frame: DataFrame, rdd: Any) -> int:
 
 
 def _measured(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
-    """Run the query into a shuffle; its rows in their order if they are few, else a frame that reads the shuffle."""
-    session = frame.sparkSession
-    if str(session.conf.get("spark.sql.adaptive.enabled")).lower() != "true":
-        return frame
-    numbered = frame.withColumn(_ORDER, monotonically_increasing_id()).hint("rebalance")
+    """Run the query into a shuffle; its rows in their order if they are few, else a frame that reads the shuffle, in that order too."""
+    session, order = frame.sparkSession, _free_name(frame)
+    numbered = frame.withColumn(order, monotonically_increasing_id()).hint("rebalance")
     execution = numbered._jdf.queryExecution()
+    is_adaptive = str(session.conf.get("spark.sql.adaptive.enabled")).lower() == "true"
+    if not is_adaptive or execution.optimizedPlan().getClass().getSimpleName() != "RebalancePartitions":
+        return frame  # a session may take no hints
     rows = execution.toRdd()
     if _shuffled(execution.executedPlan()) <= most_bytes:
-        return numbered.toArrow().sort_by(_ORDER).drop_columns([_ORDER])
-    # Its stages are done: what is left is to read them.
+        return numbered.toArrow().sort_by(order).drop_columns([order])
+    # Its stages are done: what is left is to read them. Of equal keys the last row counts, so that the order is that of all rows.
     again = session._jsparkSession.internalCreateDataFrame(rows, numbered._jdf.schema(), False)
-    return DataFrame(again, session).sortWithinPartitions(_ORDER).drop(_ORDER)
+    return DataFrame(again, session).orderBy(order).drop(order)
+
+
+def _free_name(frame: DataFrame) -> str:
+    """A name that no column has, for Spark does not tell upper from lower case."""
+    taken, name = {column.lower() for column in frame.columns}, _ORDER
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _shuffled(plan: Any) -> int:

@@ -140,3 +140,45 @@ def test_python_workers_are_not_needed_for_rows_of_values(
     monkeypatch.setattr(DataFrame, "mapInArrow", refuse)
     stock.upsert(spark.sql("select id, string(id) as n from range(10)"))
     assert stock.to_arrow().num_rows == 10
+
+
+@pytest.mark.parametrize("way", [STAGED, {"lakehouse.stage.driver.max.bytes": str(MIB)}], ids=["staged", "measured"])
+def test_of_equal_keys_the_last_row_counts_also_where_much_came_of_little(
+    stock: HoodieTable, spark: SparkSession, way: dict[str, str]
+) -> None:
+    stock.upsert(spark.sql("select id % 5 as id, string(id) as n from (select explode(sequence(0L, 399999L)) as id)"), options=way)
+    assert stock.to_arrow(["id", "n"]).sort_by("id")["n"].to_pylist() == ["399995", "399996", "399997", "399998", "399999"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select id, repeat('x', 20000) as n from range(2000)",
+        "select id, repeat('x', 20000) as n from range(20000)",
+        "select id, collect_list(id) over () as n from range(2000)",
+        "select id, array_repeat(id, 2000) as n from kept",
+    ],
+)
+def test_rows_that_an_expression_makes_wide_do_not_come_to_the_driver(spark: SparkSession, text: str) -> None:
+    kept = spark.range(20000).cache()
+    kept.count()
+    kept.createOrReplaceTempView("kept")
+    assert isinstance(given(spark, text), DataFrame)
+    kept.unpersist()
+
+
+@pytest.mark.parametrize("name", ["__lakehouse_order", "__Lakehouse_Order"])
+def test_a_column_of_any_name_is_kept(spark: SparkSession, name: str) -> None:
+    rows = given(spark, f"select explode(sequence(1, 3)) as id, 7 as {name}")
+    assert isinstance(rows, pa.Table)
+    assert rows.to_pydict() == {"id": [1, 2, 3], name: [7, 7, 7]}
+
+
+def test_what_a_session_without_hints_makes_of_little_does_not_come_to_the_driver(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.optimizer.disableHints", "true")
+    try:
+        rows = given(spark, "select k, explode(sequence(1, 100000)) as x from (select distinct k from values (1), (2), (3) t(k))")
+        assert isinstance(rows, DataFrame)
+        assert rows.count() == 300_000
+    finally:
+        spark.conf.unset("spark.sql.optimizer.disableHints")
