@@ -53,12 +53,19 @@ class Beating:
         end_work(self._nonce)
         path = heartbeat_file(self.instant_time)
         try:
-            if pending:
-                self.storage.overwrite(path, ended_work(self._nonce))
-            else:
+            if not (pending and self._say_ended(path)):
                 self.storage.delete(path)
         except StorageError as error:
             logger.warning("the heartbeat of %s could not be ended: %s", self.instant_time, error)
+
+    def _say_ended(self, path: str) -> bool:
+        """Whether there was room for it. What has no heartbeat is dead too, or waited for as something of Hudi's, but not as alive."""
+        try:
+            self.storage.overwrite(path, ended_work(self._nonce))
+        except StorageError as error:
+            logger.warning("the heartbeat of %s is removed, for it cannot be said in it that it ended: %s", self.instant_time, error)
+            return False
+        return True
 
     def _run(self, body: bytes) -> None:
         lock = TableLock(self.storage)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from lakehouse_engine.errors import FormatError, InstantNotFoundError, MetadataError
 from lakehouse_engine.format.avro_schema import without_meta_columns
 from lakehouse_engine.format.file_names import is_log_file_name, parse_log_file
-from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
+from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveFiles, LiveGroup, WriteRecord
@@ -29,18 +29,25 @@ from lakehouse_engine.view.written import write_record
 
 REBUILT_KEY = "lakehouse.rebuilt"
 """In the extra metadata of a commit that was made anew: what of it is not known any more."""
-_LOST = "extra metadata, numbers of deleted rows, checksums of logs"
+_LOST = "extra metadata but for the id of a write, numbers of deleted rows, checksums of logs"
 
 Op = WriteOperationType
 
 
 @dataclass(frozen=True, slots=True)
 class _Intent:
-    """What the write was, the groups that it was about to write to, and those that it was about to take out of the table."""
+    """What the write was, the groups that it was about to write to, those that it was about to take out of the table, and the id that it
+    was given (`commit.outcome`).
+    """
 
     operation: WriteOperationType | None = None
     planned: frozenset[FileGroupId] = frozenset()
     dropped: frozenset[FileGroupId] = frozenset()
+    write_id: str | None = None
+
+    def name(self) -> dict[str, str | None]:
+        """By which a call that is made again finds the write."""
+        return {} if self.write_id is None else {WRITE_ID_KEY: self.write_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +76,7 @@ def recommitted(state: TableState, instant: Instant) -> HoodieCommitMetadata:
         partition_to_write_stats={path: tuple(group) for path, group in stats.items()},
         operation_type=known.intent.operation,
         compacted=known.intent.operation in (Op.COMPACT, Op.LOG_COMPACT),
-        extra_metadata={SCHEMA_KEY: _schema(state, time, known, found), REBUILT_KEY: _LOST},
+        extra_metadata={**known.intent.name(), SCHEMA_KEY: _schema(state, time, known, found), REBUILT_KEY: _LOST},
         partition_to_replace_file_ids=replaced,
     )
 
@@ -108,7 +115,8 @@ def _intent(state: TableState, instant: Instant) -> _Intent:
     except (FormatError, InstantNotFoundError):
         return _Intent()
     groups = (FileGroupId(path, stat.file_id) for path, stats in noted.partition_to_write_stats.items() for stat in stats if stat.file_id)
-    return _Intent(noted.operation_type, frozenset(groups), frozenset(replaced_groups(noted)))
+    name = noted.extra_metadata.get(WRITE_ID_KEY)
+    return _Intent(noted.operation_type, frozenset(groups), frozenset(replaced_groups(noted)), name)
 
 
 def _path(state: TableState, instant: Instant) -> str:

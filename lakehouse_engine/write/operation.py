@@ -17,6 +17,7 @@ import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lakehouse_engine.commit.expected import Expectation, check_expected, touched_by
 from lakehouse_engine.commit.outcome import write_of
@@ -152,14 +153,13 @@ class _Write:
         if not replaced:
             return self._unchanged(frozenset(self.request.partitions))
         self.transaction.start(Action.REPLACE_COMMIT)
-        # No file tells what is dropped: should the commit be damaged one day, this does.
-        self.transaction.inflight(HoodieCommitMetadata(operation_type=self.request.operation, partition_to_replace_file_ids=replaced))
+        self.transaction.inflight(self._noted(partition_to_replace_file_ids=replaced))
         return self._commit([], replaced=replaced)
 
     def new_groups(self) -> WriteResult:
         """Operations that look nothing up: every row goes to a new file group."""
         instant = self.transaction.instant_time
-        self.transaction.inflight(HoodieCommitMetadata(operation_type=self.request.operation))
+        self.transaction.inflight(self._noted())
         files, dropped = self.context.files(instant), 0
         if self.batches.is_streamed:
             statuses = self.batches.stream(files, self.runner)
@@ -186,11 +186,18 @@ class _Write:
         if plan.is_empty:
             return self._unchanged(places, batch.duplicates)
         self._tell_readers()
-        self.transaction.inflight(HoodieCommitMetadata(partition_to_write_stats=plan.profile(), operation_type=self.request.operation))
+        self.transaction.inflight(self._noted(partition_to_write_stats=plan.profile()))
         statuses = [status for written in self.runner.run(run_task, plan.tasks, name="write") for status in written if status.stat]
         if not statuses:
             return self._unchanged(places, batch.duplicates)
         return self._commit(statuses, dropped=batch.duplicates, moves=plan.moves)
+
+    def _noted(self, **what: Any) -> HoodieCommitMetadata:
+        """What is about to be written, with what of the request no file tells: should the commit be damaged one day, this does."""
+        return HoodieCommitMetadata(operation_type=self.request.operation, extra_metadata=self._name(), **what)
+
+    def _name(self) -> dict[str, str | None]:
+        return {} if self.request.write_id is None else {WRITE_ID_KEY: self.request.write_id}
 
     def _tell_readers(self) -> None:
         """Before rows may stay in a partition that is not the one their columns say: paths are no word on those then (`read.pruning`)."""
@@ -272,7 +279,7 @@ class _Write:
             operation_type=self.request.operation,
             extra_metadata={
                 **self.request.extra_metadata,
-                **({} if self.request.write_id is None else {WRITE_ID_KEY: self.request.write_id}),
+                **self._name(),
                 SCHEMA_KEY: self.context.table_avro_schema,
                 **checksum_metadata(written),
             },

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.commit.outcome import check_write_id
+from lakehouse_engine.errors import OptionError
+from lakehouse_engine.model.commit_metadata import WRITE_ID_KEY
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.write.input import Input
@@ -44,3 +46,5 @@ class WriteRequest:
     def __post_init__(self) -> None:
         if self.write_id is not None:
             check_write_id(self.write_id)
+        if WRITE_ID_KEY in self.extra_metadata:
+            raise OptionError(f"extra_metadata has {WRITE_ID_KEY!r}, by which a commit is found again: give it as write_id")

@@ -309,3 +309,15 @@ def test_what_a_failed_rollback_of_ours_leaves_is_finished_by_the_next_write(tmp
     table.upsert(ROWS)
     assert _pending(table) == []
     assert table.storage.list(HEARTBEATS) == []
+
+
+def test_a_heartbeat_that_cannot_say_that_it_ended_is_removed(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    beat = Beating(storage, T, 60_000)
+    beat.start()
+
+    def full(self: LocalStorage, path: str, data: bytes) -> None:
+        raise StorageError("no space left on device", path=path)
+
+    monkeypatch.setattr(LocalStorage, "overwrite", full)
+    beat.stop(pending=True)
+    assert find_heartbeat(storage, T, OPTIONS) is None

@@ -11,6 +11,7 @@ import pytest
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import CommitOutcomeUnknownError, OptionError, StorageError
 from lakehouse_engine.model.commit_metadata import WRITE_ID_KEY
+from lakehouse_engine.repair import repair
 from lakehouse_engine.storage.local import LocalStorage
 from tests.support.untouched import files_below
 
@@ -153,3 +154,19 @@ def test_every_commit_has_an_id_of_its_own(table: HoodieTable) -> None:
     ids = [state.commit_metadata(one).extra_metadata.get(WRITE_ID_KEY) for one in state.timeline.completed().writes()]
     assert len(set(ids)) == len(ids) == 2
     assert all(ids)
+
+
+@pytest.mark.parametrize("operation", WRITES)
+def test_a_commit_whose_damaged_record_was_made_anew_is_found(table: HoodieTable, operation: str) -> None:
+    first = WRITES[operation](table, "part 7")
+    table.insert(rows("9", "later", "y"))
+    (record,) = Path(table.path, ".hoodie").glob(f"{first.instant}.*commit")
+    record.write_bytes(record.read_bytes()[:50])
+    assert repair(table.storage, lock_timeout_ms=1000, trust_files=True).repaired
+    again = WRITES[operation](HoodieTable.open(table.path), "part 7")
+    assert (again.instant, again.was_written) == (first.instant, True)
+
+
+def test_an_id_is_not_given_as_extra_metadata(table: HoodieTable) -> None:
+    with pytest.raises(OptionError, match="write_id"):
+        table.insert(rows("3", "new"), extra_metadata={WRITE_ID_KEY: "a b"})
