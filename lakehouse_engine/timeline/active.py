@@ -195,8 +195,10 @@ class ActiveTimeline:
         except LockError as error:
             cause = error
         try:
+            if self._is_built_upon(completed.requested_time):
+                raise self._unknown(completed) from cause
             self.delete(completed)
-        except StorageError as error:
+        except (StorageError, FormatError, InstantNotFoundError) as error:
             raise self._unknown(completed) from error
         raise LockLostError(
             f"{completed} was taken from the timeline again: the table's lock was lost while it was being published. What was written is"
@@ -204,6 +206,11 @@ class ActiveTimeline:
             instant=completed,
             table=self.storage.root,
         ) from cause
+
+    def _is_built_upon(self, instant_time: str) -> bool:
+        """Whether a write went on with its files: that has its rows too, and who makes it again would have them twice."""
+        later = self.load().completed().writes().after(instant_time)
+        return any(stat.prev_commit == instant_time for write in later for stat in self.commit(write).write_stats())
 
     def _expect_no_completed(self, instant: Instant) -> None:
         completed = instant.at(State.COMPLETED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -156,3 +157,28 @@ def test_a_savepoint_whose_lock_is_lost_while_it_is_published_is_none(table: Hoo
     table.storage.delete(LOCK)
     assert table.savepoints() == []
     assert table.savepoint().instant == table.timeline.completed().writes().instants[-1].requested_time
+
+
+def test_a_commit_that_another_built_upon_before_the_loss_was_seen_stays(
+    table: HoodieTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.insert(ROWS)
+    prove, other = ActiveTimeline._prove_lock, tmp_path / "elsewhere"
+
+    def pause(self: ActiveTimeline, completed: Instant) -> None:
+        if self.storage.root == table.storage.root:
+            table.storage.delete(LOCK)
+            shutil.copytree(table.path, other)
+            HoodieTable.open(str(other)).insert(pa.table({"id": ["d"], "n": pa.array([4], pa.int64())}))
+            shutil.copytree(other, table.path, dirs_exist_ok=True)
+            table.storage.create(LOCK, b"theirs")
+        prove(self, completed)
+
+    more = pa.table({"id": ["c"], "n": pa.array([3], pa.int64())})
+    with monkeypatch.context() as patched:
+        patched.setattr(ActiveTimeline, "_prove_lock", pause)
+        with pytest.raises(CommitOutcomeUnknownError, match="write_id"):
+            table.insert(more, write_id="part 7")
+    table.storage.delete(LOCK)
+    assert table.insert(more, write_id="part 7").was_written
+    assert sorted(table.to_arrow()["id"].to_pylist()) == ["a", "b", "c", "d"]
