@@ -195,7 +195,7 @@ class ActiveTimeline:
         except LockError as error:
             cause = error
         try:
-            if self._is_built_upon(completed.requested_time):
+            if completed.action.is_write and self._is_built_upon(completed.requested_time):
                 raise self._unknown(completed) from cause
             self.delete(completed)
         except (StorageError, FormatError, InstantNotFoundError) as error:
