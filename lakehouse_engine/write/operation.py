@@ -37,6 +37,7 @@ from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write import plan_cow, plan_mor
 from lakehouse_engine.write.batches import INSERTS, REPLACING, Batches
@@ -58,8 +59,11 @@ _UNDOING = frozenset({Action.RESTORE, Action.ROLLBACK})
 def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner) -> WriteResult:
     """Run one write to its commit. Raises `WriteError`s; the table is then as it was, but for `CommitOutcomeUnknownError`."""
     timeout = request.options.lock_timeout_ms
-    if request.write_id is not None and (done := _written_before(TableState.load(storage), request)) is not None:
-        return done
+    if request.write_id is not None:
+        # Commits may be archived while they are asked, which nobody does under the lock.
+        done = at_one_moment(TableState.load(storage), lambda now: _written_before(now, request))
+        if done is not None:
+            return done
     with Stage(storage) as stage:
         seen = _read_ahead(storage, request, stage)
         with begin(storage, lock_timeout_ms=timeout, known=seen.state if seen is not None else None) as transaction:
