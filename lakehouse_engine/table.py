@@ -117,7 +117,7 @@ class HoodieTable(TableServices):
         if session is None:
             raise MissingOptionError("dataframe() needs a SparkSession: pass one, or use to_arrow()")
         check_session(session)
-        plan = plan_query(self.state, Query(query, as_of, begin, end, on_restore), self._options)
+        plan = plan_query(self.state, Query(query, as_of, begin, end, on_restore), self._options, paths=True)
         return scan(session, plan, meta_columns=meta_columns)
 
     # writing

@@ -50,13 +50,13 @@ class Query:
             raise OptionError(f"on_restore={self.on_restore!r} is not one of {', '.join(ON_RESTORE)}")
 
 
-def plan_query(state: TableState, query: Query, options: Mapping[str, Any] | None = None) -> ScanPlan:
+def plan_query(state: TableState, query: Query, options: Mapping[str, Any] | None = None, *, paths: bool = False) -> ScanPlan:
     """The plan of a query of the table, as it was at `state` or later.
 
     Instants and files that `state` has may be gone by now, archived or taken back by another process: then the table is looked at anew.
-    `options` count over those that the table has stored. Raises `OptionError` for a moment or an option that does not parse, or filters
-    that do not fit, `UnsettledInstantError` for a moment of the past to which a writer of Hudi may add yet, and as `plan_snapshot` and
-    `plan_incremental`.
+    `options` count over those that the table has stored. With `paths`, the plan has the rules of partition paths. Raises `OptionError`
+    for a moment or an option that does not parse, or filters that do not fit, `UnsettledInstantError` for a moment of the past to which
+    a writer of Hudi may add yet, and as `plan_snapshot` and `plan_incremental`.
     """
     given = {**state.config.prefixed(STORED_PREFIX), **(options or {})}
     verify, trusts = VERIFY_CHECKSUMS.read(given), TRUST_PARTITION_PATHS.read(given)
@@ -64,7 +64,7 @@ def plan_query(state: TableState, query: Query, options: Mapping[str, Any] | Non
 
     def plan(now: TableState) -> ScanPlan:
         found = _plan(now, query, filters)
-        return replace(found, rules=path_rules(now, found.schema, trusted=trusts))
+        return replace(found, rules=path_rules(now, found.schema, trusted=trusts)) if paths else found
 
     return at_one_moment(state, plan).verified(verify)
 

@@ -52,7 +52,7 @@ class ScanPlan:
     the table has none). With `commit_range`, only rows whose `_hoodie_commit_time` is in it belong to the result. `logged` are the
     slices with log files, `reader` reads them; it is None where there are none. With `verify`, checksums of the files are. Only rows that
     `wanted` is true of belong to the result; of partitions that can have none, files and slices are not in the plan. `rules` say what
-    partition paths tell of the rows in them, where that is known.
+    partition paths tell of the rows in them, where that was asked for and is known.
     """
 
     storage: Storage

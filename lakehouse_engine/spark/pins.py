@@ -122,11 +122,11 @@ class Pins:
     def stored_rows(self, name: RelationName, reads: Reads) -> DataFrame:
         """The table's rows with their meta columns, checked as they are read: what is written anew must not carry damage on."""
         stored = self._catalog.table(name)
-        plan = plan_query(reads.state(stored), Query(), self._options)
+        plan = plan_query(reads.state(stored), Query(), self._options, paths=True)
         return scan(self._spark, plan.verified(True), meta_columns=True)
 
     def _scan(self, state: TableState, query: Query, *, meta_columns: bool = False) -> DataFrame:
-        return scan(self._spark, plan_query(state, query, self._options), meta_columns=meta_columns)
+        return scan(self._spark, plan_query(state, query, self._options, paths=True), meta_columns=meta_columns)
 
     def keep(self, frame: DataFrame) -> str:
         """A temporary name for a DataFrame."""

@@ -58,8 +58,7 @@ def fetched(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
 
 def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:
     """At most how many bytes the query reads, and whether it may make more rows of them."""
-    # A Connect client has no plan to look at.
-    if most_bytes <= 0 or type(frame).__module__.startswith("pyspark.sql.connect"):
+    if most_bytes <= 0:
         return _CANNOT_TELL, False
     try:
         plan = frame._jdf.queryExecution().optimizedPlan()

@@ -74,8 +74,9 @@ def _is_dead(state: TableState, instant: Instant, options: LockOptions) -> bool:
 def _of_another(state: TableState, rollback: Instant, options: LockOptions) -> str | None:
     """What a pending rollback takes back that a writer of Hudi may be at work on; None where it is to be finished here.
 
-    Ours have a heartbeat, and under the lock those that are pending are of dead processes. Hudi's have none: they are left alone for as
-    long as a heartbeat would count. A write that is published still is taken back at once, or its files would be missed.
+    Ours have a heartbeat, and under the lock those that are pending are of dead processes. Hudi's mostly have none: they are left alone
+    while they have a live one, or for as long as one would count. A write that is published still is taken back at once, or its files
+    would be missed.
     """
     heartbeat = find_heartbeat(state.storage, rollback.requested_time, options)
     if heartbeat is not None and heartbeat.is_ours:
