@@ -11,9 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.view.file_system_view import FileSystemView
 
 Rows = npt.NDArray[np.int64]
 
@@ -34,6 +33,12 @@ class TaggedFile:
     num_rows: int
     positions: Rows
     rows: Rows
+
+
+class Slices(Protocol):
+    """The slices that make a table now, as `view.FileSystemView` has them."""
+
+    def latest_slices(self, partition: str | None = None) -> list[FileSlice]: ...
 
 
 class StoredKeys(Protocol):
@@ -67,8 +72,6 @@ class Index(Protocol):
         """Whether a key is unique in the whole table, not only in its partition."""
         ...
 
-    def tag(
-        self, storage: Storage, view: FileSystemView, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner
-    ) -> list[TaggedFile]:
+    def tag(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> list[TaggedFile]:
         """Every place where a key of the batch is stored now; files without a hit are left out."""
         ...

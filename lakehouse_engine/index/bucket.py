@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import OptionError, RecordKeyError, UnsupportedTableError
 from lakehouse_engine.format.file_names import new_file_id
-from lakehouse_engine.index.base import KeyedRows, Rows, StoredKeys, TaggedFile
+from lakehouse_engine.index.base import KeyedRows, Rows, Slices, StoredKeys, TaggedFile
 from lakehouse_engine.index.simple import TagTask, tag_file
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.table_config import TableConfig
@@ -26,7 +26,6 @@ from lakehouse_engine.options import BUCKET_HASH_FIELD, NUM_BUCKETS, WriteOption
 from lakehouse_engine.record.java_hash import java_string_hash
 from lakehouse_engine.record.record_key import EMPTY_PART, NULL_PART
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.view.file_system_view import FileSystemView
 
 Buckets = npt.NDArray[np.int64]
 
@@ -125,7 +124,7 @@ def has_bucket(file_id: str) -> bool:
     return bucket is not None and bucket < _MOST_BUCKETS
 
 
-def slices_by_bucket(layout: BucketLayout, view: FileSystemView, partition: str) -> Mapping[int, FileSlice]:
+def slices_by_bucket(layout: BucketLayout, view: Slices, partition: str) -> Mapping[int, FileSlice]:
     """The slice of every bucket that a partition has.
 
     Raises `OptionError` for a file group that no bucket of this layout has, and `UnsupportedTableError` for two of one bucket.
@@ -158,9 +157,7 @@ class BucketIndex:
     def is_global(self) -> bool:
         return False
 
-    def tag(
-        self, storage: Storage, view: FileSystemView, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner
-    ) -> list[TaggedFile]:
+    def tag(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> list[TaggedFile]:
         """As `Index.tag`. Raises as `BucketLayout.buckets` and `slices_by_bucket`."""
         tasks = [
             TagTask(storage, piece.base_file, stored, batch.keys.take(pa.array(rows)), rows, False)
@@ -170,7 +167,7 @@ class BucketIndex:
         ]
         return [found for found in runner.run(tag_file, tasks, name="tag") if len(found.positions)]
 
-    def _pieces(self, view: FileSystemView, partition: str, keys: pa.Array, rows: Rows) -> Iterator[tuple[FileSlice, Rows]]:
+    def _pieces(self, view: Slices, partition: str, keys: pa.Array, rows: Rows) -> Iterator[tuple[FileSlice, Rows]]:
         slices = slices_by_bucket(self.layout, view, partition)
         for bucket, chosen in self.layout.rows_by_bucket(keys, rows).items():
             if bucket in slices:

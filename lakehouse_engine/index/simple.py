@@ -15,14 +15,13 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.format.bloom import BloomFilter
-from lakehouse_engine.index.base import KeyedRows, Rows, StoredKeys, TaggedFile
+from lakehouse_engine.index.base import KeyedRows, Rows, Slices, StoredKeys, TaggedFile
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_SEQNO, RECORD_KEY
 from lakehouse_engine.read.base_file import iter_base_file
 from lakehouse_engine.read.footer import BaseFileFooter, read_footer
 from lakehouse_engine.record.keygen import KeyGenerator
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.view.file_system_view import FileSystemView
 
 _CHUNK = 2_000_000
 """Keys of a batch looked up at once: bounds a task's memory, whatever the size of the batch."""
@@ -123,9 +122,7 @@ def _find(task: TagTask, footer: BaseFileFooter, keys: pa.Array) -> tuple[Rows, 
     bounded = task.stored.bounded
     wanted = [number for number, group in enumerate(footer.row_groups) if not bounded or _may_hold(group.min_key, group.max_key, keys)]
     starts = np.cumsum([0, *(group.num_rows for group in footer.row_groups)])
-    groups = iter_base_file(
-        task.storage, task.base.path, task.stored.schema, meta_columns=task.stored.meta_columns, row_groups=wanted
-    )
+    groups = iter_base_file(task.storage, task.base.path, task.stored.schema, meta_columns=task.stored.meta_columns, row_groups=wanted)
     for number, table in zip(wanted, groups, strict=True):
         stored = task.stored.keys(table)
         for low in range(0, len(keys), _CHUNK):
@@ -156,13 +153,11 @@ class KeyColumnIndex:
     is_global: bool
     use_bloom: bool
 
-    def tag(
-        self, storage: Storage, view: FileSystemView, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner
-    ) -> list[TaggedFile]:
+    def tag(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> list[TaggedFile]:
         tasks = list(self._tasks(storage, view, batch, stored))
         return [found for found in runner.run(tag_file, tasks, name="tag") if len(found.positions)]
 
-    def _tasks(self, storage: Storage, view: FileSystemView, batch: KeyedRows, stored: StoredKeys) -> list[TagTask]:
+    def _tasks(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys) -> list[TagTask]:
         if not len(batch.keys):
             return []
         if self.is_global:

@@ -31,7 +31,7 @@ def log_unseen(plan: DeltaPlan, layout: BucketLayout) -> Batch:
     batch, rest = plan.batch, [np.empty(0, np.int64)]
     marked = marked_rows(plan)
     special = marked | _told_differently(plan)
-    for found in rows_by_bucket(layout, batch, plan.state.view):
+    for found in rows_by_bucket(layout, batch, plan.target.view):
         if found.piece is None or _must_look(plan, found.piece, bool(special[found.rows].any())):
             rest.append(found.rows)
             continue
@@ -44,7 +44,7 @@ def log_unseen(plan: DeltaPlan, layout: BucketLayout) -> Batch:
 
 def log_deletes(plan: DeltaPlan, layout: BucketLayout, batch: Batch) -> None:
     """A delete of keys takes away what is stored, whatever it is: it is logged for the buckets that are there."""
-    for found in rows_by_bucket(layout, batch, plan.state.view):
+    for found in rows_by_bucket(layout, batch, plan.target.view):
         if found.piece is not None:
             plan.change(found.piece).keys.append(batch.keys.take(pa.array(found.rows)))
 
@@ -70,13 +70,13 @@ def _must_look(plan: DeltaPlan, piece: FileSlice, special: bool) -> bool:
 def looks_up_deletes(context: WriteContext, deletes: Batch) -> bool:
     """Whether keys to delete have ordering values that may lose against stored ones."""
     fields = context.ordering.roots if context.merger.compares_ordering else []
-    return bool(fields) and set(fields) <= set(deletes.source.take(deletes.rows[:1]).column_names)
+    return bool(fields) and set(fields) <= set(deletes.source.column_names)
 
 
 def _told_differently(plan: DeltaPlan) -> Mask:
     """Rows with a null ordering value, or with one that not every reader takes for more than null."""
     ordering, batch, found = plan.logs.reader.rules.ordering, plan.batch, np.zeros(len(plan.batch.rows), dtype=bool)
-    offered = batch.source.columns(ordering.roots).take(pa.array(batch.rows)) if len(batch.rows) and ordering else None
+    offered = batch.source.columns(ordering.roots, batch.rows) if len(batch.rows) and ordering else None
     for column in ordering.values(offered) if offered is not None else ():
         found |= np.asarray(column.is_null()) | below_zero([column])
     return found

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lakehouse_engine.index.base import Slices
 from lakehouse_engine.index.bucket import BucketLayout, slices_by_bucket
 from lakehouse_engine.model.files import FileSlice
-from lakehouse_engine.view.file_system_view import FileSystemView
 from lakehouse_engine.write.input import Batch
 from lakehouse_engine.write.placing import NewGroup, Placement, new_group_tasks
 from lakehouse_engine.write.plan import WritePlan
@@ -30,7 +30,7 @@ class BucketRows:
         return NewGroup(self.partition, batch.rows[self.rows], self.bucket)
 
 
-def rows_by_bucket(layout: BucketLayout, batch: Batch, view: FileSystemView | None) -> Iterator[BucketRows]:
+def rows_by_bucket(layout: BucketLayout, batch: Batch, view: Slices | None) -> Iterator[BucketRows]:
     """The rows of a batch for every bucket that gets some; without a `view` all buckets are new.
 
     Raises as `BucketLayout.buckets` and `slices_by_bucket`.
@@ -41,13 +41,13 @@ def rows_by_bucket(layout: BucketLayout, batch: Batch, view: FileSystemView | No
             yield BucketRows(partition, bucket, slices.get(bucket), rows)
 
 
-def place_in_buckets(layout: BucketLayout, batch: Batch, view: FileSystemView, indices: Rows) -> Iterator[BucketRows]:
+def place_in_buckets(layout: BucketLayout, batch: Batch, view: Slices, indices: Rows) -> Iterator[BucketRows]:
     """As `rows_by_bucket`, for some rows of the batch."""
     for found in rows_by_bucket(layout, part_of_batch(batch, indices), view):
         yield BucketRows(found.partition, found.bucket, found.piece, indices[found.rows])
 
 
-def place_in_bases(layout: BucketLayout, batch: Batch, view: FileSystemView, indices: Rows) -> Placement:
+def place_in_bases(layout: BucketLayout, batch: Batch, view: Slices, indices: Rows) -> Placement:
     """New records of a copy-on-write table: into the base file of their bucket, or a new group."""
     placement = Placement()
     for found in place_in_buckets(layout, batch, view, indices):

@@ -13,25 +13,24 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.commit.pending import check_group_not_pending, check_not_compacting, compacting_groups, pending_groups
+from lakehouse_engine.commit.pending import check_group_not_pending, check_not_compacting
 from lakehouse_engine.errors import UnsupportedTableError
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.append import AppendTask, GroupAppend, append_tasks
 from lakehouse_engine.write.assign import SizedFile
 from lakehouse_engine.write.buckets import place_in_buckets
 from lakehouse_engine.write.context import WriteContext, refuse_cdc
 from lakehouse_engine.write.input import Batch
 from lakehouse_engine.write.log_target import log_target
-from lakehouse_engine.write.logged import SliceLogs
 from lakehouse_engine.write.numbered import OlderTask, older_numbers
 from lakehouse_engine.write.placing import NewGroup, Places, new_group_tasks
 from lakehouse_engine.write.plan import WritePlan
 from lakehouse_engine.write.settle import SliceHits
 from lakehouse_engine.write.slice_merge import SliceMergeTask
 from lakehouse_engine.write.source import Rows
+from lakehouse_engine.write.target import Target
 from lakehouse_engine.write.tasks import NO_ROWS, FileContext, Mask, MergeTask
 
 _SMALL_FILES = 1
@@ -82,17 +81,18 @@ def _distinct(parts: Sequence[pa.Array]) -> pa.Array:
 
 
 class DeltaPlan:
-    """Collects changes of slices and new groups; numbers the tasks."""
+    """Collects changes of slices and new groups; numbers the tasks. `moves` counts records that leave one partition for another."""
 
-    def __init__(self, state: TableState, context: WriteContext, files: FileContext, batch: Batch) -> None:
-        self.state, self.context, self.files, self.batch = state, context, files, batch
-        self.logs = SliceLogs(state, context)
+    def __init__(self, target: Target, context: WriteContext, files: FileContext, batch: Batch) -> None:
+        assert target.logs is not None
+        self.target, self.context, self.files, self.batch = target, context, files, batch
+        self.logs = target.logs
         self.changes: dict[FileGroupId, SliceChange] = {}
-        self._clustering, self._compacting = pending_groups(state), compacting_groups(state)
-        self._creates: list[NewGroup] = []
+        self.creates: list[NewGroup] = []
+        self.moves = 0
 
     def change(self, piece: FileSlice) -> SliceChange:
-        check_group_not_pending(piece.group, self._clustering)
+        check_group_not_pending(piece.group, self.target.clustering)
         refuse_cdc(self.context.config)
         return self.changes.setdefault(piece.group, SliceChange(piece))
 
@@ -118,7 +118,7 @@ class DeltaPlan:
                 table=self.context.config.name,
             )
         ordering, rows = self.logs.reader.rules.ordering, batch.rows[indices]
-        values = tuple(ordering.values(batch.source.columns(ordering.roots).take(pa.array(rows))))
+        values = tuple(ordering.values(batch.source.columns(ordering.roots, rows)))
         return older_numbers(OlderTask(self.logs.reader, self.logs.logged(piece), batch.keys.take(pa.array(indices)), values))
 
     def insert(self, indices: Rows) -> None:
@@ -130,18 +130,18 @@ class DeltaPlan:
         placement = Places(self.files, self._bases, self._open).place(self.batch, indices)
         for base, rows in placement.to_files:
             self.change(self._slices(base.partition_path)[base.path]).inserts = rows
-        self._creates += placement.to_new
+        self.creates += placement.to_new
 
     def _insert_into_buckets(self, layout: BucketLayout, indices: Rows) -> None:
-        for found in place_in_buckets(layout, self.batch, self.state.view, indices):
+        for found in place_in_buckets(layout, self.batch, self.target.view, indices):
             if found.piece is None:
-                self._creates.append(found.new_group(self.batch))
+                self.creates.append(found.new_group(self.batch))
             else:
                 self.change(found.piece).revived.append(self.batch.rows[found.rows])
 
     def _slices(self, partition: str) -> dict[str, FileSlice]:
         """Slices with a base file, by its path."""
-        return {piece.base_file.path: piece for piece in self.state.view.latest_slices(partition) if piece.base_file is not None}
+        return {piece.base_file.path: piece for piece in self.target.view.latest_slices(partition) if piece.base_file is not None}
 
     def _bases(self, partition: str) -> list[BaseFile]:
         return [piece.base_file for piece in self._slices(partition).values() if piece.base_file is not None]
@@ -154,18 +154,22 @@ class DeltaPlan:
         return sorted(small, key=lambda file: file.base.size)[:_SMALL_FILES]
 
     def _takes_inserts(self, piece: FileSlice) -> bool:
-        busy = (piece.partition_path, piece.file_id) in self._clustering or piece.group in self._compacting
+        busy = (piece.partition_path, piece.file_id) in self.target.clustering or piece.group in self.target.compacting
         return not piece.log_files and not busy
 
-    def finish(self, parallelism: int, moves: int = 0) -> WritePlan:
-        """Raises `CommitConflictError` for a slice to be rewritten that a compaction has plans for."""
+    def finish(self, parallelism: int, first_task: int = 0) -> WritePlan:
+        """The tasks, numbered from `first_task`.
+
+        Raises `CommitConflictError` for a slice to be rewritten that a compaction has plans for.
+        """
         merges, rewrites, appends = self._split()
-        tasks = [self._merge(number, change) for number, change in enumerate(merges)]
-        slices = [self._rewrite(len(tasks) + number, change) for number, change in enumerate(rewrites)]
-        first = len(tasks) + len(slices)
-        creates = new_group_tasks(self.files, self._creates, self.batch.source, first)
+        tasks = [self._merge(number, change) for number, change in enumerate(merges, first_task)]
+        first = first_task + len(tasks)
+        slices = [self._rewrite(number, change) for number, change in enumerate(rewrites, first)]
+        first += len(slices)
+        creates = new_group_tasks(self.files, self.creates, self.batch.source, first)
         logs = self._append_tasks([self._append(change) for change in appends], first + len(creates), parallelism)
-        return WritePlan(tuple(tasks), creates, tuple(logs), tuple(slices), moves)
+        return WritePlan(tuple(tasks), creates, tuple(logs), tuple(slices), self.moves)
 
     def _split(self) -> tuple[list[SliceChange], list[SliceChange], list[SliceChange]]:
         """Changes that make a new version of a base file, those that rewrite a slice with logs, and those that are logged."""
@@ -176,7 +180,7 @@ class DeltaPlan:
             if not (change.rewrite or len(change.inserts)):
                 appends.append(change)
                 continue
-            check_not_compacting(change.piece.group, self._compacting)
+            check_not_compacting(change.piece.group, self.target.compacting)
             (rewrites if change.piece.log_files else merges).append(change)
         return merges, rewrites, appends
 
@@ -210,7 +214,7 @@ class DeltaPlan:
         )
 
     def _append(self, change: SliceChange) -> GroupAppend:
-        target = log_target(self.state, change.piece, self._compacting)
+        target = log_target(change.piece, self.target.compacting)
         inserts = sum(len(rows) for rows in change.revived)
         return GroupAppend(change.piece, target, change.logged(), inserts, change.deleted_keys())
 

@@ -2,64 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.format.file_names import is_log_file_name
 from lakehouse_engine.index.bucket import BucketIndex, has_bucket
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.read.completeness import log_promises, told_logs
-from lakehouse_engine.read.log_scanner import LoggedSlice, LogPromise, LogScope, ToldLogs
+from lakehouse_engine.read.log_scanner import NOT_TOLD, LoggedSlice, LogPromise, LogScope, ToldLogs
 from lakehouse_engine.read.merge_rules import MergeRules
 from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.context import WriteContext
 
 
-class SliceLogs:
-    """The logs of a table's slices, as one write sees them."""
+class LogFacts(Protocol):
+    """What commits say of the logs of a table."""
 
-    def __init__(self, state: TableState, context: WriteContext) -> None:
+    @property
+    def promises(self) -> Mapping[FileGroupId, Sequence[LogPromise]]: ...
+
+    @property
+    def told(self) -> ToldLogs: ...
+
+    @property
+    def changes(self) -> Mapping[str, tuple[int, int]]:
+        """Path of a log -> how many records commits say that they inserted and deleted there."""
+        ...
+
+
+class _Facts:
+    """Those of a state, read when they are first asked for."""
+
+    def __init__(self, state: TableState) -> None:
         self._state = state
-        self._buckets = isinstance(context.index, BucketIndex)
-        rules = MergeRules.of(state.config, context.schema)
-        self.reader = SliceReader(state.storage, context.schema, rules, LogScope.of(state.timeline))
-
-    def logged(self, piece: FileSlice) -> LoggedSlice:
-        return LoggedSlice(piece, tuple(self._promises.get(piece.group, ())), self._told)
-
-    def may_insert(self, piece: FileSlice) -> bool:
-        """Whether logs of the slice may have keys that its base file has not.
-
-        Writers with a bucket index do not know what they insert, and count all as updates; the names of their file groups tell.
-        """
-        if not piece.log_files or piece.base_file is None or self._buckets or has_bucket(piece.file_id):
-            return bool(piece.log_files)
-        return self._unknown(piece) or any(self._count(piece, 0))
-
-    def may_delete(self, piece: FileSlice) -> bool:
-        """Whether keys of the slice's base file may be deleted by its logs."""
-        return bool(piece.log_files) and (
-            bool(self.reader.rules.marks.column) or self._unknown(piece) or any(self._count(piece, 1))
-        )
-
-    def _count(self, piece: FileSlice, which: int) -> list[int]:
-        return [self._changes[log.path][which] for log in piece.log_files]
-
-    def _unknown(self, piece: FileSlice) -> bool:
-        """Whether there is a log that no commit on the timeline tells of: those of archived ones may hold anything."""
-        return any(log.path not in self._changes for log in piece.log_files)
 
     @cached_property
-    def _promises(self) -> dict[FileGroupId, list[LogPromise]]:
+    def promises(self) -> Mapping[FileGroupId, Sequence[LogPromise]]:
         return log_promises(self._state, None)
 
     @cached_property
-    def _told(self) -> ToldLogs:
+    def told(self) -> ToldLogs:
         return told_logs(self._state, None)
 
     @cached_property
-    def _changes(self) -> dict[str, tuple[int, int]]:
-        """Path of a log -> how many records commits say that they inserted and deleted there."""
+    def changes(self) -> Mapping[str, tuple[int, int]]:
         changes: dict[str, tuple[int, int]] = {}
         for instant in self._state.timeline.completed().writes():
             for stat in self._state.commit_metadata(instant).write_stats():
@@ -67,3 +57,63 @@ class SliceLogs:
                     inserts, deletes = changes.get(stat.path, (0, 0))
                     changes[stat.path] = (inserts + stat.num_inserts, deletes + stat.num_deletes)
         return changes
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFacts:
+    """Those of some slices, to be sent."""
+
+    promises: Mapping[FileGroupId, Sequence[LogPromise]]
+    told: ToldLogs
+    changes: Mapping[str, tuple[int, int]]
+
+    @classmethod
+    def of(cls, facts: LogFacts, slices: Sequence[FileSlice]) -> KnownFacts:
+        logged = [piece for piece in slices if piece.log_files]
+        if not logged:
+            return cls({}, NOT_TOLD, {})
+        promises = {piece.group: facts.promises[piece.group] for piece in logged if piece.group in facts.promises}
+        paths = {log.path for piece in logged for log in piece.log_files}
+        return cls(promises, facts.told, {path: counts for path, counts in facts.changes.items() if path in paths})
+
+
+@dataclass(frozen=True, slots=True)
+class SliceLogs:
+    """The logs of a table's slices, as one write sees them. `buckets`: the table has the BUCKET index."""
+
+    reader: SliceReader
+    buckets: bool
+    facts: LogFacts
+
+    @classmethod
+    def of(cls, state: TableState, context: WriteContext) -> SliceLogs:
+        rules = MergeRules.of(state.config, context.schema)
+        reader = SliceReader(state.storage, context.schema, rules, LogScope.of(state.timeline))
+        return cls(reader, isinstance(context.index, BucketIndex), _Facts(state))
+
+    def of_slices(self, slices: Sequence[FileSlice]) -> SliceLogs:
+        """The same for some slices only, to be sent to another process."""
+        return SliceLogs(self.reader, self.buckets, KnownFacts.of(self.facts, slices))
+
+    def logged(self, piece: FileSlice) -> LoggedSlice:
+        return LoggedSlice(piece, tuple(self.facts.promises.get(piece.group, ())), self.facts.told)
+
+    def may_insert(self, piece: FileSlice) -> bool:
+        """Whether logs of the slice may have keys that its base file has not.
+
+        Writers with a bucket index do not know what they insert, and count all as updates; the names of their file groups tell.
+        """
+        if not piece.log_files or piece.base_file is None or self.buckets or has_bucket(piece.file_id):
+            return bool(piece.log_files)
+        return self._unknown(piece) or any(self._count(piece, 0))
+
+    def may_delete(self, piece: FileSlice) -> bool:
+        """Whether keys of the slice's base file may be deleted by its logs."""
+        return bool(piece.log_files) and (bool(self.reader.rules.marks.column) or self._unknown(piece) or any(self._count(piece, 1)))
+
+    def _count(self, piece: FileSlice, which: int) -> list[int]:
+        return [self.facts.changes[log.path][which] for log in piece.log_files]
+
+    def _unknown(self, piece: FileSlice) -> bool:
+        """Whether there is a log that no commit on the timeline tells of: those of archived ones may hold anything."""
+        return any(log.path not in self.facts.changes for log in piece.log_files)

@@ -103,9 +103,9 @@ def winners(context: WriteContext, files: FileContext, batch: Batch, tagged: Tag
     All of them where ordering does not count, or the batch has keys only.
     """
     names = context.ordering.roots if context.merger.compares_ordering else []
-    if not names or not set(names) <= set(batch.source.take(batch.rows[:1]).column_names):
+    if not names or not set(names) <= set(batch.source.column_names):
         return np.ones(len(tagged.rows), dtype=bool)
-    incoming = batch.source.columns(names).take(pa.array(batch.rows[tagged.rows]))
+    incoming = batch.source.columns(names, batch.rows[tagged.rows])
     return _compared(context, _stored(files, tagged, names), incoming)
 
 

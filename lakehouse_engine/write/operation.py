@@ -43,11 +43,14 @@ from lakehouse_engine.write import plan_cow, plan_mor
 from lakehouse_engine.write.batches import INSERTS, REPLACING, Batches
 from lakehouse_engine.write.buckets import plan_new_buckets
 from lakehouse_engine.write.context import WriteContext, looks_everywhere, prepare
+from lakehouse_engine.write.delta import DeltaPlan
 from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.plan import WritePlan, plan_new_groups, run_task
+from lakehouse_engine.write.plan import plan_new_groups, run_task
+from lakehouse_engine.write.plan_cow import CowPlan
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.result import no_change, result_of
 from lakehouse_engine.write.stage import Stage
+from lakehouse_engine.write.target import Target
 from lakehouse_engine.write.tasks import WriteStatus, create_file
 
 logger = logging.getLogger(__name__)
@@ -184,7 +187,8 @@ class _Write:
 
     def changes(self) -> WriteResult:
         """Insert, upsert and delete: rows find their file groups."""
-        batch, plan = self._planned()
+        batch, changes = self._planned()
+        plan = changes.finish(self.runner.parallelism)
         # With a global index a key may be stored in a partition that the batch does not name.
         places = None if self.context.is_global else frozenset(batch.partitions.dictionary.to_pylist())
         if plan.is_empty:
@@ -217,20 +221,20 @@ class _Write:
             self.since.check_untouched(places)
         return no_change(self.transaction.state, self.request.operation, dropped)
 
-    def _planned(self) -> tuple[Batch, WritePlan]:
+    def _planned(self) -> tuple[Batch, CowPlan | DeltaPlan]:
         request, context, state = self.request, self.context, self.transaction.state
         planner = plan_mor if self._merges_on_read else plan_cow
-        files = context.files(self.transaction.instant_time)
+        files, target = context.files(self.transaction.instant_time), Target.of(state, context)
         batch, deletions = self.batches.rows(files.instant_time), self.batches.deletions()
         self._check_places(batch, deletions)
         if request.operation is WriteOperationType.DELETE:
-            return batch, planner.plan_deletes(state, context, files, batch, self.runner)
+            return batch, planner.plan_deletes(target, context, files, batch, self.runner)
         if request.operation in INSERTS:
-            return batch, planner.plan_inserts(state, context, files, batch, self.runner)
+            return batch, planner.plan_inserts(target, context, files, batch, self.runner)
         if request.replaced_rows is not None:
             replaced = self.batches.replaced(request.replaced_rows)
-            return batch, planner.plan_replacement(state, context, files, batch, replaced, self.runner)
-        return batch, planner.plan_upsert(state, context, files, batch, deletions, self.runner)
+            return batch, planner.plan_replacement(target, context, files, batch, replaced, self.runner)
+        return batch, planner.plan_upsert(target, context, files, batch, deletions, self.runner)
 
     def _check_places(self, *batches: Batch | None) -> None:
         """Raise as `check_complete` where the batch goes; `prepare` has asked of the whole table where rows are looked for in all of it."""

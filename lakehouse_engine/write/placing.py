@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import pyarrow as pa
 
 from lakehouse_engine.format.file_names import new_file_id
 from lakehouse_engine.index.bucket import bucket_file_id
@@ -100,8 +99,8 @@ def bytes_per_row(batch: Batch) -> float:
 
 def alive(batch: Batch, indices: Rows, marks: DeleteMarks) -> Rows:
     """Rows that are not marked as deletions: deleting what is not there does nothing."""
-    names = marks.columns(batch.source.take(batch.rows[:1]).column_names) if len(indices) else []
+    names = marks.columns(list(batch.source.column_names)) if len(indices) else []
     if not names:
         return indices
-    marked = marks.of(batch.source.columns(names).take(pa.array(batch.rows[indices])))
+    marked = marks.of(batch.source.columns(names, batch.rows[indices]))
     return np.asarray(indices[~marked], dtype=np.int64)

@@ -9,13 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.commit.pending import check_not_pending, pending_groups
+from lakehouse_engine.commit.pending import check_not_pending
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.index.base import KeyedRows, TaggedFile
+from lakehouse_engine.index.base import KeyedRows
 from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.index.simple import KeyColumnIndex, RowNumbers
 from lakehouse_engine.model.files import BaseFile
-from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.assign import SizedFile
 from lakehouse_engine.write.buckets import place_in_bases
 from lakehouse_engine.write.context import WriteContext, refuse_cdc
@@ -24,11 +23,12 @@ from lakehouse_engine.write.moves import Moves, part_of, winners
 from lakehouse_engine.write.placing import NewGroup, Places, alive, new_group_tasks
 from lakehouse_engine.write.plan import WritePlan
 from lakehouse_engine.write.source import Rows
+from lakehouse_engine.write.target import Target
 from lakehouse_engine.write.tasks import NO_ROWS, FileContext, MergeTask
 
 
 @dataclass(slots=True)
-class _Change:
+class FileChange:
     """What happens to one existing base file; parts are joined at the end."""
 
     base: BaseFile
@@ -38,25 +38,25 @@ class _Change:
     inserts: Rows = field(default_factory=lambda: NO_ROWS)
 
 
-class _Plan:
-    """Collects changes of files and new groups; numbers the tasks."""
+class CowPlan:
+    """Collects changes of files and new groups; numbers the tasks. `moves` counts records that leave one partition for another."""
 
-    def __init__(self, state: TableState, context: WriteContext, files: FileContext, batch: Batch) -> None:
-        self.state, self.context, self.files, self.batch = state, context, files, batch
-        self.pending = pending_groups(state)
-        self.changes: dict[str, _Change] = {}
+    def __init__(self, target: Target, context: WriteContext, files: FileContext, batch: Batch) -> None:
+        self.target, self.context, self.files, self.batch = target, context, files, batch
+        self.changes: dict[str, FileChange] = {}
         self.creates: list[NewGroup] = []
+        self.moves = 0
 
-    def change(self, base: BaseFile) -> _Change:
-        check_not_pending(base, self.pending)
+    def change(self, base: BaseFile) -> FileChange:
+        check_not_pending(base, self.target.clustering)
         refuse_cdc(self.context.config)
-        return self.changes.setdefault(base.path, _Change(base))
+        return self.changes.setdefault(base.path, FileChange(base))
 
     def insert(self, indices: Rows) -> None:
         """New records, by partition: to the group of their bucket, else to small files first."""
         index = self.context.index
         if isinstance(index, BucketIndex):
-            placement = place_in_bases(index.layout, self.batch, self.state.view, indices)
+            placement = place_in_bases(index.layout, self.batch, self.target.view, indices)
         else:
             placement = Places(self.files, self._bases, self._open).place(self.batch, indices)
         for base, rows in placement.to_files:
@@ -64,19 +64,20 @@ class _Plan:
         self.creates += placement.to_new
 
     def _bases(self, partition: str) -> list[BaseFile]:
-        return [piece.base_file for piece in self.state.view.latest_slices(partition) if piece.base_file is not None]
+        return [piece.base_file for piece in self.target.view.latest_slices(partition) if piece.base_file is not None]
 
     def _open(self, sized: Sequence[SizedFile]) -> list[SizedFile]:
         if self.context.config.cdc_enabled:
             return []
-        return [file for file in sized if (file.base.partition_path, file.base.file_id) not in self.pending]
+        return [file for file in sized if (file.base.partition_path, file.base.file_id) not in self.target.clustering]
 
-    def finish(self, moves: int = 0) -> WritePlan:
-        merges = [self._merge(number, change) for number, change in enumerate(self.changes.values())]
-        creates = new_group_tasks(self.files, self.creates, self.batch.source, len(merges))
-        return WritePlan(tuple(merges), creates, moves=moves)
+    def finish(self, parallelism: int, first_task: int = 0) -> WritePlan:
+        """The tasks, numbered from `first_task`."""
+        merges = [self._merge(number, change) for number, change in enumerate(self.changes.values(), first_task)]
+        creates = new_group_tasks(self.files, self.creates, self.batch.source, first_task + len(merges))
+        return WritePlan(tuple(merges), creates, moves=self.moves)
 
-    def _merge(self, number: int, change: _Change) -> MergeTask:
+    def _merge(self, number: int, change: FileChange) -> MergeTask:
         deletes = np.unique(np.concatenate(change.deletes)) if change.deletes else NO_ROWS
         return MergeTask(
             context=self.files,
@@ -93,29 +94,29 @@ class _Plan:
         )
 
 
-def plan_inserts(state: TableState, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> WritePlan:
+def plan_inserts(target: Target, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> CowPlan:
     """Every row of the batch is new: small files first, then new groups. Nothing is looked up."""
-    plan = _Plan(state, context, files, batch)
+    plan = CowPlan(target, context, files, batch)
     plan.insert(alive(batch, np.arange(len(batch.rows), dtype=np.int64), context.marks))
-    return plan.finish()
+    return plan
 
 
-def plan_deletes(state: TableState, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> WritePlan:
+def plan_deletes(target: Target, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> CowPlan:
     """Drop every stored row with a key of the batch."""
-    plan = _Plan(state, context, files, batch)
-    for tagged in _tag(state, context, batch, runner):
+    plan = CowPlan(target, context, files, batch)
+    for tagged in target.tag(context, batch, runner):
         plan.change(tagged.base).deletes.append(tagged.positions)
-    return plan.finish()
+    return plan
 
 
 def plan_upsert(
-    state: TableState, context: WriteContext, files: FileContext, batch: Batch, deletes: Batch | None, runner: TaskRunner
-) -> WritePlan:
+    target: Target, context: WriteContext, files: FileContext, batch: Batch, deletes: Batch | None, runner: TaskRunner
+) -> CowPlan:
     """Known keys to where they are (or away from there, when they move), new ones to small files and new groups."""
-    plan = _Plan(state, context, files, batch)
+    plan = CowPlan(target, context, files, batch)
     moves = Moves(context, files, batch)
     settled = np.zeros(len(batch.rows), dtype=bool)
-    for tagged in _tag(state, context, batch, runner):
+    for tagged in target.tag(context, batch, runner):
         stays, goes = moves.split(tagged)
         if len(stays.rows):
             change = plan.change(stays.base)
@@ -125,40 +126,35 @@ def plan_upsert(
         # What stays somewhere, or loses there, is not inserted elsewhere, even if a second record of its key is stored.
         settled[np.setdiff1d(tagged.rows, goes.rows)] = True
     if deletes is not None:
-        _add_deletes(plan, state, context, batch, deletes, runner)
+        _add_deletes(plan, batch, deletes, runner)
     moved = moves.rows[~settled[moves.rows]]
     settled[moves.rows] = True
     plan.batch = moves.patched_batch()
     plan.insert(alive(plan.batch, np.union1d(np.flatnonzero(~settled), moved).astype(np.int64), context.marks))
-    return plan.finish(moves=len(alive(plan.batch, moved, context.marks)))
+    plan.moves = len(alive(plan.batch, moved, context.marks))
+    return plan
 
 
 def plan_replacement(
-    state: TableState, context: WriteContext, files: FileContext, batch: Batch, replaced: Batch, runner: TaskRunner
-) -> WritePlan:
+    target: Target, context: WriteContext, files: FileContext, batch: Batch, replaced: Batch, runner: TaskRunner
+) -> CowPlan:
     """Drop the stored rows whose numbers are the keys of `replaced`; every row of the batch is new."""
-    plan = _Plan(state, context, files, batch)
+    plan = CowPlan(target, context, files, batch)
     numbers = KeyedRows(replaced.keys, replaced.rows_by_partition())
-    for tagged in KeyColumnIndex(is_global=True, use_bloom=False).tag(state.storage, state.view, numbers, RowNumbers(), runner):
+    for tagged in KeyColumnIndex(is_global=True, use_bloom=False).tag(target.storage, target.view, numbers, RowNumbers(), runner):
         plan.change(tagged.base).deletes.append(tagged.positions)
     plan.insert(alive(batch, np.arange(len(batch.rows), dtype=np.int64), context.marks))
-    return plan.finish()
+    return plan
 
 
-def _tag(state: TableState, context: WriteContext, batch: Batch, runner: TaskRunner) -> list[TaggedFile]:
-    keyed = KeyedRows(batch.keys, batch.rows_by_partition())
-    return context.index.tag(state.storage, state.view, keyed, context.stored_keys, runner)
-
-
-def _add_deletes(
-    plan: _Plan, state: TableState, context: WriteContext, batch: Batch, deletes: Batch, runner: TaskRunner
-) -> None:
+def _add_deletes(plan: CowPlan, batch: Batch, deletes: Batch, runner: TaskRunner) -> None:
     """Keys to delete that are not also in the batch (a row that is there is an upsert), and not older than what is stored."""
+    context = plan.context
     both = pc.is_in(deletes.identity(context.is_global), value_set=batch.identity(context.is_global))
     only = np.flatnonzero(~both.to_numpy(zero_copy_only=False)).astype(np.int64)
     chosen = pa.array(only)
     rest = Batch(deletes.source, deletes.rows[only], deletes.keys.take(chosen), deletes.partitions.take(chosen), 0)
-    for tagged in _tag(state, context, rest, runner):
+    for tagged in plan.target.tag(context, rest, runner):
         gone = part_of(tagged, winners(context, plan.files, rest, tagged))
         if len(gone.rows):
             plan.change(gone.base).deletes.append(gone.positions)

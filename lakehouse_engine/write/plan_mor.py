@@ -8,66 +8,65 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.bucket import BucketIndex
-from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.bucket_plan import log_deletes, log_unseen, looks_up_deletes
 from lakehouse_engine.write.context import WriteContext
 from lakehouse_engine.write.delta import DeltaPlan
 from lakehouse_engine.write.input import Batch
 from lakehouse_engine.write.numbered import NumbersTask, find_numbers
-from lakehouse_engine.write.plan import WritePlan
 from lakehouse_engine.write.tagging import find_hits
+from lakehouse_engine.write.target import Target
 from lakehouse_engine.write.tasks import FileContext
 from lakehouse_engine.write.upsert import Upsert, marked_rows
 
 
-def plan_inserts(state: TableState, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> WritePlan:
+def plan_inserts(target: Target, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> DeltaPlan:
     """Every row of the batch is new: a small file first, then new groups. Nothing is looked up.
 
     In a table with buckets a log takes new rows and known ones alike, so there it is an upsert.
     """
     if isinstance(context.index, BucketIndex):
-        return plan_upsert(state, context, files, batch, None, runner)
-    plan = DeltaPlan(state, context, files, batch)
+        return plan_upsert(target, context, files, batch, None, runner)
+    plan = DeltaPlan(target, context, files, batch)
     plan.insert(np.flatnonzero(~marked_rows(plan)).astype(np.int64))
-    return plan.finish(runner.parallelism)
+    return plan
 
 
-def plan_deletes(state: TableState, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> WritePlan:
+def plan_deletes(target: Target, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> DeltaPlan:
     """Drop every stored row with a key of the batch."""
-    plan = DeltaPlan(state, context, files, batch)
+    plan = DeltaPlan(target, context, files, batch)
     if isinstance(context.index, BucketIndex):
         log_deletes(plan, context.index.layout, batch)
-        return plan.finish(runner.parallelism)
-    for hits in find_hits(state, context, plan.logs, batch, runner, ordered=False):
+        return plan
+    for hits in find_hits(target, context, batch, runner, ordered=False):
         plan.drop(hits, hits.alive, batch)
-    return plan.finish(runner.parallelism)
+    return plan
 
 
 def plan_upsert(
-    state: TableState, context: WriteContext, files: FileContext, batch: Batch, deletes: Batch | None, runner: TaskRunner
-) -> WritePlan:
+    target: Target, context: WriteContext, files: FileContext, batch: Batch, deletes: Batch | None, runner: TaskRunner
+) -> DeltaPlan:
     """Known keys to where they are (or away from there, when they move), new ones to a small file and new groups."""
-    plan = DeltaPlan(state, context, files, batch)
+    plan = DeltaPlan(target, context, files, batch)
     if isinstance(context.index, BucketIndex) and not (deletes is not None and looks_up_deletes(context, deletes)):
         plan.batch = log_unseen(plan, context.index.layout)
-    upsert = Upsert(plan, runner, find_hits(state, context, plan.logs, plan.batch, runner, ordered=True))
+    upsert = Upsert(plan, runner, find_hits(target, context, plan.batch, runner, ordered=True))
     upsert.update()
     if deletes is not None:
         _add_deletes(plan, batch, deletes, runner)
-    moves = upsert.insert()
-    return plan.finish(runner.parallelism, moves)
+    plan.moves = upsert.insert()
+    return plan
 
 
 def plan_replacement(
-    state: TableState, context: WriteContext, files: FileContext, batch: Batch, replaced: Batch, runner: TaskRunner
-) -> WritePlan:
+    target: Target, context: WriteContext, files: FileContext, batch: Batch, replaced: Batch, runner: TaskRunner
+) -> DeltaPlan:
     """Drop the stored rows whose numbers are the keys of `replaced`; every row of the batch is new.
 
     Keys may repeat where rows go by their numbers, and a log names rows by key: so the slices that hold them are rewritten.
     """
-    plan = DeltaPlan(state, context, files, batch)
+    plan = DeltaPlan(target, context, files, batch)
     if len(replaced.keys):
-        tasks = [NumbersTask(plan.logs.reader, plan.logs.logged(piece), replaced.keys) for piece in state.view.latest_slices()]
+        tasks = [NumbersTask(plan.logs.reader, plan.logs.logged(piece), replaced.keys) for piece in target.view.latest_slices()]
         for found in runner.run(find_numbers, tasks, name="tag"):
             if len(found.positions):
                 change = plan.change(found.piece)
@@ -75,7 +74,7 @@ def plan_replacement(
                 change.gone.append(found.positions)
                 change.seqnos.append(found.seqnos)
     plan.insert(np.flatnonzero(~marked_rows(plan)).astype(np.int64))
-    return plan.finish(runner.parallelism)
+    return plan
 
 
 def _add_deletes(plan: DeltaPlan, batch: Batch, deletes: Batch, runner: TaskRunner) -> None:
@@ -89,5 +88,5 @@ def _add_deletes(plan: DeltaPlan, batch: Batch, deletes: Batch, runner: TaskRunn
         log_deletes(plan, context.index.layout, rest)
         return
     ordered = context.merger.compares_ordering
-    for hits in find_hits(plan.state, context, plan.logs, rest, runner, ordered=ordered):
+    for hits in find_hits(plan.target, context, rest, runner, ordered=ordered):
         plan.drop(hits, hits.alive & hits.wins, rest)

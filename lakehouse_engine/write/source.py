@@ -27,6 +27,9 @@ class RowSource(Protocol):
     @property
     def num_rows(self) -> int: ...
 
+    @property
+    def column_names(self) -> Sequence[str]: ...
+
     def columns(self, names: Sequence[str], rows: Rows | None = None) -> pa.Table:
         """Some columns of `rows`, in their order; None for all rows."""
         ...
@@ -58,6 +61,10 @@ class MemorySource:
     def num_rows(self) -> int:
         return int(self.table.num_rows)
 
+    @property
+    def column_names(self) -> Sequence[str]:
+        return list(self.table.column_names)
+
     def columns(self, names: Sequence[str], rows: Rows | None = None) -> pa.Table:
         return _chosen(self.table, names, rows)
 
@@ -81,6 +88,10 @@ class SomeRows:
     num_rows: int
     rows: Rows
     table: pa.Table
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        return list(self.table.column_names)
 
     def columns(self, names: Sequence[str], rows: Rows | None = None) -> pa.Table:
         return self.table.select(list(names)).take(pa.array(self._at(rows)))
@@ -133,6 +144,10 @@ class StagedSource:
     def num_rows(self) -> int:
         return sum(file.num_rows for file in self.files)
 
+    @property
+    def column_names(self) -> Sequence[str]:
+        return list(self.schema.names)
+
     def _input(self, path: str) -> pa.NativeFile:
         local = self.storage.local_path(path)
         return self.storage.open_input(path) if local is None else pa.memory_map(local)
@@ -174,6 +189,10 @@ class PatchedSource:
     @property
     def num_rows(self) -> int:
         return self.source.num_rows
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        return self.source.column_names
 
     def columns(self, names: Sequence[str], rows: Rows | None = None) -> pa.Table:
         chosen, numbers = list(names), np.arange(self.num_rows, dtype=np.int64) if rows is None else rows

@@ -78,6 +78,10 @@ class DatedSource:
     def num_rows(self) -> int:
         return self.source.num_rows
 
+    @property
+    def column_names(self) -> Sequence[str]:
+        return self.source.column_names
+
     def columns(self, names: Sequence[str], rows: Rows | None = None) -> pa.Table:
         return self._dated(self.source.columns(names, rows))
 

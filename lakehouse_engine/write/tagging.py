@@ -9,28 +9,28 @@ import numpy as np
 import pyarrow as pa
 
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.index.base import KeyedRows, TaggedFile
+from lakehouse_engine.index.base import TaggedFile
 from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.model.files import FileSlice
-from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.buckets import rows_by_bucket
 from lakehouse_engine.write.context import WriteContext
 from lakehouse_engine.write.input import Batch
 from lakehouse_engine.write.logged import SliceLogs
 from lakehouse_engine.write.settle import SettleTask, SliceHits, settle
 from lakehouse_engine.write.source import Rows
+from lakehouse_engine.write.target import Target
 from lakehouse_engine.write.tasks import NO_ROWS
 
 
 def find_hits(
-    state: TableState, context: WriteContext, logs: SliceLogs, batch: Batch, runner: TaskRunner, *, ordered: bool
+    target: Target, context: WriteContext, batch: Batch, runner: TaskRunner, *, ordered: bool
 ) -> list[SliceHits]:
     """Every slice that has keys of the batch. With `ordered`, rows are compared by the ordering fields that the batch has."""
-    keyed = KeyedRows(batch.keys, batch.rows_by_partition())
-    found = context.index.tag(state.storage, state.view, keyed, context.stored_keys, runner)
+    assert target.logs is not None
+    logs, found = target.logs, target.tag(context, batch, runner)
     finder = _Finder(context, logs, batch, {tagged.base.path: tagged for tagged in found}, _ordering(logs, batch) if ordered else ())
     known, tasks = [], []
-    for piece, rows in _places(state, context, batch):
+    for piece, rows in _places(target, context, batch):
         one = finder.look(piece, rows)
         if isinstance(one, SliceHits):
             known.append(one)
@@ -41,24 +41,24 @@ def find_hits(
 
 def _ordering(logs: SliceLogs, batch: Batch) -> tuple[pa.Array, ...]:
     ordering = logs.reader.rules.ordering
-    if not set(ordering.roots) <= set(batch.source.take(batch.rows[:1]).column_names):
+    if not set(ordering.roots) <= set(batch.source.column_names):
         return ()
-    return tuple(ordering.values(batch.source.columns(ordering.roots).take(pa.array(batch.rows))))
+    return tuple(ordering.values(batch.source.columns(ordering.roots, batch.rows)))
 
 
-def _places(state: TableState, context: WriteContext, batch: Batch) -> Iterator[tuple[FileSlice, Rows | None]]:
+def _places(target: Target, context: WriteContext, batch: Batch) -> Iterator[tuple[FileSlice, Rows | None]]:
     """Slices where rows of the batch may be, with the indices of those rows; None for all."""
     if context.is_global:
-        for piece in state.view.latest_slices():
+        for piece in target.view.latest_slices():
             yield piece, None
         return
     if isinstance(context.index, BucketIndex):
-        for found in rows_by_bucket(context.index.layout, batch, state.view):
+        for found in rows_by_bucket(context.index.layout, batch, target.view):
             if found.piece is not None:
                 yield found.piece, found.rows
         return
     for partition, rows in batch.rows_by_partition().items():
-        for piece in state.view.latest_slices(partition):
+        for piece in target.view.latest_slices(partition):
             yield piece, rows
 
 

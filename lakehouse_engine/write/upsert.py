@@ -139,10 +139,10 @@ class Upsert:
 def marked_rows(plan: DeltaPlan) -> Mask:
     """Which rows of the batch say that they are deletions, by `_hoodie_is_deleted` or as the table's payload has it."""
     rules, batch = plan.logs.reader.rules, plan.batch
-    names = rules.marks.columns(batch.source.take(batch.rows[:1]).column_names) if len(batch.rows) else []
+    names = rules.marks.columns(list(batch.source.column_names)) if len(batch.rows) else []
     if not names:
         return np.zeros(len(batch.rows), dtype=bool)
-    return rules.deletions(batch.source.columns(names).take(pa.array(batch.rows)))
+    return rules.deletions(batch.source.columns(names, batch.rows))
 
 
 def _patched(batch: Batch, patches: Sequence[Combined]) -> Batch:
