@@ -15,6 +15,8 @@ WRITER_KEY = "lakehouse.writer"
 """Who made the commit, in the extra metadata of every one of this engine: process and host."""
 WRITE_ID_KEY = "lakehouse.write.id"
 """Which write a commit is of: given by the caller, or made up; in the extra metadata of every one of this engine."""
+ROUTE_KEY = "lakehouse.write.route"
+"""How a write that keys were looked up for was planned (`write.routes.Route`), in the extra metadata of its commit."""
 _CHECKSUM = re.compile("[0-9a-f]{8}")
 
 

@@ -83,7 +83,8 @@ class WriteResult:
     `instant` is None (and nothing was written) for a no-op. Counts are rows; `bytes_written` counts data files. `failed_services` says,
     one text each, which table services that were due after the commit failed; the commit stands. `was_written`: an earlier call with the
     same `write_id` made the commit, and its counts are as the commit has them (a row that moved to another partition is a delete and an
-    insert, dropped duplicates are not known).
+    insert, dropped duplicates are not known). `route`: `SMALL` where this process held the keys of the batch, `LARGE` where they were dealt
+    into shares; None where rows went straight into new files.
     """
 
     operation: WriteOperationType
@@ -100,6 +101,7 @@ class WriteResult:
     duplicates_dropped: int = 0
     failed_services: tuple[str, ...] = ()
     was_written: bool = False
+    route: str | None = None
 
     @property
     def rows_affected(self) -> int:

@@ -150,6 +150,13 @@ DRIVER_BYTES = Option(
     "Bytes that a query reads, or makes of what it reads, up to which its rows come to the driver instead of being staged by Python"
     " workers; those of at most 100 rows by its plan always do, and of 10,000 where no value is wide. 0: never.",
 )
+BROADCAST_BYTES = Option(
+    "lakehouse.write.broadcast.max.bytes",
+    natural,
+    256 * 1024 * 1024,
+    "Bytes of record keys and partition paths of a batch up to which one process plans the write; above, they are dealt into shares, which"
+    " tasks plan. 0: always shares.",
+)
 
 LOGICAL_TIMESTAMP = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
 KEY_GENERATOR_KEYS = ("hoodie.datasource.write.partitionpath.field", "hoodie.keygen.timebased.", LOGICAL_TIMESTAMP)
@@ -186,6 +193,7 @@ class WriteOptions:
     bucket_engine: str = BUCKET_ENGINE.default
     key_generator: Mapping[str, str] = field(default_factory=dict)
     driver_bytes: int = DRIVER_BYTES.default
+    broadcast_bytes: int = BROADCAST_BYTES.default
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> WriteOptions:
@@ -216,6 +224,7 @@ class WriteOptions:
             bucket_engine=BUCKET_ENGINE.read(raw),
             key_generator={key: str(value) for key, value in raw.items() if key.startswith(KEY_GENERATOR_KEYS)},
             driver_bytes=DRIVER_BYTES.read(raw),
+            broadcast_bytes=BROADCAST_BYTES.read(raw),
         )
 
 

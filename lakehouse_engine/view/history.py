@@ -9,7 +9,7 @@ from itertools import islice
 from lakehouse_engine.errors import FormatError, OptionError
 from lakehouse_engine.format.archived_record import archived_commit
 from lakehouse_engine.model.archived import ArchivedEntry
-from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.commit_metadata import ROUTE_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionPlan, HoodieRestoreMetadata, HoodieRollbackMetadata
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
@@ -33,7 +33,7 @@ _UNFINISHED = {
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One instant. Counts are rows, and None where the action is no write or not completed.
+    """One instant. Counts are rows, and None where the action is no write or not completed; `route` as in `WriteResult`.
 
     `note` says what the instant keeps, holds up or took back, where there is something to say. `archived` instants are no longer on the
     active timeline.
@@ -48,6 +48,7 @@ class HistoryEntry:
     deletes: int | None = None
     files: int | None = None
     bytes_written: int | None = None
+    route: str | None = None
     note: str | None = None
     archived: bool = False
 
@@ -93,6 +94,7 @@ def _with_counts(entry: HistoryEntry, metadata: HoodieCommitMetadata) -> History
         deletes=sum(stat.num_deletes for stat in stats),
         files=len(stats),
         bytes_written=sum(stat.total_write_bytes for stat in stats),
+        route=metadata.extra_metadata.get(ROUTE_KEY),
     )
 
 

@@ -83,25 +83,36 @@ def append_tasks(
     rules: MergeRules | None = None,
 ) -> list[AppendTask]:
     """The groups in tasks of about equally many rows, numbered from `first_task`."""
-    slots = max(1, min(parallelism, len(groups)))
-    count = max(slots, -(-len(groups) // _GROUPS))
-    chosen: list[list[int]] = [[] for _ in range(count)]
-    lightest = [(0, task) for task in range(count)]
-    for number in sorted(range(len(groups)), key=lambda number: -_load(groups[number])):
-        load, task = heapq.heappop(lightest)
-        chosen[task].append(number)
-        if len(chosen[task]) < _GROUPS:
-            heapq.heappush(lightest, (load + _load(groups[number]), task))
-    share = max(1, context.options.task_max_size_mb * _MEGABYTE // slots)
+    share = max(1, context.options.task_max_size_mb * _MEGABYTE // slots_for(len(groups), parallelism))
+    loads = [load_of(len(group.rows), len(group.deletes)) for group in groups]
     return [
-        AppendTask(context, first_task + task, tuple(groups[number] for number in sorted(numbers)), source, share, rules)
-        for task, numbers in enumerate(numbers for numbers in chosen if numbers)
+        AppendTask(context, first_task + task, tuple(groups[number] for number in numbers), source, share, rules)
+        for task, numbers in enumerate(balanced(loads, parallelism))
     ]
 
 
-def _load(group: GroupAppend) -> int:
+def slots_for(groups: int, parallelism: int) -> int:
+    """How many tasks of some groups run at once."""
+    return max(1, min(parallelism, groups))
+
+
+def load_of(rows: int, deletes: int) -> int:
+    """What appending to a group weighs."""
     # A file costs about as much as a thousand rows.
-    return len(group.rows) + len(group.deletes) // 4 + 1000
+    return rows + deletes // 4 + 1000
+
+
+def balanced(loads: Sequence[int], parallelism: int) -> list[list[int]]:
+    """Numbers of groups for tasks that weigh about the same."""
+    count = max(slots_for(len(loads), parallelism), -(-len(loads) // _GROUPS))
+    chosen: list[list[int]] = [[] for _ in range(count)]
+    lightest = [(0, task) for task in range(count)]
+    for number in sorted(range(len(loads)), key=lambda number: -loads[number]):
+        load, task = heapq.heappop(lightest)
+        chosen[task].append(number)
+        if len(chosen[task]) < _GROUPS:
+            heapq.heappush(lightest, (load + loads[number], task))
+    return [sorted(numbers) for numbers in chosen if numbers]
 
 
 def append_logs(task: AppendTask) -> list[WriteStatus]:

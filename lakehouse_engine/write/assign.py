@@ -7,12 +7,16 @@ footers of the largest files, because a file of three records says little (and t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.write.source import Rows
+
+Numbers = TypeVar("Numbers", Rows, range)
+"""New records: by their numbers, or by their ranks."""
 
 _TRUSTED_ROWS = 1000
 """Files with fewer rows say nothing about the size of a record unless there are no others."""
@@ -28,23 +32,23 @@ class SizedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Generic[Numbers]):
     """`to_files[i]` = rows for an existing base file; `to_new` = rows for each new file group."""
 
-    to_files: tuple[tuple[BaseFile, Rows], ...]
-    to_new: tuple[Rows, ...]
+    to_files: tuple[tuple[BaseFile, Numbers], ...]
+    to_new: tuple[Numbers, ...]
 
 
-def average_record_size(files: Sequence[SizedFile], fallback: float) -> float:
+def average_record_size(files: Sequence[SizedFile], fallback: Callable[[], float]) -> float:
     """Bytes a record takes on disk; `fallback` where no file has records."""
     trusted = [file for file in files if file.num_rows >= _TRUSTED_ROWS] or [file for file in files if file.num_rows]
     rows = sum(file.num_rows for file in trusted)
-    return max(1.0, sum(file.data_bytes for file in trusted) / rows) if rows else max(1.0, fallback)
+    return max(1.0, sum(file.data_bytes for file in trusted) / rows) if rows else max(1.0, fallback())
 
 
-def assign_inserts(rows: Rows, files: Sequence[SizedFile], record_size: float, options: WriteOptions) -> Assignment:
+def assign_inserts(rows: Numbers, files: Sequence[SizedFile], record_size: float, options: WriteOptions) -> Assignment[Numbers]:
     """Distribute the new rows of one partition over its small files (smallest first) and new groups."""
-    to_files: list[tuple[BaseFile, Rows]] = []
+    to_files: list[tuple[BaseFile, Numbers]] = []
     start = 0
     for file in sorted(files, key=lambda candidate: candidate.base.size):
         if start == len(rows) or file.base.size >= options.small_file_limit:
@@ -56,7 +60,7 @@ def assign_inserts(rows: Rows, files: Sequence[SizedFile], record_size: float, o
     return Assignment(tuple(to_files), tuple(split_evenly(rows[start:], max(1, int(options.max_file_size / record_size)))))
 
 
-def split_evenly(rows: Rows, most: int) -> Iterator[Rows]:
+def split_evenly(rows: Numbers, most: int) -> Iterator[Numbers]:
     """Pieces of at most `most` rows, as equal as they can be."""
     if not len(rows):
         return

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.record.mergers import RecordMerger
 from lakehouse_engine.record.ordering_fields import NO_ORDERING, OrderingFields
 from lakehouse_engine.write.bulk import StreamTask, stream_rows
 from lakehouse_engine.write.context import WriteContext
 from lakehouse_engine.write.input import Batch, DeleteKeying, Input, RowKeying, RowNumberKeying, reduce_batch, unreduced
 from lakehouse_engine.write.request import WriteRequest
-from lakehouse_engine.write.source import RowSource
+from lakehouse_engine.write.source import Rows, RowSource
 from lakehouse_engine.write.stage import DatedSource, Stage
 from lakehouse_engine.write.tasks import FileContext, WriteStatus
 
@@ -22,6 +23,27 @@ REPLACING = frozenset(
     {WriteOperationType.INSERT_OVERWRITE, WriteOperationType.INSERT_OVERWRITE_TABLE, WriteOperationType.DELETE_PARTITION}
 )
 """Operations that take file groups out of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """Which rows of a batch count: all of them, or with `ordering` the one of every key that `reduce_batch` keeps. Picklable."""
+
+    ordering: OrderingFields | None
+    is_global: bool = False
+    policy: str = "LATEST"
+    merger: RecordMerger | None = None
+
+    def of(self, source: RowSource, rows: Rows | None = None) -> Batch:
+        """Of some rows (ascending), None for all. Raises as `reduce_batch`."""
+        if self.ordering is None:
+            return unreduced(source, rows)
+        return reduce_batch(
+            source, self.ordering, is_global=self.is_global, policy=self.policy, merger=self.merger, rows=rows
+        )
+
+
+EVERY_ROW = Reduction(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +78,18 @@ class Batches:
 
     def rows(self, instant_time: str) -> Batch:
         """The rows to write: all of an insert, else the one of every key that counts."""
-        source = self._source(instant_time)
+        return self.reduction.of(self.source(instant_time))
+
+    @property
+    def reduction(self) -> Reduction:
+        """Which of the rows to write count."""
+        context, options = self.context, self.request.options
         if self.request.operation is WriteOperationType.DELETE:
-            return self._reduced(source, NO_ORDERING)
+            return Reduction(NO_ORDERING, context.is_global, options.duplicate_policy)
         everything = self.request.operation in INSERTS | REPLACING and not self._combines
-        return unreduced(source) if everything or self.request.replaced_rows is not None else self._reduced(source)
+        if everything or self.request.replaced_rows is not None:
+            return EVERY_ROW
+        return Reduction(context.ordering, context.is_global, options.duplicate_policy, context.merger)
 
     def stream(self, files: FileContext, runner: TaskRunner) -> list[WriteStatus]:
         """Write all rows to new file groups."""
@@ -68,19 +97,26 @@ class Batches:
         assert data is not None
         if not self.stage.holds(data):
             return data.write_files(self.context.keying(files.instant_time), files, runner)
-        parts = self._source(files.instant_time).parts()
+        parts = self.source(files.instant_time).parts()
         tasks = [StreamTask(files, number, part) for number, part in enumerate(parts)]
         return [status for statuses in runner.run(stream_rows, tasks, name="write") for status in statuses]
 
     def deletions(self) -> Batch | None:
         """Keys to delete in the same commit."""
+        source = self.deleted_keys()
+        return None if source is None else self.deletion.of(source)
+
+    def deleted_keys(self) -> RowSource | None:
+        """The rows that name them."""
         keys = self.request.delete_keys
-        if keys is None:
-            return None
-        keying = self._delete_keying(keys)
-        known = set(self.context.ordering.roots) <= set(keying.schema.names)
-        ordering = self.context.ordering if known else NO_ORDERING
-        return reduce_batch(self.stage.rows(keys, keying), ordering, is_global=self.context.is_global, policy="LATEST")
+        return None if keys is None else self.stage.rows(keys, self._delete_keying(keys))
+
+    @property
+    def deletion(self) -> Reduction:
+        """Which of them count."""
+        keys, ordering = self.request.delete_keys, self.context.ordering
+        known = keys is not None and set(ordering.roots) <= set(self._delete_keying(keys).schema.names)
+        return Reduction(ordering if known else NO_ORDERING, self.context.is_global)
 
     def replaced(self, rows: Input) -> Batch:
         """Stored rows that go, by their numbers."""
@@ -95,7 +131,8 @@ class Batches:
         if request.replaced_rows is not None:
             yield request.replaced_rows, RowNumberKeying()
 
-    def _source(self, instant_time: str) -> RowSource:
+    def source(self, instant_time: str) -> RowSource:
+        """The rows to write, all that were given."""
         data = self.request.data
         assert data is not None
         source = self.stage.rows(data, self._keying(data))
@@ -120,9 +157,3 @@ class Batches:
             return False
         logged = self.context.layout is not None and self.context.config.table_type is TableType.MERGE_ON_READ
         return self.request.options.combine_before_insert or (logged and self.request.operation in INSERTS)
-
-    def _reduced(self, source: RowSource, ordering: OrderingFields | None = None) -> Batch:
-        context = self.context
-        fields = context.ordering if ordering is None else ordering
-        policy, merger = self.request.options.duplicate_policy, None if ordering is not None else context.merger
-        return reduce_batch(source, fields, is_global=context.is_global, policy=policy, merger=merger)

@@ -25,7 +25,7 @@ from lakehouse_engine.write.context import WriteContext, refuse_cdc
 from lakehouse_engine.write.input import Batch
 from lakehouse_engine.write.log_target import log_target
 from lakehouse_engine.write.numbered import OlderTask, older_numbers
-from lakehouse_engine.write.placing import NewGroup, Places, new_group_tasks
+from lakehouse_engine.write.placing import NewGroup, Places, new_group_tasks, unplaced
 from lakehouse_engine.write.plan import WritePlan
 from lakehouse_engine.write.settle import SliceHits
 from lakehouse_engine.write.slice_merge import SliceMergeTask
@@ -127,10 +127,18 @@ class DeltaPlan:
         if isinstance(index, BucketIndex):
             self._insert_into_buckets(index.layout, indices)
             return
-        placement = Places(self.files, self._bases, self._open).place(self.batch, indices)
+        if self.target.is_part:
+            self.creates += unplaced(self.batch, indices)
+            return
+        placement = self.places.place(self.batch, indices)
         for base, rows in placement.to_files:
             self.change(self._slices(base.partition_path)[base.path]).inserts = rows
         self.creates += placement.to_new
+
+    @property
+    def places(self) -> Places:
+        """Where new records may go."""
+        return Places(self.files, self._bases, self._open)
 
     def _insert_into_buckets(self, layout: BucketLayout, indices: Rows) -> None:
         for found in place_in_buckets(layout, self.batch, self.target.view, indices):

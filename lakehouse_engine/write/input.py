@@ -225,15 +225,22 @@ class Batch:
 
 
 def reduce_batch(
-    source: RowSource, ordering: OrderingFields, *, is_global: bool, policy: str, merger: RecordMerger | None = None
+    source: RowSource,
+    ordering: OrderingFields,
+    *,
+    is_global: bool,
+    policy: str,
+    merger: RecordMerger | None = None,
+    rows: Rows | None = None,
 ) -> Batch:
-    """Keep the latest row of every key (of every key and partition unless `is_global`).
+    """Keep the latest row of every key (of every key and partition unless `is_global`) of some `rows` (ascending), None for all.
 
     The greatest ordering value wins, a null one is the least, and of equal ones the last row or, as `merger` has it, the first; where
     older rows matter to that, they fill the nulls of the latest. With policy `ERROR` several rows of one key raise `DuplicateKeyError`
     naming some. Raises `SchemaIncompatibleError` as `OrderingFields.offered`.
     """
-    table = source.columns([RECORD_KEY, PARTITION_PATH, *ordering.roots])
+    table = source.columns([RECORD_KEY, PARTITION_PATH, *ordering.roots], rows)
+    numbers = np.arange(table.num_rows, dtype=np.int64) if rows is None else rows
     keys, paths = _flat(table.column(RECORD_KEY)), _encoded(table.column(PARTITION_PATH))
     identity = keys if is_global or len(paths.dictionary) <= 1 else _with_partition(keys, paths)
     earliest = merger is not None and merger.earliest_of_equals
@@ -242,30 +249,32 @@ def reduce_batch(
     if dropped and policy == "ERROR":
         raise DuplicateKeyError(f"{dropped} rows of the batch have a key that another row has too, for example {_repeated(identity)}")
     if not dropped:
-        return Batch(source, np.arange(len(keys), dtype=np.int64), keys, paths, 0)
+        return Batch(source, numbers, keys, paths, 0)
     if merger is not None and merger.losers_matter:
-        source = _filled_in(source, identity, kept, ordering, merger)
+        source = _filled_in(source, numbers, identity, kept, ordering, merger)
     chosen = pa.array(kept)
-    return Batch(source, kept.astype(np.int64), keys.take(chosen), paths.take(chosen), dropped)
+    return Batch(source, numbers[kept], keys.take(chosen), paths.take(chosen), dropped)
 
 
-def _filled_in(source: RowSource, identity: pa.Array, kept: Rows, ordering: OrderingFields, merger: RecordMerger) -> RowSource:
+def _filled_in(
+    source: RowSource, numbers: Rows, identity: pa.Array, kept: Rows, ordering: OrderingFields, merger: RecordMerger
+) -> RowSource:
     """The source with the last row of every repeated key made of all rows of that key."""
     left_out = np.setdiff1d(np.arange(len(identity), dtype=np.int64), kept)
     repeated = pc.is_in(identity, value_set=identity.take(pa.array(left_out)))
     rows = np.flatnonzero(repeated.to_numpy(zero_copy_only=False)).astype(np.int64)
-    keyed = source.take(rows)
+    keyed = source.take(numbers[rows])
     user = keyed.drop_columns([RECORD_KEY, PARTITION_PATH])
     merged, latest = merger.reduce(user, identity.take(pa.array(rows)), ordering.values(user))
     where = keyed.select([RECORD_KEY, PARTITION_PATH]).take(pa.array(latest))
-    return PatchedSource(source, rows[latest], pa.table([*where.columns, *merged.columns], schema=keyed.schema))
+    return PatchedSource(source, numbers[rows[latest]], pa.table([*where.columns, *merged.columns], schema=keyed.schema))
 
 
-def unreduced(source: RowSource) -> Batch:
-    """Every row of a staged batch, duplicates included."""
-    table = source.columns([RECORD_KEY, PARTITION_PATH])
-    rows = np.arange(source.num_rows, dtype=np.int64)
-    return Batch(source, rows, _flat(table.column(RECORD_KEY)), _encoded(table.column(PARTITION_PATH)), 0)
+def unreduced(source: RowSource, rows: Rows | None = None) -> Batch:
+    """Every row of a staged batch (or some), duplicates included."""
+    table = source.columns([RECORD_KEY, PARTITION_PATH], rows)
+    numbers = np.arange(source.num_rows, dtype=np.int64) if rows is None else rows
+    return Batch(source, numbers, _flat(table.column(RECORD_KEY)), _encoded(table.column(PARTITION_PATH)), 0)
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:

@@ -4,7 +4,7 @@
  2. lock the table, roll back what dead writers left, drop a metadata table that would go stale   (`transaction`)
  3. fix the schema: the batch's against the table's                                               (`context`)
  4. request the instant; reduce the batch to one row a key                                        (`batches`)
- 5. tag: where are those keys stored?  assign: new keys to small files and new groups             (`plan_cow`, `plan_mor`)
+ 5. tag: where are those keys stored?  assign: new keys to small files and new groups             (`routes`: `plan_cow`, `plan_mor`)
  6. make the instant inflight with the plan; run its tasks, one or more a file group              (`plan`, `tasks`, `append`)
  7. complete the instant: the commit                                                              (`transaction`)
 
@@ -13,7 +13,6 @@ A failure before step 7 takes the table back to where it was.
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from lakehouse_engine.commit.transaction import Transaction, begin
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import LakehouseError
-from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata, checksum_metadata
+from lakehouse_engine.model.commit_metadata import ROUTE_KEY, SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY, TableType
@@ -39,19 +38,13 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
-from lakehouse_engine.write import plan_cow, plan_mor
-from lakehouse_engine.write.batches import INSERTS, REPLACING, Batches
-from lakehouse_engine.write.buckets import plan_new_buckets
+from lakehouse_engine.write.batches import REPLACING, Batches
 from lakehouse_engine.write.context import WriteContext, looks_everywhere, prepare
-from lakehouse_engine.write.delta import DeltaPlan
-from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.plan import plan_new_groups, run_task
-from lakehouse_engine.write.plan_cow import CowPlan
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.result import no_change, result_of
+from lakehouse_engine.write.routes import PlannedWrite, Route, plan_write
 from lakehouse_engine.write.stage import Stage
-from lakehouse_engine.write.target import Target
-from lakehouse_engine.write.tasks import WriteStatus, create_file
+from lakehouse_engine.write.tasks import WriteStatus
 
 logger = logging.getLogger(__name__)
 
@@ -136,6 +129,7 @@ class _Write:
     def __init__(self, transaction: Transaction, batches: Batches, runner: TaskRunner, since: Expectation | None) -> None:
         self.transaction, self.batches, self.runner, self.since = transaction, batches, runner, since
         self.request, self.context = batches.request, batches.context
+        self._route: Route | None = None
         self._pending = pending_groups(transaction.state) if self.request.operation in REPLACING else {}
 
     def run(self) -> WriteResult:
@@ -165,16 +159,13 @@ class _Write:
 
     def new_groups(self) -> WriteResult:
         """Operations that look nothing up: every row goes to a new file group."""
-        instant = self.transaction.instant_time
         self.transaction.inflight(self._noted())
-        files, dropped = self.context.files(instant), 0
+        dropped = 0
         if self.batches.is_streamed:
-            statuses = self.batches.stream(files, self.runner)
+            statuses = self.batches.stream(self.context.files(self.transaction.instant_time), self.runner)
         else:
-            batch, layout = self.batches.rows(instant), self.context.layout
-            dropped = batch.duplicates
-            plan = plan_new_groups(files, batch) if layout is None else plan_new_buckets(files, layout, batch)
-            statuses = self.runner.run(create_file, list(plan.creates), name="write")
+            plan = self._planned(all_new=True)
+            self._route, dropped, statuses = plan.route, plan.dropped, plan.run(self.runner)
         replaced = self._replaced_by(statuses)
         if not statuses and not replaced and not self._changes_columns:
             return self._unchanged(frozenset(self.request.partitions), dropped)
@@ -187,18 +178,18 @@ class _Write:
 
     def changes(self) -> WriteResult:
         """Insert, upsert and delete: rows find their file groups."""
-        batch, changes = self._planned()
-        plan = changes.finish(self.runner.parallelism)
+        plan = self._planned()
         # With a global index a key may be stored in a partition that the batch does not name.
-        places = None if self.context.is_global else frozenset(batch.partitions.dictionary.to_pylist())
+        places = None if self.context.is_global else plan.partitions
         if plan.is_empty:
-            return self._unchanged(places, batch.duplicates)
+            return self._unchanged(places, plan.dropped)
         self._tell_readers()
+        self._route = plan.route
         self.transaction.inflight(self._noted(partition_to_write_stats=plan.profile()))
-        statuses = [status for written in self.runner.run(run_task, plan.tasks, name="write") for status in written if status.stat]
+        statuses = plan.run(self.runner)
         if not statuses:
-            return self._unchanged(places, batch.duplicates)
-        return self._commit(statuses, dropped=batch.duplicates, moves=plan.moves)
+            return self._unchanged(places, plan.dropped)
+        return self._commit(statuses, dropped=plan.dropped, moves=plan.moves)
 
     def _noted(self, **what: Any) -> HoodieCommitMetadata:
         """What is about to be written, with what of the request no file tells: should the commit be damaged one day, this does."""
@@ -221,26 +212,15 @@ class _Write:
             self.since.check_untouched(places)
         return no_change(self.transaction.state, self.request.operation, dropped)
 
-    def _planned(self) -> tuple[Batch, CowPlan | DeltaPlan]:
-        request, context, state = self.request, self.context, self.transaction.state
-        planner = plan_mor if self._merges_on_read else plan_cow
-        files, target = context.files(self.transaction.instant_time), Target.of(state, context)
-        batch, deletions = self.batches.rows(files.instant_time), self.batches.deletions()
-        self._check_places(batch, deletions)
-        if request.operation is WriteOperationType.DELETE:
-            return batch, planner.plan_deletes(target, context, files, batch, self.runner)
-        if request.operation in INSERTS:
-            return batch, planner.plan_inserts(target, context, files, batch, self.runner)
-        if request.replaced_rows is not None:
-            replaced = self.batches.replaced(request.replaced_rows)
-            return batch, planner.plan_replacement(target, context, files, batch, replaced, self.runner)
-        return batch, planner.plan_upsert(target, context, files, batch, deletions, self.runner)
+    def _planned(self, *, all_new: bool = False) -> PlannedWrite:
+        check = (lambda _: None) if all_new else self._check_places
+        state, files = self.transaction.state, self.context.files(self.transaction.instant_time)
+        return plan_write(state, self.batches, files, self.runner, check, all_new=all_new)
 
-    def _check_places(self, *batches: Batch | None) -> None:
+    def _check_places(self, partitions: frozenset[str]) -> None:
         """Raise as `check_complete` where the batch goes; `prepare` has asked of the whole table where rows are looked for in all of it."""
         if not looks_everywhere(self.request, self.context.index):
-            places = [batch.partitions.dictionary.to_pylist() for batch in batches if batch is not None]
-            check_complete(self.transaction.state, frozenset(itertools.chain.from_iterable(places)))
+            check_complete(self.transaction.state, partitions)
 
     def _live_file_ids(self, partition: str) -> tuple[str, ...]:
         """File groups of a partition to be replaced, those included whose base file is lost: replacing them repairs the table.
@@ -288,6 +268,7 @@ class _Write:
             extra_metadata={
                 **self.request.extra_metadata,
                 **self._name(),
+                **({} if self._route is None else {ROUTE_KEY: str(self._route)}),
                 SCHEMA_KEY: self.context.table_avro_schema,
                 **checksum_metadata(written),
             },

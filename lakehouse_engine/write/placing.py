@@ -12,7 +12,7 @@ from lakehouse_engine.index.bucket import bucket_file_id
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.record.deletions import DeleteMarks
-from lakehouse_engine.write.assign import SizedFile, assign_inserts, average_record_size
+from lakehouse_engine.write.assign import Assignment, Numbers, SizedFile, assign_inserts, average_record_size
 from lakehouse_engine.write.bulk import ENCODED_SHARE
 from lakehouse_engine.write.input import Batch
 from lakehouse_engine.write.source import Rows, RowSource
@@ -53,6 +53,14 @@ class Placement:
     to_new: list[NewGroup] = field(default_factory=list)
 
 
+def unplaced(batch: Batch, indices: Rows) -> list[NewGroup]:
+    """Rows of the batch by their partition, to be placed later."""
+    chosen = np.zeros(len(batch.rows), dtype=bool)
+    chosen[indices] = True
+    parts = ((partition, rows[chosen[rows]]) for partition, rows in batch.rows_by_partition().items())
+    return [NewGroup(partition, batch.rows[rows]) for partition, rows in parts if len(rows)]
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
     """`bases` names the base files of a partition, `open_to` those of the measured ones that may take new records."""
@@ -74,11 +82,15 @@ class Places:
     def _place(self, placement: Placement, batch: Batch, partition: str, indices: Rows) -> None:
         if not len(indices):
             return
-        sized = self._sized_files(partition)
-        size = average_record_size(sized, fallback=bytes_per_row(batch))
-        assignment = assign_inserts(indices, self.open_to(sized), size, self.files.options)
+        assignment = self.assign(partition, indices, lambda: bytes_per_row(batch))
         placement.to_files += [(base, batch.rows[rows]) for base, rows in assignment.to_files]
         placement.to_new += [NewGroup(partition, batch.rows[rows]) for rows in assignment.to_new]
+
+    def assign(self, partition: str, numbers: Numbers, row_size: Callable[[], float]) -> Assignment[Numbers]:
+        """New records of a partition by their numbers; `row_size` is asked where no file tells what a record takes."""
+        sized = self._sized_files(partition)
+        size = average_record_size(sized, row_size)
+        return assign_inserts(numbers, self.open_to(sized), size, self.files.options)
 
     def _sized_files(self, partition: str) -> list[SizedFile]:
         bases = sorted(self.bases(partition), key=lambda base: base.size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lakehouse_engine.model.write_stats import HoodieWriteStat
@@ -38,35 +39,49 @@ class WritePlan:
         return [*self.merges, *self.rewrites, *self.creates, *self.appends]
 
     def profile(self) -> dict[str, tuple[HoodieWriteStat, ...]]:
-        """The plan as Hudi's inflight commits hold it: planned inserts of each partition, then each group that is updated."""
-        inserts: dict[str, int] = defaultdict(int)
-        updates: list[tuple[str, HoodieWriteStat]] = []
-        for create in self.creates:
-            inserts[create.partition_path] += _count(create)
+        """As `profile_of`."""
+        inserts = [(create.partition_path, _count(create)) for create in self.creates]
+        updates: list[Planned] = []
         for merge in self.merges:
-            inserts[merge.base.partition_path] += len(merge.inserts)
+            inserts.append((merge.base.partition_path, len(merge.inserts)))
             changed = len(merge.positions) + len(merge.deletes)
-            updates.append(_planned(merge.base.partition_path, merge.base.file_id, merge.base.instant_time, changed))
+            updates.append(Planned(merge.base.partition_path, merge.base.file_id, merge.base.instant_time, changed))
         for rewrite in self.rewrites:
             piece, changed = rewrite.piece.slice, len(rewrite.rows) + len(rewrite.deletes) + len(rewrite.seqnos)
-            updates.append(_planned(piece.partition_path, piece.file_id, piece.base_instant, changed))
+            updates.append(Planned(piece.partition_path, piece.file_id, piece.base_instant, changed))
         for group in (group for task in self.appends for group in task.groups):
             changed = len(group.rows) + len(group.deletes)
-            updates.append(_planned(group.piece.partition_path, group.piece.file_id, group.base_instant, changed))
-        stats: dict[str, list[HoodieWriteStat]] = {}
-        for path in dict.fromkeys([*inserts, *(path for path, _ in updates)]):
-            stats[path] = [HoodieWriteStat(file_id="", path=None, num_inserts=inserts.get(path, 0))]
-        for path, stat in updates:
-            stats[path].append(stat)
-        return {path: tuple(group) for path, group in stats.items()}
+            updates.append(Planned(group.piece.partition_path, group.piece.file_id, group.base_instant, changed))
+        return profile_of(inserts, updates)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A file group that is to be changed, and how many of its rows."""
+
+    partition: str
+    file_id: str
+    base_instant: str
+    changed: int
+
+
+def profile_of(inserts: Iterable[tuple[str, int]], updates: Iterable[Planned]) -> dict[str, tuple[HoodieWriteStat, ...]]:
+    """A plan as Hudi's inflight commits hold it: planned inserts of each partition, then each group that is updated."""
+    new: dict[str, int] = defaultdict(int)
+    for path, count in inserts:
+        new[path] += count
+    changed = list(updates)
+    stats: dict[str, list[HoodieWriteStat]] = {}
+    for path in dict.fromkeys([*new, *(one.partition for one in changed)]):
+        stats[path] = [HoodieWriteStat(file_id="", path=None, num_inserts=new.get(path, 0))]
+    for one in changed:
+        stat = HoodieWriteStat(file_id=one.file_id, path=None, prev_commit=one.base_instant, num_update_writes=one.changed)
+        stats[one.partition].append(stat)
+    return {path: tuple(group) for path, group in stats.items()}
 
 
 def _count(task: CreateTask) -> int:
     return task.source.num_rows if task.rows is None else len(task.rows)
-
-
-def _planned(path: str, file_id: str, instant_time: str, changed: int) -> tuple[str, HoodieWriteStat]:
-    return path, HoodieWriteStat(file_id=file_id, path=None, prev_commit=instant_time, num_update_writes=changed)
 
 
 def run_task(task: FileTask) -> list[WriteStatus]:

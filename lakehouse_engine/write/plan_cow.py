@@ -20,7 +20,7 @@ from lakehouse_engine.write.buckets import place_in_bases
 from lakehouse_engine.write.context import WriteContext, refuse_cdc
 from lakehouse_engine.write.input import Batch
 from lakehouse_engine.write.moves import Moves, part_of, winners
-from lakehouse_engine.write.placing import NewGroup, Places, alive, new_group_tasks
+from lakehouse_engine.write.placing import NewGroup, Placement, Places, alive, new_group_tasks, unplaced
 from lakehouse_engine.write.plan import WritePlan
 from lakehouse_engine.write.source import Rows
 from lakehouse_engine.write.target import Target
@@ -57,11 +57,18 @@ class CowPlan:
         index = self.context.index
         if isinstance(index, BucketIndex):
             placement = place_in_bases(index.layout, self.batch, self.target.view, indices)
+        elif self.target.is_part:
+            placement = Placement(to_new=unplaced(self.batch, indices))
         else:
-            placement = Places(self.files, self._bases, self._open).place(self.batch, indices)
+            placement = self.places.place(self.batch, indices)
         for base, rows in placement.to_files:
             self.change(base).inserts = rows
         self.creates += placement.to_new
+
+    @property
+    def places(self) -> Places:
+        """Where new records may go."""
+        return Places(self.files, self._bases, self._open)
 
     def _bases(self, partition: str) -> list[BaseFile]:
         return [piece.base_file for piece in self.target.view.latest_slices(partition) if piece.base_file is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.commit_metadata import ROUTE_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 from lakehouse_engine.view.table_state import TableState
 
@@ -34,6 +34,7 @@ def result_of(
         bytes_written=sum(stat.total_write_bytes for stat in stats),
         duplicates_dropped=dropped,
         was_written=was_written,
+        route=metadata.extra_metadata.get(ROUTE_KEY),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -62,13 +63,25 @@ class SliceHits:
         return SliceHits(self.piece, self.positions[chosen], self.rows[chosen], *masks)
 
 
+class StoredSide(Protocol):
+    """What is known of the stored rows of one slice, where its files need not be read for it."""
+
+    def logs(self, keys: pa.Array) -> KeyLogs:
+        """What its logs say of each of the keys."""
+        ...
+
+    def base(self, ordering: OrderingFields, positions: Rows) -> list[pa.Array]:
+        """Values of the ordering fields of rows of its base file."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SettleTask:
     """Hold keys of a batch against one slice.
 
     `keys[i]` is the key of row `rows[i]` of the batch (None: of row i), and `ordering` has its values of the table's ordering fields
     (none where they do not count); `merger` decides between them and what is stored. Base rows at `positions` (ascending) have the keys
-    `found`. With `fold` the slice's logs are read.
+    `found`. With `fold` the slice's logs are read, unless `side` has what they say.
     """
 
     reader: SliceReader
@@ -80,11 +93,12 @@ class SettleTask:
     found: Rows
     merger: RecordMerger
     fold: bool
+    side: StoredSide | None = None
 
 
 def settle(task: SettleTask) -> SliceHits:
     """Raises as `scan_logs` and `fold_logs`."""
-    logs = _Logs.read(task)
+    logs = KeyLogs.read(task)
     in_base = np.zeros(len(task.keys), dtype=bool)
     in_base[task.found] = True
     added = np.flatnonzero(logs.alive & ~in_base).astype(np.int64)
@@ -110,7 +124,7 @@ def below_zero(ordering: Sequence[pa.Array]) -> Mask:
 
 
 @dataclass(frozen=True, slots=True)
-class _Logs:
+class KeyLogs:
     """What the logs say of each key of a task: row `rows[i]` of `data`, DELETED, or NO_ROW where they do not have it.
 
     `deleted_at` has for each key what `LogOutcome` has for those that it knows.
@@ -122,10 +136,12 @@ class _Logs:
     deleted_at: pa.Array
 
     @classmethod
-    def read(cls, task: SettleTask) -> _Logs:
+    def read(cls, task: SettleTask) -> KeyLogs:
         if not task.fold:
             none = pa.nulls(len(task.keys))
             return cls(np.full(len(task.keys), NO_ROW, np.int64), pa.table({}), np.empty(0, dtype=bool), none)
+        if task.side is not None:
+            return task.side.logs(task.keys)
         reader = task.reader
         wanted = plain(projected_schema(reader.schema, reader.rules.columns(reader.schema, base=False)))
         outcome = fold_logs(scan_logs(reader.storage, task.piece, reader.scope).blocks, wanted, reader.rules, keys=task.keys)
@@ -151,7 +167,7 @@ class _Settling:
     """Pairs of an incoming row (of key `keys[i]`) and the stored one: base row `positions[i]`, a row of the logs, or both."""
 
     task: SettleTask
-    logs: _Logs
+    logs: KeyLogs
     keys: Rows
     positions: Rows
 
@@ -245,4 +261,6 @@ class _Settling:
         ordering = reader.rules.ordering
         if base is None or not (ordering and reader.rules.merger.compares_ordering):
             return []
+        if self.task.side is not None:
+            return self.task.side.base(ordering, self.positions[chosen])
         return ordering.values(stored_values(reader.storage, base, reader.schema, ordering.roots, self.positions[chosen]))

@@ -6,7 +6,7 @@ row `i` is the same row for everybody. Columns are `_hoodie_record_key`, `_hoodi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -219,6 +219,49 @@ class PatchedSource:
             return given
         indices = np.where(hit, len(numbers) + at, np.arange(len(numbers)))
         return pa.concat_tables([given, table.select(given.column_names).cast(given.schema)]).take(pa.array(indices))
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedSource:
+    """The rows of one source, and behind them those of another (same columns)."""
+
+    source: RowSource
+    more: RowSource
+
+    @property
+    def num_rows(self) -> int:
+        return self.source.num_rows + self.more.num_rows
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        return self.source.column_names
+
+    def columns(self, names: Sequence[str], rows: Rows | None = None) -> pa.Table:
+        return self._joined(lambda source, mine: source.columns(names, mine), rows)
+
+    def take(self, rows: Rows | None) -> pa.Table:
+        return self._joined(lambda source, mine: source.take(mine), rows)
+
+    def slice(self, first: int, count: int) -> pa.Table:
+        return self.take(np.arange(first, min(first + count, self.num_rows), dtype=np.int64))
+
+    def parts(self) -> Sequence[RowSource]:
+        return [*self.source.parts(), *self.more.parts()]
+
+    def only(self, rows: Rows) -> RowSource:
+        first = self.source.num_rows
+        return JoinedSource(self.source.only(rows[rows < first]), self.more.only(rows[rows >= first] - first))
+
+    def _joined(self, read: Callable[[RowSource, Rows | None], pa.Table], rows: Rows | None) -> pa.Table:
+        if rows is None:
+            return pa.concat_tables([read(self.source, None), read(self.more, None)])
+        first = self.source.num_rows
+        behind = rows >= first
+        if not behind.any():
+            return read(self.source, rows)
+        table = pa.concat_tables([read(self.source, rows[~behind]), read(self.more, rows[behind] - first)])
+        order = np.concatenate([np.flatnonzero(~behind), np.flatnonzero(behind)])
+        return table.take(pa.array(np.argsort(order)))
 
 
 def _chosen(table: pa.Table, names: Sequence[str], rows: Rows | None) -> pa.Table:

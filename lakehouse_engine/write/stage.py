@@ -34,6 +34,10 @@ class Stage:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._area.remove()
 
+    def folder(self) -> str:
+        """A folder for what is made of the rows, which goes with them."""
+        return self._area.folder()
+
     def check_there(self, table: str) -> None:
         """Raise `CommitConflictError` where the rows are gone with a table that was dropped or replaced while they were read."""
         if not self._area.is_there():

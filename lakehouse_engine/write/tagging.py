@@ -18,7 +18,7 @@ from lakehouse_engine.write.input import Batch
 from lakehouse_engine.write.logged import SliceLogs
 from lakehouse_engine.write.settle import SettleTask, SliceHits, settle
 from lakehouse_engine.write.source import Rows
-from lakehouse_engine.write.target import Target
+from lakehouse_engine.write.target import Located, Target
 from lakehouse_engine.write.tasks import NO_ROWS
 
 
@@ -27,10 +27,17 @@ def find_hits(
 ) -> list[SliceHits]:
     """Every slice that has keys of the batch. With `ordered`, rows are compared by the ordering fields that the batch has."""
     assert target.logs is not None
-    logs, found = target.logs, target.tag(context, batch, runner)
-    finder = _Finder(context, logs, batch, {tagged.base.path: tagged for tagged in found}, _ordering(logs, batch) if ordered else ())
-    known, tasks = [], []
-    for piece, rows in _places(target, context, batch):
+    places: Iterator[tuple[FileSlice, Rows | None]]
+    if target.located is not None:
+        found = target.located.find(batch)
+        tagged, places = found.tagged, iter(found.places)
+    else:
+        tagged, places = target.tag(context, batch, runner), _places(target, context, batch)
+    by_path = {one.base.path: one for one in tagged}
+    finder = _Finder(context, target.logs, batch, by_path, _ordering(target.logs, batch) if ordered else (), target.located)
+    known: list[SliceHits] = []
+    tasks: list[SettleTask] = []
+    for piece, rows in places:
         one = finder.look(piece, rows)
         if isinstance(one, SliceHits):
             known.append(one)
@@ -75,6 +82,7 @@ class _Finder:
     batch: Batch
     tagged: dict[str, TaggedFile]
     ordering: tuple[pa.Array, ...]
+    located: Located | None = None
     _chosen: tuple[Rows | None, pa.Array, tuple[pa.Array, ...]] | None = None
 
     def look(self, piece: FileSlice, rows: Rows | None) -> SliceHits | SettleTask | None:
@@ -97,7 +105,8 @@ class _Finder:
         found = hits if rows is None else np.searchsorted(rows, hits).astype(np.int64)
         logged = self.logs.logged(piece)
         merger, fold = self.context.merger, bool(piece.log_files)
-        return SettleTask(self.logs.reader, logged, keys, rows, ordering, positions, found, merger, fold)
+        side = None if self.located is None else self.located.side(piece)
+        return SettleTask(self.logs.reader, logged, keys, rows, ordering, positions, found, merger, fold, side)
 
     def _values(self, rows: Rows | None) -> tuple[pa.Array, tuple[pa.Array, ...]]:
         if rows is None:

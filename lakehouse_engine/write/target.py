@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from lakehouse_engine.commit.pending import compacting_groups, pending_groups
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.base import KeyedRows, Slices, TaggedFile
+from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.storage.base import Storage
@@ -14,12 +16,33 @@ from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.context import WriteContext
 from lakehouse_engine.write.input import Batch
 from lakehouse_engine.write.logged import SliceLogs
+from lakehouse_engine.write.settle import StoredSide
+from lakehouse_engine.write.source import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where keys of a batch are stored: in base files, and in which slices at all, with the indices of the rows (ascending)."""
+
+    tagged: list[TaggedFile]
+    places: list[tuple[FileSlice, Rows]]
+
+
+class Located(Protocol):
+    """What the slices of a table have of some keys, found out before."""
+
+    def find(self, batch: Batch) -> Found:
+        """For a batch of those keys only."""
+        ...
+
+    def side(self, piece: FileSlice) -> StoredSide: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """`clustering` and `compacting` have the groups that a pending clustering or compaction has plans for, with its instant. `logs` are
-    those of a merge-on-read table.
+    those of a merge-on-read table. Where a part of a batch is planned, `located` has what is stored of its keys (unless the index needs
+    no look-up), and new records are placed when those of all parts are known.
     """
 
     storage: Storage
@@ -27,6 +50,8 @@ class Target:
     logs: SliceLogs | None
     clustering: dict[tuple[str, str], str]
     compacting: dict[FileGroupId, str]
+    located: Located | None = None
+    is_part: bool = False
 
     @classmethod
     def of(cls, state: TableState, context: WriteContext) -> Target:
@@ -37,5 +62,7 @@ class Target:
 
     def tag(self, context: WriteContext, batch: Batch, runner: TaskRunner) -> list[TaggedFile]:
         """Every place in base files where a key of the batch is stored."""
+        if self.located is not None:
+            return self.located.find(batch).tagged
         keyed = KeyedRows(batch.keys, batch.rows_by_partition())
         return context.index.tag(self.storage, self.view, keyed, context.stored_keys, runner)

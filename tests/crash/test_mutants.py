@@ -165,8 +165,8 @@ def published_commit_fails_on_its_markers(patch: Patch) -> None:
 
 
 def moved_rows_stay_behind(patch: Patch) -> None:
-    original = plan_cow._Plan._merge
-    patch.setattr(plan_cow._Plan, "_merge", lambda self, number, change: original(self, number, _without_deletes(change)))
+    original = plan_cow.CowPlan._merge
+    patch.setattr(plan_cow.CowPlan, "_merge", lambda self, number, change: original(self, number, _without_deletes(change)))
 
 
 def _without_deletes(change: Any) -> Any:

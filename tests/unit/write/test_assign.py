@@ -59,9 +59,9 @@ def test_pieces_are_as_equal_as_they_can_be() -> None:
 
 
 def test_the_size_of_a_record_comes_from_files_that_have_enough_of_them() -> None:
-    assert average_record_size([sized("a", 5000, 2000), sized("b", 9999, 3)], 7) == 2.5
-    assert average_record_size([sized("b", 30, 3)], 7) == 10
-    assert average_record_size([sized("c", 30, 0)], 7) == 7
+    assert average_record_size([sized("a", 5000, 2000), sized("b", 9999, 3)], lambda: 7) == 2.5
+    assert average_record_size([sized("b", 30, 3)], lambda: 7) == 10
+    assert average_record_size([sized("c", 30, 0)], lambda: 7) == 7
 
 
 @pytest.mark.parametrize("operation", ["insert", "upsert"])

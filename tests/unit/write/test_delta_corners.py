@@ -19,6 +19,7 @@ from lakehouse_engine.write.settle import SettleTask
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 from tests.support.table_builder import TableBuilder
 from tests.support.table_model import DELETED, Row
+from tests.support.tasks import replace_tasks
 from tests.unit.write.test_delta_writes import make, row
 
 ORDERED: dict[str, Any] = {"ordering": "ts", "options": {"hoodie.parquet.small.file.limit": 0}}
@@ -98,7 +99,7 @@ def test_files_of_retried_tasks_are_removed_by_the_commit(tmp_path: Path, monkey
     built = make(tmp_path, **ORDERED)
     built.insert([row(1)])
     once = plan.run_task
-    monkeypatch.setattr("lakehouse_engine.write.operation.run_task", lambda task: (once(task), once(task))[1])
+    replace_tasks(monkeypatch, lambda task: (once(task), once(task))[1])
     result = built.upsert([row(1, ts=2), row(2)])
     assert len(logs(built)) == 1
     assert len(files(built, f"*_{result.instant}.parquet")) == 1
@@ -115,7 +116,7 @@ def test_a_task_that_fails_leaves_the_table_as_it_was(tmp_path: Path, monkeypatc
         raise OSError("the disk is gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr("lakehouse_engine.write.operation.run_task", fail)
+        replace_tasks(patched, fail)
         with pytest.raises(OSError, match="the disk is gone"):
             built.upsert([row(1, ts=2), row(2, "new")])
     assert sorted(path for path in built.path.rglob("*") if path.is_file()) == before
@@ -383,7 +384,7 @@ def test_tasks_of_a_delta_commit_can_be_sent_to_other_processes(tmp_path: Path, 
 
         return run
 
-    monkeypatch.setattr("lakehouse_engine.write.operation.run_task", travelled(plan.run_task))
+    replace_tasks(monkeypatch, travelled(plan.run_task))
     monkeypatch.setattr(tagging, "settle", travelled(tagging.settle))
     monkeypatch.setattr(upsert, "combine_slice", travelled(upsert.combine_slice))
     rows: list[Row] = [row(1, ts=5), row(2, ts=5)]

@@ -30,6 +30,7 @@ from tests.support.properties import edit_properties
 from tests.support.readers import assert_same_rows
 from tests.support.table_builder import TableBuilder
 from tests.support.table_model import DELETED, Row
+from tests.support.tasks import replace_tasks
 
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("w", pa.string())])
 EVOLVE = {"hoodie.datasource.write.reconcile.schema": True}
@@ -163,7 +164,7 @@ def test_a_write_with_nothing_to_do_leaves_no_trace(write: Any, tmp_path: Path) 
 def test_files_of_retried_tasks_are_removed_by_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built = make(tmp_path)
     built.insert([row(1)])
-    monkeypatch.setattr("lakehouse_engine.write.operation.run_task", lambda task: (once(task), once(task))[1])
+    replace_tasks(monkeypatch, lambda task: (once(task), once(task))[1])
     once = plan.run_task
     result = built.upsert([row(1, ts=2), row(2)])
     assert len([path for path in data_files(built) if f"_{result.instant}." in path.name]) == 1
@@ -180,7 +181,7 @@ def test_a_task_that_fails_leaves_the_table_as_it_was(tmp_path: Path, monkeypatc
         raise OSError("the disk is gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr("lakehouse_engine.write.operation.run_task", fail)
+        replace_tasks(patched, fail)
         with pytest.raises(OSError, match="the disk is gone"):
             built.upsert([row(1, ts=2), row(2, "new")])
     assert (timeline_files(built), data_files(built)) == (names, files)

@@ -1,0 +1,48 @@
+"""What a write changes: the planners of both kinds of tables behind one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.write import plan_cow, plan_mor
+from lakehouse_engine.write.batches import INSERTS
+from lakehouse_engine.write.context import WriteContext
+from lakehouse_engine.write.delta import DeltaPlan
+from lakehouse_engine.write.input import Batch
+from lakehouse_engine.write.plan_cow import CowPlan
+from lakehouse_engine.write.target import Target
+from lakehouse_engine.write.tasks import FileContext
+
+Changes = CowPlan | DeltaPlan
+
+
+def merges_on_read(context: WriteContext) -> bool:
+    return context.config.table_type is TableType.MERGE_ON_READ
+
+
+def no_changes(target: Target, context: WriteContext, files: FileContext, batch: Batch) -> Changes:
+    """A plan to which changes are added."""
+    return DeltaPlan(target, context, files, batch) if merges_on_read(context) else CowPlan(target, context, files, batch)
+
+
+def plan_changes(
+    operation: WriteOperationType,
+    target: Target,
+    context: WriteContext,
+    files: FileContext,
+    batch: Batch,
+    deletions: Batch | None,
+    runner: TaskRunner,
+) -> Changes:
+    """The changes of an insert, upsert (with keys to delete, where there are some) or delete. Raises as the planners."""
+    planner: Any = plan_mor if merges_on_read(context) else plan_cow
+    if operation is WriteOperationType.DELETE:
+        changes: Changes = planner.plan_deletes(target, context, files, batch, runner)
+    elif operation in INSERTS:
+        changes = planner.plan_inserts(target, context, files, batch, runner)
+    else:
+        changes = planner.plan_upsert(target, context, files, batch, deletions, runner)
+    return changes

@@ -1,0 +1,154 @@
+"""Two routes from a batch to the tasks of its commit, which give the same rows.
+
+Small: the keys of the batch are in this process, and tasks get them. Large: they are dealt into shares, which tasks plan
+(`write.shares`), and this process holds none. What the keys weigh decides, by `lakehouse.write.broadcast.max.bytes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lakehouse_engine.compat import StrEnum
+from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.model.write_stats import HoodieWriteStat
+from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write import plan_cow, plan_mor
+from lakehouse_engine.write.batches import Batches
+from lakehouse_engine.write.buckets import plan_new_buckets
+from lakehouse_engine.write.input import Batch
+from lakehouse_engine.write.plan import WritePlan, plan_new_groups, run_task
+from lakehouse_engine.write.planning import Changes, merges_on_read, plan_changes
+from lakehouse_engine.write.shares.exchange import Exchange
+from lakehouse_engine.write.shares.route import Given, RoutedPlan, Shares
+from lakehouse_engine.write.shares.routed import run_routed
+from lakehouse_engine.write.source import RowSource
+from lakehouse_engine.write.target import Target
+from lakehouse_engine.write.tasks import FileContext, WriteStatus
+
+_SAMPLE = 1000
+_BYTES_OF_ROW = 16
+"""What planning holds of a row beside its key and partition path: numbers of it, and where it is stored."""
+
+
+class Route(StrEnum):
+    """How a write was planned."""
+
+    SMALL = "SMALL"
+    LARGE = "LARGE"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWrite:
+    """Tasks of a commit. `partitions` are those that the batch names; `dropped` rows had a key that another row has too."""
+
+    plan: WritePlan | RoutedPlan
+    route: Route
+    partitions: frozenset[str]
+    dropped: int
+
+    @property
+    def is_empty(self) -> bool:
+        return self.plan.is_empty
+
+    @property
+    def moves(self) -> int:
+        """Records that leave one partition for another."""
+        return self.plan.moves
+
+    def profile(self) -> Mapping[str, tuple[HoodieWriteStat, ...]]:
+        """As `write.plan.profile_of`."""
+        return self.plan.profile()
+
+    def run(self, runner: TaskRunner) -> list[WriteStatus]:
+        if isinstance(self.plan, RoutedPlan):
+            written = runner.run(run_routed, self.plan.tasks, name="write")
+        else:
+            written = runner.run(run_task, self.plan.tasks, name="write")
+        return [status for statuses in written for status in statuses if status.stat]
+
+
+def plan_write(
+    state: TableState,
+    batches: Batches,
+    files: FileContext,
+    runner: TaskRunner,
+    check: Callable[[frozenset[str]], None],
+    *,
+    all_new: bool = False,
+) -> PlannedWrite:
+    """Plan what a request writes. `check` is called with the partition paths of the batch before anything is planned; with `all_new` every
+    row goes to a new file group. Raises as `check` and the planners.
+    """
+    given = Given(batches.source(files.instant_time), batches.reduction)
+    if batches.request.replaced_rows is None and _weight(given.source) > batches.context.options.broadcast_bytes:
+        return _in_shares(state, batches, files, runner, check, given, all_new=all_new)
+    return _at_once(state, batches, files, runner, check, given, all_new=all_new)
+
+
+def _weight(source: RowSource) -> int:
+    """About what the keys of a batch take in memory."""
+    sample = source.slice(0, _SAMPLE).select([RECORD_KEY, PARTITION_PATH])
+    return int(source.num_rows * (sample.nbytes / max(1, sample.num_rows) + _BYTES_OF_ROW))
+
+
+def _in_shares(
+    state: TableState,
+    batches: Batches,
+    files: FileContext,
+    runner: TaskRunner,
+    check: Callable[[frozenset[str]], None],
+    given: Given,
+    *,
+    all_new: bool,
+) -> PlannedWrite:
+    keys = batches.deleted_keys()
+    shares = Shares(
+        runner=runner,
+        exchange=Exchange(state.storage, batches.stage.folder()),
+        context=batches.context,
+        files=files,
+        target=Target.of(state, batches.context),
+        operation=batches.request.operation,
+        all_new=all_new,
+        batch=given,
+        deletions=None if keys is None else Given(keys, batches.deletion),
+    )
+    partitions = shares.deal()
+    check(partitions)
+    plan = shares.plan(partitions)
+    return PlannedWrite(plan, Route.LARGE, partitions, plan.duplicates)
+
+
+def _at_once(
+    state: TableState,
+    batches: Batches,
+    files: FileContext,
+    runner: TaskRunner,
+    check: Callable[[frozenset[str]], None],
+    given: Given,
+    *,
+    all_new: bool,
+) -> PlannedWrite:
+    batch, deletions = given.reduction.of(given.source), batches.deletions()
+    named = [path for one in (batch, deletions) if one is not None for path in one.partitions.dictionary.to_pylist()]
+    check(frozenset(named))
+    if all_new:
+        layout = batches.context.layout
+        plan = plan_new_groups(files, batch) if layout is None else plan_new_buckets(files, layout, batch)
+    else:
+        plan = _changes(state, batches, files, runner, batch, deletions).finish(runner.parallelism)
+    return PlannedWrite(plan, Route.SMALL, frozenset(named), batch.duplicates)
+
+
+def _changes(
+    state: TableState, batches: Batches, files: FileContext, runner: TaskRunner, batch: Batch, deletions: Batch | None
+) -> Changes:
+    request, context, target = batches.request, batches.context, Target.of(state, batches.context)
+    if request.replaced_rows is None:
+        return plan_changes(request.operation, target, context, files, batch, deletions, runner)
+    replaced = batches.replaced(request.replaced_rows)
+    if merges_on_read(context):
+        return plan_mor.plan_replacement(target, context, files, batch, replaced, runner)
+    return plan_cow.plan_replacement(target, context, files, batch, replaced, runner)

@@ -1,0 +1,84 @@
+"""Rows split by the hash of their record keys: one process writes them, and others read a share each.
+
+All that a write decides, it decides of one record key at a time. So what is known of the keys of one share is all that is needed to plan
+it, and nobody holds the keys of the whole batch. Rows go through files below the table's temporary folder, which all processes share: they
+pass through no other process, and no limit on messages is met.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakehouse_engine.record.java_hash import java_string_hash
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.os_errors import as_storage_errors
+from lakehouse_engine.write.source import Rows
+
+_MIX = np.uint32(0x9E3779B1)
+"""Spreads hashes of keys that differ in their last letters only (Knuth's multiplicative hashing)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Where what is exchanged lies: files in `folder` (relative to the table). Picklable."""
+
+    storage: Storage
+    folder: str
+
+    def path(self, what: str) -> str:
+        """A new file: an attempt of a task that is repeated takes another."""
+        return f"{self.folder}/{what}-{uuid.uuid4().hex}.arrow"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitFile:
+    """An Arrow IPC file with a record batch for each part that has rows; `rows` counts those of every part."""
+
+    path: str
+    rows: tuple[int, ...]
+
+
+def shares_of(keys: pa.Array, count: int) -> Rows:
+    """The share of every record key, of `count` ones."""
+    return np.asarray((java_string_hash(keys) * _MIX) >> np.uint32(8), dtype=np.int64) % count
+
+
+def write_split(exchange: Exchange, what: str, table: pa.Table, parts: Rows, count: int) -> SplitFile:
+    """Write the rows of `table` by their part (0 to `count` - 1), in their order."""
+    rows = np.bincount(parts, minlength=count)
+    order = np.argsort(parts, kind="stable")
+    sorted_rows = table.take(pa.array(order)).combine_chunks()
+    path, start = exchange.path(what), 0
+    with (
+        as_storage_errors("write", path, exchange.storage.root),
+        exchange.storage.open_output(path) as sink,
+        pa.ipc.new_file(sink, sorted_rows.schema) as writer,
+    ):
+        for length in rows[rows > 0].tolist():
+            writer.write_table(sorted_rows.slice(start, length))
+            start += length
+    return SplitFile(path, tuple(rows.tolist()))
+
+
+def read_split(exchange: Exchange, files: Iterable[SplitFile], part: int) -> list[pa.Table | None]:
+    """The rows of one part, of each file; None where a file has none."""
+    return [_read(exchange, file.path, sum(1 for count in file.rows[:part] if count)) if file.rows[part] else None for file in files]
+
+
+def read_batch(exchange: Exchange, path: str, number: int) -> pa.Table:
+    """One record batch of a file."""
+    return _read(exchange, path, number)
+
+
+def _read(exchange: Exchange, path: str, number: int) -> pa.Table:
+    storage = exchange.storage
+    local = storage.local_path(path)
+    with as_storage_errors("read", path, storage.root):
+        # A mapped file is not closed: the rows are in it.
+        source = storage.open_input(path) if local is None else pa.memory_map(local)
+        return pa.Table.from_batches([pa.ipc.open_file(source).get_batch(number)])

@@ -1,0 +1,138 @@
+"""Where the keys of one share are stored, and what is known of the stored rows. Implements `target.Located`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.index.base import TaggedFile
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.read.log_records import NO_ROW
+from lakehouse_engine.read.merge_rules import MergeRules
+from lakehouse_engine.record.ordering_fields import OrderingFields
+from lakehouse_engine.write.input import Batch
+from lakehouse_engine.write.settle import KeyLogs
+from lakehouse_engine.write.shares.exchange import Exchange, read_split
+from lakehouse_engine.write.shares.stored import AT, DELETED_AT, KEY, STATE, StoredSlice
+from lakehouse_engine.write.source import Rows
+from lakehouse_engine.write.target import Found
+from lakehouse_engine.write.tasks import NO_ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class StoredShare:
+    """What one slice has of the keys of a share. Implements `settle.StoredSide`."""
+
+    piece: FileSlice
+    base_rows: int
+    in_base: pa.Table | None
+    in_logs: pa.Table | None
+    rules: MergeRules | None
+
+    def logs(self, keys: pa.Array) -> KeyLogs:
+        rows = np.full(len(keys), NO_ROW, np.int64)
+        if self.in_logs is None or self.rules is None:
+            return KeyLogs(rows, pa.table({}), np.empty(0, dtype=bool), pa.nulls(len(keys)))
+        at = pc.index_in(keys, value_set=self.in_logs.column(KEY))
+        found = np.asarray(at.drop_null()).astype(np.int64)
+        states = np.asarray(self.in_logs.column(STATE)).astype(np.int64)[found]
+        # Rows of logs are those of the whole table here, in which deletions have none.
+        rows[np.asarray(at.is_valid())] = np.where(states >= 0, found, states)
+        data = self.in_logs.drop_columns([KEY, STATE, DELETED_AT])
+        deleted_at = self.in_logs.column(DELETED_AT).combine_chunks()
+        flat = pa.concat_arrays(deleted_at.chunks) if isinstance(deleted_at, pa.ChunkedArray) else deleted_at
+        return KeyLogs(rows, data, self.rules.deletions(data), flat.take(at))
+
+    def base(self, ordering: OrderingFields, positions: Rows) -> list[pa.Array]:
+        assert self.in_base is not None
+        known = np.asarray(self.in_base.column(AT)).astype(np.int64)
+        return ordering.values(self.in_base.select(ordering.roots).take(pa.array(np.searchsorted(known, positions))))
+
+
+@dataclass(slots=True)
+class LocatedShare:
+    """The slices of a table, each with what it has of the keys of one share."""
+
+    is_global: bool
+    shares: dict[FileGroupId, StoredShare]
+    _found: tuple[Batch, Found] | None = field(default=None)
+
+    @classmethod
+    def read(
+        cls,
+        exchange: Exchange,
+        share: int,
+        slices: Sequence[FileSlice],
+        stored: Sequence[StoredSlice],
+        *,
+        is_global: bool,
+        rules: MergeRules | None,
+    ) -> LocatedShare:
+        """`stored[i]` is what was dealt of `slices[i]`."""
+        shares = {}
+        for piece, dealt in zip(slices, stored, strict=True):
+            base, logs = (None if file is None else read_split(exchange, [file], share)[0] for file in (dealt.base, dealt.logs))
+            if base is not None or logs is not None:
+                shares[piece.group] = StoredShare(piece, dealt.base_rows, base, logs, rules)
+        return cls(is_global, shares)
+
+    def side(self, piece: FileSlice) -> StoredShare:
+        return self.shares[piece.group]
+
+    def find(self, batch: Batch) -> Found:
+        if self._found is None or self._found[0] is not batch:
+            self._found = (batch, self._look(batch))
+        return self._found[1]
+
+    def _look(self, batch: Batch) -> Found:
+        """All slices of a partition are asked at once, and all of a table whose keys are unique in it."""
+        found = Found([], [])
+        if self.is_global:
+            _ask(found, batch.keys, None, list(self.shares.values()))
+            return found
+        by_partition: dict[str, list[StoredShare]] = {}
+        for one in self.shares.values():
+            by_partition.setdefault(one.piece.partition_path, []).append(one)
+        for partition, rows in batch.rows_by_partition().items():
+            if partition in by_partition:
+                _ask(found, batch.keys.take(pa.array(rows)), rows, by_partition[partition])
+        return found
+
+
+def _ask(found: Found, keys: pa.Array, rows: Rows | None, slices: Sequence[StoredShare]) -> None:
+    """Which slices have which of the keys (of rows `rows` of the batch, None for all of them)."""
+    in_bases = _hits(keys, rows, [one.in_base for one in slices])
+    in_logs = _hits(keys, rows, [one.in_logs for one in slices])
+    for one, (at, hits), (_, logged) in zip(slices, in_bases, in_logs, strict=True):
+        if not len(hits) and not len(logged):
+            continue
+        found.places.append((one.piece, np.union1d(hits, logged).astype(np.int64)))
+        if len(hits):
+            assert one.piece.base_file is not None
+            assert one.in_base is not None
+            positions = np.asarray(one.in_base.column(AT)).astype(np.int64)[at]
+            found.tagged.append(TaggedFile(one.piece.base_file, one.base_rows, positions, hits))
+
+
+def _hits(keys: pa.Array, rows: Rows | None, tables: Sequence[pa.Table | None]) -> list[tuple[Rows, Rows]]:
+    """Of each table the rows that have one of the keys, ascending, and the rows of the batch that these are of."""
+    lengths = [0 if table is None else table.num_rows for table in tables]
+    stored = [table.column(KEY) for table in tables if table is not None]
+    if not stored or not len(keys):
+        return [(NO_ROWS, NO_ROWS)] * len(tables)
+    codes = pc.index_in(pa.chunked_array([chunk for column in stored for chunk in column.chunks]), value_set=keys)
+    valid = np.asarray(codes.is_valid())
+    numbers = np.asarray(codes.fill_null(0)).astype(np.int64)
+    if rows is not None:
+        numbers = rows[numbers]
+    pairs, start = [], 0
+    for length in lengths:
+        at = np.flatnonzero(valid[start : start + length]).astype(np.int64)
+        pairs.append((at, numbers[start + at]))
+        start += length
+    return pairs

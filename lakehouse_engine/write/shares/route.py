@@ -1,0 +1,280 @@
+"""Plans a batch in shares: deal the rows, deal what is stored, plan each share, place new records, route changes to file groups.
+
+Every step is a call of the task runner over files of the table's temporary folder. The process that leads it holds counts, names of files
+and partition paths, and no key or row of the batch.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
+from lakehouse_engine.read.log_scanner import LoggedSlice
+from lakehouse_engine.write.append import balanced, load_of, slots_for
+from lakehouse_engine.write.batches import Reduction
+from lakehouse_engine.write.bulk import ENCODED_SHARE
+from lakehouse_engine.write.context import WriteContext
+from lakehouse_engine.write.input import Batch
+from lakehouse_engine.write.log_target import log_target
+from lakehouse_engine.write.plan import Planned, profile_of
+from lakehouse_engine.write.planning import merges_on_read, no_changes
+from lakehouse_engine.write.shares.dealing import Dealing
+from lakehouse_engine.write.shares.exchange import Exchange
+from lakehouse_engine.write.shares.routed import NewRows, RoutedSlice, RoutedTask, RoutedWork
+from lakehouse_engine.write.shares.routing import Kind, PlaceId, Routed, cut_points
+from lakehouse_engine.write.shares.share import Dealt, KnownSlices, PlannedShare, Renumbering, ShareTask, ShareWork, plan_share
+from lakehouse_engine.write.shares.split import SplitPart, shared_source, split
+from lakehouse_engine.write.shares.stored import StoredSlice, StoredTask, deal_stored
+from lakehouse_engine.write.source import JoinedSource, RowSource, StagedFile, StagedSource
+from lakehouse_engine.write.target import Target
+from lakehouse_engine.write.tasks import NO_ROWS, FileContext
+
+_ROWS_OF_SHARE = 250_000
+"""Rows of a batch in a share: with what is stored of their keys, some hundred megabytes."""
+_STORED_BYTES_OF_SHARE = 512 * 1024 * 1024
+"""Bytes of base files whose keys are in a share."""
+_MOST_SHARES = 4096
+_EVERYTHING = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Rows that a write was given, and which of them count."""
+
+    source: RowSource
+    reduction: Reduction
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedPlan:
+    """Tasks of a commit, for `run_routed`. As `write.plan.WritePlan`, whose rows it names by files; `duplicates` as `Batch`."""
+
+    tasks: list[RoutedTask]
+    planned: Mapping[str, tuple[HoodieWriteStat, ...]]
+    moves: int
+    duplicates: int
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.tasks
+
+    def profile(self) -> dict[str, tuple[HoodieWriteStat, ...]]:
+        return dict(self.planned)
+
+
+@dataclass(slots=True)
+class Shares:
+    """A write planned in shares: `deal` first, then `plan`. `all_new`: every row goes to a new file group, whatever there is."""
+
+    runner: TaskRunner
+    exchange: Exchange
+    context: WriteContext
+    files: FileContext
+    target: Target
+    operation: WriteOperationType
+    all_new: bool
+    batch: Given
+    deletions: Given | None
+    _dealing: Dealing = field(default_factory=lambda: Dealing(1))
+    _dealt: Sequence[SplitPart] = ()
+    _dealt_deletions: Sequence[SplitPart] = ()
+
+    def deal(self) -> frozenset[str]:
+        """Deal the rows; the partition paths that they come with. Raises as `split_rows`."""
+        self._dealing = Dealing(self._count(), self.context.layout)
+        self.batch = replace(self.batch, source=shared_source(self.runner, self.exchange, self.batch.source))
+        self._dealt = split(self.runner, self.exchange, self.batch.source, self._narrow(self.batch.source), self._dealing)
+        if self.deletions is not None:
+            keys = shared_source(self.runner, self.exchange, self.deletions.source)
+            self.deletions = replace(self.deletions, source=keys)
+            self._dealt_deletions = split(self.runner, self.exchange, keys, self._narrow(keys), self._dealing)
+        return frozenset(path for part in (*self._dealt, *self._dealt_deletions) for path in part.partitions)
+
+    def plan(self, partitions: frozenset[str]) -> RoutedPlan:
+        """The tasks of the commit. Raises as the planners."""
+        slices = self._slices(partitions)
+        target = self._known(slices)
+        stored = self._stored(target, slices)
+        work = ShareWork(
+            exchange=self.exchange,
+            operation=self.operation,
+            context=self.context,
+            files=self.files,
+            target=target,
+            slices=tuple(slices),
+            stored=stored,
+            batch=_dealt(self.batch, self._dealt),
+            deletions=None if self.deletions is None else _dealt(self.deletions, self._dealt_deletions),
+            shares=self._dealing.count,
+            all_new=self.all_new,
+        )
+        tasks = [ShareTask(work, number) for number in range(self._dealing.count)]
+        planned = self.runner.run(plan_share, tasks, name="plan")
+        return self._routed(target, planned)
+
+    def _count(self) -> int:
+        rows = self.batch.source.num_rows + (0 if self.deletions is None else self.deletions.source.num_rows)
+        stored = 0
+        if self._looks_up and self.context.is_global:
+            stored = sum(piece.base_file.size for piece in self.target.view.latest_slices() if piece.base_file is not None)
+        wanted = max(2 * self.runner.parallelism, -(-rows // _ROWS_OF_SHARE), -(-stored // _STORED_BYTES_OF_SHARE))
+        return min(wanted, _MOST_SHARES)
+
+    def _narrow(self, source: RowSource) -> list[str]:
+        """Columns that planning compares."""
+        names = [*self.context.ordering.roots, *self.context.marks.columns(list(source.column_names))]
+        if self.target.logs is not None:
+            rules = self.target.logs.reader.rules
+            names += [*rules.ordering.roots, *rules.marks.columns(list(source.column_names))]
+        return [name for name in dict.fromkeys(names) if name in source.column_names]
+
+    @property
+    def _looks_up(self) -> bool:
+        """Whether keys are held against stored ones; in a table with buckets a share looks into their files itself."""
+        return not self.all_new and self.context.layout is None and self.operation in _LOOKING_UP
+
+    def _slices(self, partitions: frozenset[str]) -> list[FileSlice]:
+        """Slices that planning asks about, by partition."""
+        if self.all_new or not (self._looks_up or self.context.layout is not None):
+            return []
+        if self.context.is_global:
+            return self.target.view.latest_slices()
+        return [piece for path in sorted(partitions) for piece in self.target.view.latest_slices(path)]
+
+    def _known(self, slices: Sequence[FileSlice]) -> Target:
+        """The table as far as those slices go, to be sent."""
+        by_partition: dict[str, list[FileSlice]] = defaultdict(list)
+        for piece in slices:
+            by_partition[piece.partition_path].append(piece)
+        logs = self.target.logs
+        return replace(self.target, view=KnownSlices(dict(by_partition)), logs=None if logs is None else logs.of_slices(slices))
+
+    def _stored(self, target: Target, slices: Sequence[FileSlice]) -> tuple[StoredSlice, ...] | None:
+        if not self._looks_up:
+            return None
+        logs = target.logs
+        reader, keys = (None if logs is None else logs.reader), self.context.stored_keys
+        tasks = [
+            StoredTask(self.exchange, target.storage, _logged(target, piece), keys, reader, self._dealing) for piece in slices
+        ]
+        return tuple(self.runner.run(deal_stored, tasks, name="keys"))
+
+    # tasks
+
+    def _routed(self, target: Target, planned: Sequence[PlannedShare]) -> RoutedPlan:
+        slices, created = self._places(_by_place(planned))
+        source, numbers = self._with_patches([share.patches for share in planned])
+        work = RoutedWork(self.exchange, self.context, self._touched(target, slices), source, numbers)
+        alone = [one for one in slices if not self._is_appended(one)]
+        logged = [one for one in slices if self._is_appended(one)]
+        tasks = [RoutedTask(work, self.files, number, (one,)) for number, one in enumerate(alone)]
+        tasks += [RoutedTask(work, self.files, number, (), rows) for number, rows in enumerate(created, len(tasks))]
+        tasks += self._appends(work, logged, len(tasks))
+        inserts = [(rows.place[0], rows.count) for rows in created] + [(one.piece.partition_path, one.inserted) for one in alone]
+        profile = profile_of(inserts, [self._planned_change(one) for one in (*alone, *logged)])
+        return RoutedPlan(tasks, profile, sum(share.moves for share in planned), sum(share.duplicates for share in planned))
+
+    def _touched(self, target: Target, slices: Sequence[RoutedSlice]) -> Target:
+        """What writing asks about: slices that take new records may be others than those whose keys were held against the batch's."""
+        logs = self.target.logs
+        return target if logs is None else replace(target, logs=logs.of_slices([one.piece for one in slices]))
+
+    def _planned_change(self, one: RoutedSlice) -> Planned:
+        piece = one.piece
+        is_appended = self._is_appended(one)
+        instant = log_target(piece, self.target.compacting) if is_appended else piece.base_instant
+        return Planned(piece.partition_path, piece.file_id, instant, one.changed(is_appended=is_appended))
+
+    def _is_appended(self, one: RoutedSlice) -> bool:
+        return merges_on_read(self.context) and not (one.rewrite or one.inserted)
+
+    def _appends(self, work: RoutedWork, slices: Sequence[RoutedSlice], first: int) -> Iterator[RoutedTask]:
+        if not slices:
+            return
+        loads = [load_of(one.logged, one.count(Kind.KEY)) for one in slices]
+        options = self.files.options
+        memory = max(1, options.task_max_size_mb // slots_for(len(slices), self.runner.parallelism))
+        files = replace(self.files, options=replace(options, task_max_size_mb=memory))
+        for number, chosen in enumerate(balanced(loads, self.runner.parallelism), first):
+            yield RoutedTask(work, files, number, tuple(slices[one] for one in chosen))
+
+    def _places(self, told: Mapping[PlaceId, list[Routed]]) -> tuple[list[RoutedSlice], list[NewRows]]:
+        """Slices that change, and new groups: new records go to small files first."""
+        changed = {place: tuple(routed) for place, routed in told.items() if isinstance(place, FileGroupId)}
+        takes: dict[FileGroupId, NewRows] = {}
+        created: list[NewRows] = []
+        for place, routed in told.items():
+            if isinstance(place, FileGroupId):
+                continue
+            if place[1] is not None:
+                created.append(NewRows(place, tuple(routed), 0, _EVERYTHING, sum(one.counts[Kind.INSERT] for one in routed)))
+                continue
+            groups, new = self._assigned(place, routed)
+            takes |= groups
+            created += new
+        pieces = self._pieces({*changed, *takes})
+        return [RoutedSlice(pieces[group], changed.get(group, ()), takes.get(group)) for group in pieces], created
+
+    def _assigned(self, place: tuple[str, int | None], routed: Sequence[Routed]) -> tuple[dict[FileGroupId, NewRows], list[NewRows]]:
+        """The new records of a partition, in the order of the batch: those for small files, and those for each new group."""
+        blocks: Counter[int] = Counter()
+        for one in routed:
+            blocks.update(one.blocks)
+        empty = pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), pa.array([], pa.string()))
+        batch = Batch(self.batch.source, NO_ROWS, pa.array([], pa.string()), empty, 0)
+        target = replace(self.target, view=KnownSlices({})) if self.all_new else self.target
+        places = no_changes(target, self.context, self.files, batch).places
+        assignment = places.assign(place[0], range(blocks.total()), self._row_size)
+        ranges = [ranks for _, ranks in assignment.to_files] + list(assignment.to_new)
+        cuts = [0, *cut_points(blocks, [ranks.start for ranks in ranges[1:]]), _EVERYTHING]
+        bounds = zip(ranges, itertools.pairwise(cuts), strict=True)
+        parts = [NewRows(place, tuple(routed), low, high, len(ranks)) for ranks, (low, high) in bounds]
+        known = len(assignment.to_files)
+        bases = [FileGroupId(base.partition_path, base.file_id) for base, _ in assignment.to_files]
+        return dict(zip(bases, parts[:known], strict=True)), parts[known:]
+
+    def _row_size(self) -> float:
+        sample = self.batch.source.slice(0, 1000)
+        return float(sample.nbytes / max(1, sample.num_rows) * ENCODED_SHARE)
+
+    def _pieces(self, groups: set[FileGroupId]) -> dict[FileGroupId, FileSlice]:
+        """The slices of some groups, by partition and file id."""
+        partitions = sorted({group.partition_path for group in groups})
+        slices = (piece for path in partitions for piece in self.target.view.latest_slices(path))
+        return {piece.group: piece for piece in slices if piece.group in groups}
+
+    def _with_patches(self, patches: Sequence[StagedFile | None]) -> tuple[RowSource, Renumbering]:
+        source, files = self.batch.source, [file for file in patches if file is not None]
+        counts = [0 if file is None else file.num_rows for file in patches]
+        starts = tuple(source.num_rows + before for before in itertools.accumulate(counts[:-1], initial=0))
+        if not files:
+            return source, Renumbering()
+        staged = StagedSource(self.exchange.storage, tuple(files), source.slice(0, 0).schema)
+        return JoinedSource(source, staged), Renumbering(starts)
+
+
+_LOOKING_UP = frozenset({WriteOperationType.UPSERT, WriteOperationType.DELETE})
+
+
+def _dealt(given: Given, parts: Sequence[SplitPart]) -> Dealt:
+    return Dealt(given.source, tuple(part.file for part in parts), given.reduction)
+
+
+def _logged(target: Target, piece: FileSlice) -> LoggedSlice:
+    return LoggedSlice(piece) if target.logs is None else target.logs.logged(piece)
+
+
+def _by_place(planned: Sequence[PlannedShare]) -> dict[PlaceId, list[Routed]]:
+    told: dict[PlaceId, list[Routed]] = defaultdict(list)
+    for share in planned:
+        for routed in share.routed:
+            told[routed.place].append(routed)
+    return dict(told)

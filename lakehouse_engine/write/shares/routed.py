@@ -1,0 +1,111 @@
+"""What runs per file group of a batch that was planned in shares: gather what they have for it, and write it as any write does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.write.context import WriteContext
+from lakehouse_engine.write.input import Batch
+from lakehouse_engine.write.plan import run_task
+from lakehouse_engine.write.planning import Changes, no_changes
+from lakehouse_engine.write.shares.exchange import Exchange
+from lakehouse_engine.write.shares.routing import Kind, Routed, Told, add_changes, new_group
+from lakehouse_engine.write.shares.share import Renumbering
+from lakehouse_engine.write.source import Rows, RowSource
+from lakehouse_engine.write.target import Target
+from lakehouse_engine.write.tasks import NO_ROWS, FileContext, WriteStatus
+
+
+@dataclass(frozen=True, slots=True)
+class NewRows:
+    """New records of a partition (and bucket): those with row numbers from `low` (inclusive) to `high`, about `count`."""
+
+    place: tuple[str, int | None]
+    routed: tuple[Routed, ...]
+    low: int
+    high: int
+    count: int
+
+    def read(self, exchange: Exchange) -> Rows:
+        rows = Told.read(exchange, self.routed).numbers(Kind.INSERT)
+        return np.sort(rows[(rows >= self.low) & (rows < self.high)])
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedSlice:
+    """A slice that changes: what shares have for it, and new records that it takes."""
+
+    piece: FileSlice
+    routed: tuple[Routed, ...]
+    inserts: NewRows | None = None
+
+    @property
+    def rewrite(self) -> bool:
+        return any(one.rewrite for one in self.routed)
+
+    def count(self, *kinds: Kind) -> int:
+        return sum(one.counts[kind] for one in self.routed for kind in kinds)
+
+    @property
+    def inserted(self) -> int:
+        """Records that its base file takes."""
+        return self.count(Kind.INSERT) + (0 if self.inserts is None else self.inserts.count)
+
+    @property
+    def logged(self) -> int:
+        """Rows that a log takes, or a slice that is written anew with its logs."""
+        return self.count(Kind.UPDATE, Kind.REVIVED, Kind.UNSEEN)
+
+    def changed(self, *, is_appended: bool) -> int:
+        """Rows that are changed or deleted: by key, or where a base file alone is written anew by their position in it."""
+        if is_appended or self.piece.log_files:
+            return self.logged + self.count(Kind.KEY, Kind.SEQNO)
+        return self.count(Kind.UPDATE, Kind.GONE)
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedWork:
+    """What all tasks of a commit share. `source` has the rows of the batch and behind them those made of them."""
+
+    exchange: Exchange
+    context: WriteContext
+    target: Target
+    source: RowSource
+    numbers: Renumbering
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedTask:
+    """Slices and new groups of one task of the commit, whose number is `task`; several slices only where all are appended to."""
+
+    work: RoutedWork
+    files: FileContext
+    task: int
+    slices: tuple[RoutedSlice, ...] = ()
+    created: NewRows | None = None
+
+
+def run_routed(task: RoutedTask) -> list[WriteStatus]:
+    """Raises as the tasks of `write.plan`."""
+    work = task.work
+    paths = pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), pa.array([], pa.string()))
+    plan = no_changes(work.target, work.context, task.files, Batch(work.source, NO_ROWS, pa.array([], pa.string()), paths, 0))
+    for one in task.slices:
+        _add(plan, work, one)
+    if task.created is not None:
+        rows = work.numbers(task.created.read(work.exchange))
+        if len(rows):
+            plan.creates.append(new_group(task.created.place, rows))
+    tasks = plan.finish(1, task.task).tasks
+    assert len(tasks) <= 1
+    return [status for one in tasks for status in run_task(one)]
+
+
+def _add(plan: Changes, work: RoutedWork, one: RoutedSlice) -> None:
+    told = Told.read(work.exchange, one.routed)
+    inserts = NO_ROWS if one.inserts is None else work.numbers(one.inserts.read(work.exchange))
+    add_changes(plan, one.piece, told, inserts, work.numbers, rewrite=one.rewrite)

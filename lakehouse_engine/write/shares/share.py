@@ -1,0 +1,179 @@
+"""Plans one share of a batch, as a batch of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.errors import DuplicateKeyError
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.storage.os_errors import as_storage_errors
+from lakehouse_engine.write.batches import Reduction
+from lakehouse_engine.write.buckets import rows_by_bucket
+from lakehouse_engine.write.context import WriteContext
+from lakehouse_engine.write.input import Batch
+from lakehouse_engine.write.placing import unplaced
+from lakehouse_engine.write.planning import Changes, no_changes, plan_changes
+from lakehouse_engine.write.shares.exchange import Exchange, SplitFile, read_split
+from lakehouse_engine.write.shares.located import LocatedShare
+from lakehouse_engine.write.shares.routing import Routed, route
+from lakehouse_engine.write.shares.split import share_source
+from lakehouse_engine.write.shares.stored import StoredSlice
+from lakehouse_engine.write.source import PatchedSource, Rows, RowSource, StagedFile
+from lakehouse_engine.write.target import Target
+from lakehouse_engine.write.tasks import NO_ROWS, FileContext
+
+_PATCH_BITS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSlices:
+    """Slices by their partitions. Implements `index.base.Slices`."""
+
+    by_partition: Mapping[str, Sequence[FileSlice]]
+
+    def latest_slices(self, partition: str | None = None) -> list[FileSlice]:
+        if partition is not None:
+            return list(self.by_partition.get(partition, ()))
+        return [piece for path in sorted(self.by_partition) for piece in self.by_partition[path]]
+
+
+@dataclass(frozen=True, slots=True)
+class Dealt:
+    """A batch that was dealt into shares, and which of its rows count."""
+
+    source: RowSource
+    files: tuple[SplitFile, ...]
+    reduction: Reduction
+
+    def share(self, exchange: Exchange, number: int) -> Batch:
+        """Raises as `Reduction.of`."""
+        source = share_source(self.source, read_split(exchange, self.files, number))
+        return self.reduction.of(source, source.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ShareWork:
+    """What the planning of every share has in common.
+
+    `stored[i]` is what was dealt of `slices[i]`; None where nothing has to be. `all_new`: every row goes to a new file group.
+    """
+
+    exchange: Exchange
+    operation: WriteOperationType
+    context: WriteContext
+    files: FileContext
+    target: Target
+    slices: tuple[FileSlice, ...]
+    stored: tuple[StoredSlice, ...] | None
+    batch: Dealt
+    deletions: Dealt | None
+    shares: int
+    all_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShareTask:
+    """Plan share `number`."""
+
+    work: ShareWork
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedShare:
+    """What a share changes. Rows made while it was planned are in `patches`; `duplicates` and `moves` as those of a batch and a plan."""
+
+    routed: tuple[Routed, ...]
+    duplicates: int
+    moves: int
+    patches: StagedFile | None = None
+
+
+def plan_share(task: ShareTask) -> PlannedShare:
+    """Raises as the planners, and `DuplicateKeyError`."""
+    work = task.work
+    try:
+        batch = work.batch.share(work.exchange, task.number)
+    except DuplicateKeyError as error:
+        raise DuplicateKeyError(f"in one of {work.shares} parts of the batch, {error.message}") from error
+    plan = _planned(work, task.number, batch)
+    patched, file = _patches(work, plan.batch.source)
+
+    def numbers(rows: Rows) -> Rows:
+        return _renumbered(rows, patched, task.number)
+
+    return PlannedShare(tuple(route(work.exchange, plan, numbers)), batch.duplicates, plan.moves, file)
+
+
+def _planned(work: ShareWork, number: int, batch: Batch) -> Changes:
+    if work.all_new:
+        return _all_new(work, batch)
+    located = None
+    if work.stored is not None:
+        rules = None if work.target.logs is None else work.target.logs.reader.rules
+        is_global = work.context.is_global
+        located = LocatedShare.read(work.exchange, number, work.slices, work.stored, is_global=is_global, rules=rules)
+    deletions = None if work.deletions is None else work.deletions.share(work.exchange, number)
+    target = Target(
+        work.target.storage, work.target.view, work.target.logs, work.target.clustering, work.target.compacting, located, is_part=True
+    )
+    return plan_changes(work.operation, target, work.context, work.files, batch, deletions, LocalRunner())
+
+
+def _all_new(work: ShareWork, batch: Batch) -> Changes:
+    """Every row goes to a new file group, whatever there is."""
+    plan = no_changes(work.target, work.context, work.files, batch)
+    layout = work.context.layout
+    if layout is None:
+        plan.creates += unplaced(batch, np.arange(len(batch.rows), dtype=np.int64))
+    else:
+        plan.creates += [found.new_group(batch) for found in rows_by_bucket(layout, batch, None)]
+    return plan
+
+
+def _patches(work: ShareWork, source: RowSource) -> tuple[Rows, StagedFile | None]:
+    """The rows of a batch that are not as they were given any more, in a file of their own."""
+    patched = _patched(source)
+    if not len(patched):
+        return patched, None
+    path, rows = work.exchange.path("patches"), source.take(patched)
+    storage = work.exchange.storage
+    with (
+        as_storage_errors("write", path, storage.root),
+        storage.open_output(path) as sink,
+        pa.ipc.new_file(sink, rows.schema) as writer,
+    ):
+        writer.write_table(rows)
+    return patched, StagedFile(path, rows.num_rows)
+
+
+def _patched(source: RowSource) -> Rows:
+    return np.union1d(_patched(source.source), source.rows).astype(np.int64) if isinstance(source, PatchedSource) else NO_ROWS
+
+
+def _renumbered(rows: Rows, patched: Rows, share: int) -> Rows:
+    """Patched rows by numbers that no row of the batch has, until it is known how many each share has (`Renumbering`)."""
+    if not len(patched) or not len(rows):
+        return rows
+    at = np.minimum(np.searchsorted(patched, rows), len(patched) - 1)
+    return np.where(patched[at] == rows, ((share + 1) << _PATCH_BITS) + at, rows).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Renumbering:
+    """Row numbers of patched rows in a source in which the rows of the batch come first: `starts[i]` is where those of share i begin."""
+
+    starts: tuple[int, ...] = field(default=())
+
+    def __call__(self, rows: Rows) -> Rows:
+        share = rows >> _PATCH_BITS
+        if not share.any():
+            return rows
+        starts = np.array([0, *self.starts], np.int64)
+        return np.asarray(np.where(share > 0, starts[share] + (rows & ((1 << _PATCH_BITS) - 1)), rows))

@@ -1,0 +1,133 @@
+"""Deals the rows of a batch into shares: what planning reads of them, with their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakehouse_engine.engine import LocalRunner, TaskRunner
+from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.read.base_file import DICTIONARY_TYPE
+from lakehouse_engine.storage.os_errors import as_storage_errors
+from lakehouse_engine.write.shares.dealing import Dealing
+from lakehouse_engine.write.shares.exchange import Exchange, SplitFile, write_split
+from lakehouse_engine.write.source import MemorySource, Rows, RowSource, StagedFile, StagedSource
+
+ROW = "_hoodie_row"
+"""Column with the number of a row in its source; a name that no column of a table has."""
+_PIECE = 1_000_000
+"""Rows that one task deals."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitTask:
+    """Deal `count` rows of `source` from its row `first` on, whose numbers in the whole batch begin with `number`."""
+
+    exchange: Exchange
+    source: RowSource
+    first: int
+    count: int
+    number: int
+    columns: tuple[str, ...]
+    dealing: Dealing
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPart:
+    """The dealt rows, and the partition paths that they come with."""
+
+    file: SplitFile
+    partitions: tuple[str, ...]
+
+
+def split(runner: TaskRunner, exchange: Exchange, source: RowSource, columns: Sequence[str], dealing: Dealing) -> list[SplitPart]:
+    """Deal all rows of a batch; `columns` are kept beside keys and partition paths."""
+    names = tuple(dict.fromkeys([RECORD_KEY, PARTITION_PATH, *columns]))
+    return runner.run(split_rows, list(_tasks(exchange, source, names, dealing)), name="split")
+
+
+def _tasks(exchange: Exchange, source: RowSource, columns: tuple[str, ...], dealing: Dealing) -> Iterator[SplitTask]:
+    number = 0
+    for part in source.parts():
+        for first in range(0, part.num_rows, _PIECE):
+            count = min(_PIECE, part.num_rows - first)
+            yield SplitTask(exchange, part, first, count, number + first, columns, dealing)
+        number += part.num_rows
+
+
+def split_rows(task: SplitTask) -> SplitPart:
+    """Raises as `Dealing.shares`."""
+    table = task.source.slice(task.first, task.count).select(list(task.columns))
+    paths = table.column(PARTITION_PATH).combine_chunks().cast(DICTIONARY_TYPE)
+    paths = pa.concat_arrays(paths.chunks) if isinstance(paths, pa.ChunkedArray) else paths
+    table = table.set_column(table.schema.get_field_index(PARTITION_PATH), PARTITION_PATH, paths)
+    table = table.append_column(ROW, pa.array(np.arange(task.number, task.number + table.num_rows, dtype=np.int64)))
+    keys = pa.concat_arrays([pa.array([], pa.string()), *table.column(RECORD_KEY).chunks])
+    file = write_split(task.exchange, "rows", table, task.dealing.shares(keys), task.dealing.count)
+    return SplitPart(file, tuple(paths.unique().dictionary.take(paths.unique().indices).to_pylist()))
+
+
+def shared_source(runner: TaskRunner, exchange: Exchange, source: RowSource) -> RowSource:
+    """The same rows where every task finds them: those in this process's memory are written to files, unless tasks run in it."""
+    if isinstance(runner, LocalRunner) or not isinstance(source, MemorySource):
+        return source
+    files = tuple(_stage(exchange, source.table.slice(first, _PIECE)) for first in range(0, source.num_rows, _PIECE))
+    return StagedSource(exchange.storage, files, source.table.schema)
+
+
+def _stage(exchange: Exchange, rows: pa.Table) -> StagedFile:
+    path = exchange.path("batch")
+    with (
+        as_storage_errors("write", path, exchange.storage.root),
+        exchange.storage.open_output(path) as sink,
+        pa.ipc.new_file(sink, rows.schema) as writer,
+    ):
+        writer.write_table(rows)
+    return StagedFile(path, rows.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ShareSource:
+    """The rows of one share, under their numbers in `whole`: columns in `narrow` (rows `rows`, ascending) are at hand."""
+
+    whole: RowSource
+    rows: Rows
+    narrow: pa.Table
+
+    @property
+    def num_rows(self) -> int:
+        return self.whole.num_rows
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        return self.whole.column_names
+
+    def columns(self, names: Sequence[str], rows: Rows | None = None) -> pa.Table:
+        if rows is None or not set(names) <= set(self.narrow.column_names):
+            return self.whole.columns(names, rows)
+        return self.narrow.select(list(names)).take(pa.array(np.searchsorted(self.rows, rows)))
+
+    def take(self, rows: Rows | None) -> pa.Table:
+        return self.whole.take(rows)
+
+    def slice(self, first: int, count: int) -> pa.Table:
+        return self.whole.slice(first, count)
+
+    def parts(self) -> Sequence[RowSource]:
+        return self.whole.parts()
+
+    def only(self, rows: Rows) -> RowSource:
+        return self.whole.only(rows)
+
+
+def share_source(whole: RowSource, tables: Sequence[pa.Table | None]) -> ShareSource:
+    """The rows of one share as they were read of each file, in order."""
+    found = [table for table in tables if table is not None]
+    if not found:
+        names = [RECORD_KEY, PARTITION_PATH]
+        return ShareSource(whole, np.empty(0, np.int64), whole.slice(0, 0).select(names))
+    narrow = pa.concat_tables(found).unify_dictionaries().combine_chunks()
+    return ShareSource(whole, np.asarray(narrow.column(ROW).combine_chunks()).astype(np.int64), narrow)

@@ -1,0 +1,94 @@
+"""Deals what is stored in slices into shares: the keys of base files with their positions, and what logs say of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakehouse_engine.index.base import StoredKeys
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.read.base_file import iter_base_file, projected_schema
+from lakehouse_engine.read.log_records import fold_logs
+from lakehouse_engine.read.log_scanner import LoggedSlice, scan_logs
+from lakehouse_engine.read.slice_reader import SliceReader, plain
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.write.shares.dealing import Dealing
+from lakehouse_engine.write.shares.exchange import Exchange, SplitFile, write_split
+
+KEY, AT, STATE, DELETED_AT = "_hoodie_key", "_hoodie_at", "_hoodie_state", "_hoodie_deleted_at"
+"""Columns with the record key, the position in the base file, what the key ended as in the logs (at least 0 for a row) and with which
+ordering value it was deleted; names that no column of a table has.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTask:
+    """Deal the keys of one slice. `reader` reads it where the table has logs; then the ordering values that decide come with the keys."""
+
+    exchange: Exchange
+    storage: Storage
+    piece: LoggedSlice
+    stored: StoredKeys
+    reader: SliceReader | None
+    dealing: Dealing
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSlice:
+    """The dealt keys of a slice: those of its base file, which has `base_rows`, and those of its logs."""
+
+    base: SplitFile | None
+    base_rows: int
+    logs: SplitFile | None
+
+
+def deal_stored(task: StoredTask) -> StoredSlice:
+    """Raises as `iter_base_file`, `scan_logs` and `fold_logs`."""
+    base, rows = task.piece.slice.base_file, 0
+    split = None
+    if base is not None:
+        table = pa.concat_tables(_base_rows(task, base))
+        rows = table.num_rows
+        split = _write(task, "stored", table)
+    logs = None
+    if task.reader is not None and task.piece.slice.log_files:
+        logs = _write(task, "logged", _logged(task, task.reader))
+    return StoredSlice(split, rows, logs)
+
+
+def _write(task: StoredTask, what: str, table: pa.Table) -> SplitFile:
+    keys = pa.concat_arrays([pa.array([], pa.string()), *table.column(KEY).chunks])
+    return write_split(task.exchange, what, table, task.dealing.shares(keys), task.dealing.count)
+
+
+def _base_rows(task: StoredTask, base: BaseFile) -> Iterator[pa.Table]:
+    """Key, position and ordering columns of every row, a table for each row group."""
+    reader, stored, start = task.reader, task.stored, 0
+    compared = [] if reader is None or not reader.rules.merger.compares_ordering else reader.rules.ordering.roots
+    fields = {field.name: field for field in stored.schema}
+    fields |= {name: reader.schema.field(name) for name in compared if reader is not None}
+    schema = pa.schema(list(fields.values()))
+    empty = projected_schema(schema, compared).empty_table()
+    yield _with_keys(pa.array([], pa.string()), 0, empty)
+    for table in iter_base_file(task.storage, base, schema, meta_columns=stored.meta_columns):
+        yield _with_keys(stored.keys(table), start, table.select(compared).cast(empty.schema))
+        start += table.num_rows
+
+
+def _with_keys(keys: pa.Array | pa.ChunkedArray, start: int, rows: pa.Table) -> pa.Table:
+    at = pa.array(np.arange(start, start + len(keys), dtype=np.int64))
+    return pa.table([keys, at, *rows.columns], names=[KEY, AT, *rows.column_names])
+
+
+def _logged(task: StoredTask, reader: SliceReader) -> pa.Table:
+    """What the logs of the slice say of every key that they have."""
+    wanted = plain(projected_schema(reader.schema, reader.rules.columns(reader.schema, base=False)))
+    scanned = scan_logs(reader.storage, task.piece, reader.scope)
+    outcome = fold_logs(scanned.blocks, wanted, reader.rules)
+    data = outcome.data.take(pa.array(np.maximum(outcome.rows, 0), mask=outcome.rows < 0))
+    deleted_at = pa.nulls(len(outcome.keys)) if outcome.deleted_at is None else outcome.deleted_at
+    columns = [outcome.keys.cast(pa.string()), pa.array(outcome.rows), deleted_at, *data.columns]
+    return pa.table(columns, names=[KEY, STATE, DELETED_AT, *data.column_names])
