@@ -25,6 +25,7 @@ _OCC = (
 )
 _NOBODY_DIES = replace(Sizes.here(), kills=0)
 """Hudi's lock file outlives its holder, for a minute here."""
+_SHARES = (("lakehouse.write.broadcast.max.bytes", 0),)
 _SMALL_FILES = (("hoodie.parquet.max.file.size", 9000), ("hoodie.parquet.small.file.limit", 6000))
 
 ALWAYS = {
@@ -40,6 +41,8 @@ IN_TURN = {
     "mixed-cow-partitions": Plan("mixed", "cow", (("hoodie.index.type", "SIMPLE"),), is_global=False),
     "mixed-cow-event-time": Plan("mixed", "cow", ordering=True),
     "mixed-cow-files": Plan("mixed", "cow", options=_SMALL_FILES),
+    "mixed-cow-shares": Plan("mixed", "cow", ordering=True, options=(*_SMALL_FILES, *_SHARES)),
+    "mixed-mor-shares": Plan("mixed", "mor", options=(*_LOGS, *_SHARES)),
     "mixed-mor-event-time": Plan("mixed", "mor", ordering=True),
     "mixed-mor-buckets": Plan(
         "mixed", "mor", (("hoodie.index.type", "BUCKET"), ("hoodie.bucket.index.num.buckets", "2")), is_global=False
