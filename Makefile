@@ -14,7 +14,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark cluster dbt integration integration-full interop interop-full zoo interop-setup core-full crash-full histories-full explorer-full lint types format wheel lock bench docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark cluster dbt integration integration-full interop interop-full zoo interop-setup core-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,6 +92,10 @@ zoo: setup ## every kind of table that Hudi's users make, all of them (after int
 core-full: setup ## those tests of `core` that run by shares, whole
 	LAKEHOUSE_CORE=all $(PYTEST) tests/model_based tests/damage tests/conformance tests/unit/undo tests/unit/read
 
+# A quarter of an hour on two cores; in `core` every other of these tests does.
+routes: setup ## writes planned in shares under every test of writes
+	LAKEHOUSE_ROUTE=LARGE LAKEHOUSE_CORE=all $(PYTEST) tests/unit/write tests/model_based
+
 # Half an hour and more on two cores; not part of `test`.
 crash-full: setup ## crashes in full: also pairs of actions, and 600 killed processes
 	LAKEHOUSE_CRASH=all LAKEHOUSE_KILLS=300 $(PYTEST) tests/crash tests/crash/pairs.py
@@ -128,6 +132,10 @@ $(HUDI_JARS)/$(HUDI_BUNDLE)-%.jar:
 
 bench: setup java ## time the engine beside other writers and readers of the same rows
 	$(BIN)/python -m benchmarks
+
+# Half an hour on two cores.
+bench-scale: setup java ## time batches and tables of many sizes, with the memory that they take
+	$(BIN)/python -m benchmarks.scale --files 20 200 --batches 100000 1000000 10000000
 
 docs: setup ## write docs/options.md from the options, and the table of docs/interop.md from the zoo
 	$(BIN)/python -m lakehouse_engine.cli.options_doc > docs/options.md

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from benchmarks.memory import ProcessInfo, processes
 from benchmarks.session import SessionSettings, start_session
 
-ROUTES = {"SMALL": 1 << 60, "LARGE": 0}
+ROUTES = {"SMALL": 1 << 40, "LARGE": 0}
 _TEXT = "concat('a text of some length for row ', cast(id as string))"
 _MEGABYTE = 1024 * 1024
 

@@ -8,7 +8,6 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
-from lakehouse_engine.options.write import BROADCAST_BYTES
 from tests.support.shares import TOLD
 
 # Spark's workers would take the first `python3` of the PATH, which need not have the project installed.
@@ -24,10 +23,6 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 # Nothing here cuts the power, and waiting for the disk is most of what many tests would do. That the engine syncs, and in which order
 # with what, `tests/unit/storage/test_local.py` shows by watching the calls; other processes sync.
 os.fsync = lambda fd: None
-
-if os.environ.get("LAKEHOUSE_ROUTE") == "LARGE":
-    # Every write is planned in shares (`make routes`): the same tests, the same rows.
-    object.__setattr__(BROADCAST_BYTES, "default", -1)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

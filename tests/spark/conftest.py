@@ -9,6 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse_engine import Lakehouse
+from tests.support.routes import route
+
+__all__ = ["route"]
 
 CONF = {
     "spark.ui.enabled": "false",

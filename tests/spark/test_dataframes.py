@@ -144,5 +144,5 @@ def test_small_upsert_takes_three_spark_jobs_at_most(lakehouse: Lakehouse, spark
     context = spark.sparkContext
     group = uuid.uuid4().hex
     context.setJobGroup(group, "jobs of one upsert")
-    table.upsert(frame(spark, 5), options=runner)
+    table.upsert(frame(spark, 5), options={**runner, "lakehouse.write.broadcast.max.bytes": 1 << 20})
     assert 1 <= len(context.statusTracker().getJobIdsForGroup(group)) <= 3

@@ -1,0 +1,193 @@
+"""Writes that are planned in shares: the same rows as by one process, new records in their order, nothing left over."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine.errors import DuplicateKeyError, OptionError
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.write.shares.exchange import Exchange, read_split, shares_of, write_split
+from lakehouse_engine.write.shares.routing import cut_points
+from tests.support.shares import share_of
+
+SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("p", pa.string()), ("a", pa.string()), ("b", pa.string())])
+LARGE, SMALL = {"lakehouse.write.broadcast.max.bytes": 0}, {"lakehouse.write.broadcast.max.bytes": 1 << 40}
+SMALL_FILES = {"hoodie.parquet.max.file.size": 8000, "hoodie.parquet.small.file.limit": 6000}
+INDEXES = {
+    "simple": {"hoodie.index.type": "SIMPLE"},
+    "bloom": {"hoodie.index.type": "BLOOM"},
+    "global": {"hoodie.index.type": "GLOBAL_SIMPLE"},
+    "staying": {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "false"},
+    "bucket": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"},
+}
+PAYLOADS = {
+    "latest": {},
+    "event": {"hoodie.record.merge.mode": "EVENT_TIME_ORDERING"},
+    "partial": {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload"},
+}
+
+
+def make(folder: Path, kind: str, properties: dict[str, str], name: str = "t") -> HoodieTable:
+    lake = Lakehouse(str(folder))
+    lake.create_schema("s")
+    return lake.create_table(
+        f"s.{name}",
+        schema=SCHEMA,
+        record_key=["id"],
+        ordering_fields=["ts"],
+        partition_by=["p"],
+        table_type=kind,
+        properties=properties,
+    )
+
+
+def batch(chance: random.Random, count: int, ids: int) -> pa.Table:
+    rows = [
+        {
+            "id": chance.randrange(ids),
+            "ts": chance.randrange(5),
+            "p": chance.choice("xyz"),
+            "a": chance.choice([None, "a1", "a2"]),
+            "b": chance.choice([None, "b1", "b2"]),
+        }
+        for _ in range(count)
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def keys(rows: pa.Table) -> pa.Table:
+    return rows.select(["id", "p"])
+
+
+def content(table: HoodieTable) -> list[dict[str, Any]]:
+    return sorted(table.to_arrow().to_pylist(), key=lambda row: (row["id"], row["p"], str(row)))
+
+
+TABLES = [f"{kind} {index} {payload}" for kind in ("cow", "mor") for index in INDEXES for payload in PAYLOADS]
+
+
+@pytest.mark.parametrize("made", share_of("tables written by both routes side by side", TABLES, 12))
+def test_both_routes_give_the_same_rows_and_counts(tmp_path: Path, made: str) -> None:
+    kind, index, payload = made.split()
+    chance = random.Random(made)
+    properties = {**INDEXES[index], **PAYLOADS[payload]}
+    tables = [make(tmp_path / name, kind, properties) for name in ("of-one", "of-shares")]
+    for step in range(8):
+        rows = batch(chance, chance.choice([1, 40, 150]), 120)
+        done = chance.choice(["upsert", "upsert", "delete", "columns", "compact"]) if step else "upsert"
+        results = []
+        for table, route in zip(tables, (SMALL, LARGE), strict=True):
+            options = {**route, **SMALL_FILES}
+            if done == "upsert":
+                results.append(table.upsert(rows, options=options))
+            elif done == "delete":
+                results.append(table.delete(keys(rows), options=options))
+            elif done == "columns":
+                options["hoodie.datasource.write.reconcile.schema"] = True
+                results.append(table.upsert(rows.select(["id", "ts", "p", "b"]), options=options))
+            elif kind == "mor":
+                table.compact()
+        counts = [(one.inserts, one.updates, one.deletes, one.duplicates_dropped, one.instant is None) for one in results]
+        assert counts[1:] == counts[:-1], (step, done)
+        assert content(tables[1]) == content(tables[0]), (step, done)
+    assert not list(Path(tables[1].path).glob(".hoodie/.temp/*"))
+
+
+def test_the_route_is_told_by_the_result_and_by_the_history(tmp_path: Path) -> None:
+    table = make(tmp_path, "cow", {})
+    rows = batch(random.Random(0), 10, 1000)
+    assert [table.upsert(rows, options=route).route for route in (SMALL, LARGE)] == ["SMALL", "LARGE"]
+    assert table.bulk_insert(rows).route is None
+    assert [entry.route for entry in table.history()] == [None, "LARGE", "SMALL"]
+
+
+def test_what_the_keys_weigh_decides(tmp_path: Path) -> None:
+    table = make(tmp_path, "cow", {})
+    rows = batch(random.Random(0), 1000, 10**6)
+    limit = {"lakehouse.write.broadcast.max.bytes": 20_000}
+    assert table.upsert(rows.slice(0, 100), options=limit).route == "SMALL"
+    assert table.upsert(rows, options=limit).route == "LARGE"
+    with pytest.raises(OptionError, match=r"lakehouse\.write\.broadcast\.max\.bytes"):
+        table.upsert(rows, options={"lakehouse.write.broadcast.max.bytes": -1})
+
+
+def test_new_records_stay_in_the_order_of_the_batch(tmp_path: Path) -> None:
+    """Files that hold a range of keys each can be ruled out by their statistics."""
+    table = make(tmp_path, "cow", {})
+    count = 300_000
+    ids = pa.array(np.arange(count))
+    rows = pa.table([ids, ids, pa.repeat("x", count), ids.cast(pa.string()), ids.cast(pa.string())], schema=SCHEMA)
+    options = {**LARGE, "hoodie.parquet.max.file.size": 1_500_000}
+    assert table.upsert(rows, options=options).inserts == count
+    ranges = []
+    for file in Path(table.path).rglob("*.parquet"):
+        found = pq.read_table(file, columns=["id"], partitioning=None).column("id").to_numpy()
+        assert (np.diff(found) > 0).all()
+        ranges.append((found[0], found[-1]))
+    assert len(ranges) > 2
+    ordered = sorted(ranges)
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(ordered))
+    assert table.to_arrow(["id"]).num_rows == count
+
+
+def test_rows_of_one_key_are_refused_where_that_is_asked_for(tmp_path: Path) -> None:
+    table = make(tmp_path, "cow", {})
+    rows = batch(random.Random(0), 50, 10)
+    with pytest.raises(DuplicateKeyError, match=r"in one of \d+ parts of the batch"):
+        table.upsert(rows, options={**LARGE, "lakehouse.duplicate.source.keys": "ERROR"})
+    assert table.history() == []
+
+
+def test_tables_without_meta_columns_and_without_keys_are_written_in_shares(tmp_path: Path) -> None:
+    rows, found = batch(random.Random(3), 80, 1000), []
+    for route in (SMALL, LARGE):
+        made = make(tmp_path / str(route), "cow", {})
+        ConfigStore(LocalStorage(made.path)).update({"hoodie.populate.meta.fields": "false"})
+        bare = HoodieTable.open(made.path)
+        bare.upsert(rows.slice(0, 40), options=route)
+        assert bare.upsert(rows, options=route).route == ("LARGE" if route is LARGE else "SMALL")
+        found.append(content(bare))
+    assert found[0] == found[1]
+    lake = Lakehouse(str(tmp_path / "keyless"))
+    lake.create_schema("s")
+    keyless = lake.create_table("s.t", schema=SCHEMA)
+    assert keyless.insert(rows, options=LARGE).inserts == keyless.to_arrow().num_rows == 80
+
+
+def test_cuts_lie_where_about_so_many_records_are_before_them() -> None:
+    blocks = {0: 10, 3: 100, 7: 1}
+    cuts = cut_points(blocks, [0, 5, 10, 60, 110, 111])
+    assert cuts == sorted(cuts)
+    assert cuts[0] == 0
+    assert cuts[1] == 1 << 15
+    assert cuts[2] == 1 << 16
+    assert cuts[3] == (3 << 16) + (1 << 15)
+    assert cuts[4] == 4 << 16
+    assert cuts[5] == 8 << 16
+
+
+def test_a_part_of_a_split_file_is_read_alone_and_in_order(tmp_path: Path) -> None:
+    exchange = Exchange(LocalStorage(str(tmp_path)), "x")
+    (tmp_path / "x").mkdir()
+    table = pa.table({"n": [5, 1, 4, 2, 3]})
+    file = write_split(exchange, "n", table, np.array([2, 0, 2, 0, 2]), 4)
+    assert file.rows == (2, 0, 3, 0)
+    parts = [read_split(exchange, [file], part)[0] for part in range(4)]
+    assert [None if part is None else part.column("n").to_pylist() for part in parts] == [[1, 2], None, [5, 4, 3], None]
+
+
+def test_keys_that_differ_in_their_end_only_are_spread_over_all_shares() -> None:
+    for texts in (pa.array([f"key-{number:016d}" for number in range(40_000)]), pa.array([f"{number}" for number in range(40_000)])):
+        counts = np.bincount(shares_of(texts, 16), minlength=16)
+        assert counts.min() > 0.8 * counts.mean()
+        assert counts.max() < 1.2 * counts.mean()
