@@ -153,7 +153,7 @@ DRIVER_BYTES = Option(
 BROADCAST_BYTES = Option(
     "lakehouse.write.broadcast.max.bytes",
     natural,
-    256 * 1024 * 1024,
+    64 * 1024 * 1024,
     "Bytes of record keys and partition paths of a batch up to which one process plans the write; above, they are dealt into shares, which"
     " tasks plan. 0: always shares.",
 )
