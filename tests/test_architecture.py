@@ -36,6 +36,19 @@ LAYERS = (
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+ROOMS = (
+    ("source",),
+    ("tasks",),
+    ("batch",),
+    ("request",),
+    ("context", "result"),
+    ("batches", "locate"),
+    ("plan",),
+    ("shares",),
+    ("routes",),
+    ("operation", "create", "alter", "partitions"),
+)
+"""Those of `write`, bottom first: what a write goes through, from its end."""
 MAY_IMPORT_PYSPARK = {"spark", "table", "lakehouse"}
 # The warehouse facade hands out tables, and the package's own `__init__` re-exports the public names.
 SIDEWAYS = {("lakehouse", "table")}
@@ -89,6 +102,18 @@ def layer_violations(path: Path) -> list[str]:
     return found
 
 
+def room_violations(path: Path) -> list[str]:
+    """Imports within `write` that do not go down."""
+    rank = {name: number for number, names in enumerate(ROOMS) for name in names}
+    own = path.relative_to(ENGINE / "write").with_suffix("").parts[0]
+    if own == "__init__":
+        return []
+    tree, package = parse(path)
+    rooms = [(line, name.split(".")[2]) for line, name in imported_names(tree, package) if name.startswith("lakehouse_engine.write.")]
+    wrong = ((line, room) for line, room in rooms if room != own and rank[room] >= rank[own])
+    return [f"{path.relative_to(ROOT)}:{line}: {own} imports {room}, which is not below it" for line, room in wrong]
+
+
 def function_local_imports(path: Path) -> list[str]:
     tree, package = parse(path)
     functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
@@ -107,6 +132,10 @@ def imports_from(path: Path, top: str) -> list[str]:
 
 def test_modules_import_only_from_layers_below_their_own() -> None:
     assert [finding for path in modules(ENGINE) for finding in layer_violations(path)] == []
+
+
+def test_rooms_of_a_write_import_only_from_rooms_below_their_own() -> None:
+    assert [finding for path in modules(ENGINE / "write") for finding in room_violations(path)] == []
 
 
 def test_pyspark_is_imported_only_by_the_spark_package_and_the_two_facades() -> None:

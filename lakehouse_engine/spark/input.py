@@ -21,18 +21,18 @@ from lakehouse_engine.spark.session import check_session, prepare_executors, use
 from lakehouse_engine.spark.small import fetched
 from lakehouse_engine.sql.lexer import quote_name
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.write.bulk import WORTH_WRITING, write_tables
-from lakehouse_engine.write.input import ArrowInput, Input, RowKeying, keyed_schema
+from lakehouse_engine.write.batch.input import ArrowInput, Input, RowKeying, keyed_schema
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.source import RowSource, StagedFile, StagedSource
-from lakehouse_engine.write.tasks import FileContext, WriteStatus
+from lakehouse_engine.write.tasks.base_files import FileContext, WriteStatus
+from lakehouse_engine.write.tasks.bulk import WORTH_WRITING, write_tables
 
 Made = TypeVar("Made")
 
 _OUTCOME = "outcome binary"
 @dataclass(frozen=True, slots=True)
 class DataFrameInput:
-    """Rows of a DataFrame. Implements `write.input.Input`; each use runs the query once.
+    """Rows of a DataFrame. Implements `write.batch.input.Input`; each use runs the query once.
 
     What gives little comes to this process (`small.fetched`); `driver_bytes` says what is little.
     """

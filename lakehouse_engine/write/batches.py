@@ -10,13 +10,13 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.record.mergers import RecordMerger
 from lakehouse_engine.record.ordering_fields import NO_ORDERING, OrderingFields
-from lakehouse_engine.write.bulk import StreamTask, stream_rows
+from lakehouse_engine.write.batch.input import Batch, DeleteKeying, Input, RowKeying, RowNumberKeying, reduce_batch, unreduced
+from lakehouse_engine.write.batch.stage import DatedSource, Stage
 from lakehouse_engine.write.context import WriteContext
-from lakehouse_engine.write.input import Batch, DeleteKeying, Input, RowKeying, RowNumberKeying, reduce_batch, unreduced
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.source import Rows, RowSource
-from lakehouse_engine.write.stage import DatedSource, Stage
-from lakehouse_engine.write.tasks import FileContext, WriteStatus
+from lakehouse_engine.write.tasks.base_files import FileContext, WriteStatus
+from lakehouse_engine.write.tasks.bulk import StreamTask, stream_rows
 
 INSERTS = frozenset({WriteOperationType.INSERT, WriteOperationType.BULK_INSERT})
 REPLACING = frozenset(

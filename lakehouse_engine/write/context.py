@@ -28,10 +28,10 @@ from lakehouse_engine.record.schema import check_reserved, reconcile
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
-from lakehouse_engine.write.input import DeleteKeying, Keying
-from lakehouse_engine.write.key_form import key_generator_for
+from lakehouse_engine.write.batch.input import DeleteKeying, Keying
+from lakehouse_engine.write.batch.key_form import key_generator_for
 from lakehouse_engine.write.request import WriteRequest
-from lakehouse_engine.write.tasks import FileContext
+from lakehouse_engine.write.tasks.base_files import FileContext
 
 _NEEDS_KEYS = frozenset({WriteOperationType.UPSERT, WriteOperationType.DELETE})
 _MATCHES = frozenset({WriteOperationType.UPSERT, WriteOperationType.INSERT})

@@ -38,13 +38,13 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.batch.stage import Stage
 from lakehouse_engine.write.batches import REPLACING, Batches
 from lakehouse_engine.write.context import WriteContext, looks_everywhere, prepare
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.result import no_change, result_of
 from lakehouse_engine.write.routes import PlannedWrite, Route, plan_write
-from lakehouse_engine.write.stage import Stage
-from lakehouse_engine.write.tasks import WriteStatus
+from lakehouse_engine.write.tasks.base_files import WriteStatus
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from lakehouse_engine.errors import OptionError
 from lakehouse_engine.model.commit_metadata import WRITE_ID_KEY
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
-from lakehouse_engine.write.input import Input
+from lakehouse_engine.write.batch.input import Input
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,19 @@ from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.view.table_state import TableState
-from lakehouse_engine.write import plan_cow, plan_mor
+from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import Batches
-from lakehouse_engine.write.buckets import plan_new_buckets
-from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.plan import WritePlan, plan_new_groups, run_task
-from lakehouse_engine.write.planning import Changes, merges_on_read, plan_changes
+from lakehouse_engine.write.locate.target import Target
+from lakehouse_engine.write.plan import cow as plan_cow
+from lakehouse_engine.write.plan import mor as plan_mor
+from lakehouse_engine.write.plan.buckets import plan_new_buckets
+from lakehouse_engine.write.plan.changes import Changes, merges_on_read, plan_changes
+from lakehouse_engine.write.plan.write_plan import WritePlan, plan_new_groups, run_task
 from lakehouse_engine.write.shares.exchange import Exchange
 from lakehouse_engine.write.shares.route import Given, RoutedPlan, Shares
 from lakehouse_engine.write.shares.routed import run_routed
 from lakehouse_engine.write.source import RowSource
-from lakehouse_engine.write.target import Target
-from lakehouse_engine.write.tasks import FileContext, WriteStatus
+from lakehouse_engine.write.tasks.base_files import FileContext, WriteStatus
 
 _SAMPLE = 1000
 _BYTES_OF_ROW = 16
@@ -58,7 +59,7 @@ class PlannedWrite:
         return self.plan.moves
 
     def profile(self) -> Mapping[str, tuple[HoodieWriteStat, ...]]:
-        """As `write.plan.profile_of`."""
+        """As `write.plan.write_plan.profile_of`."""
         return self.plan.profile()
 
     def run(self, runner: TaskRunner) -> list[WriteStatus]:

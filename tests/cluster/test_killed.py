@@ -22,8 +22,9 @@ from lakehouse_engine.index.simple import tag_file
 from lakehouse_engine.services.compact import execution
 from lakehouse_engine.services.compact.merging import compact_slice
 from lakehouse_engine.verify.table import verify
-from lakehouse_engine.write import operation
-from lakehouse_engine.write.plan import run_task
+from lakehouse_engine.write import routes
+from lakehouse_engine.write.plan.write_plan import run_task
+from lakehouse_engine.write.shares import route
 from tests.cluster.cluster import PATIENCE, Cluster, wait_for
 
 ROWS, FILES = 24_000, 6
@@ -95,9 +96,21 @@ def check(table: HoodieTable, value: int) -> None:
 
 
 def test_an_executor_killed_in_an_upsert(cluster: Cluster, table: HoodieTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operation, "run_task", Held(run_task, tmp_path / "held"))
+    monkeypatch.setattr(routes, "run_task", Held(run_task, tmp_path / "held"))
     with killing(cluster, tmp_path / "held") as killed:
         table.upsert(batch(1))
+    assert killed
+    check(table, 1)
+
+
+@pytest.mark.parametrize("step", ["deal_stored", "plan_share", "run_routed"])
+def test_an_executor_killed_while_shares_are_planned(
+    cluster: Cluster, table: HoodieTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    module = routes if step == "run_routed" else route
+    monkeypatch.setattr(module, step, Held(getattr(module, step), tmp_path / "held"))
+    with killing(cluster, tmp_path / "held") as killed:
+        assert table.upsert(batch(1), options={"lakehouse.write.broadcast.max.bytes": 0}).route == "LARGE"
     assert killed
     check(table, 1)
 

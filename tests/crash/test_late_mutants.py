@@ -8,7 +8,7 @@ import pytest
 
 import lakehouse_engine.commit.publish as publish
 import lakehouse_engine.read.completeness as completeness
-import lakehouse_engine.write.attempt as attempt
+import lakehouse_engine.write.tasks.attempt as attempt
 from lakehouse_engine.errors import LateAttemptError, UnseenFileError
 from lakehouse_engine.format.file_names import parse_log_file
 from lakehouse_engine.read.log_scanner import NOT_TOLD

@@ -22,8 +22,8 @@ import lakehouse_engine.services.clean.execute as clean_execute
 import lakehouse_engine.services.clean.plan as clean_plan
 import lakehouse_engine.services.compact.execution as compact_execution
 import lakehouse_engine.undo.savepoint as savepoint
-import lakehouse_engine.write.plan_cow as plan_cow
-import lakehouse_engine.write.tasks as tasks
+import lakehouse_engine.write.plan.cow as plan_cow
+import lakehouse_engine.write.tasks.base_files as tasks
 from lakehouse_engine.errors import CommitOutcomeUnknownError, StorageError
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.instant import Instant, State

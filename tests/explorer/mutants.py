@@ -28,7 +28,7 @@ from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.view.named import NamedFiles
 from lakehouse_engine.view.table_state import TableState
-from lakehouse_engine.write.stage import Stage
+from lakehouse_engine.write.batch.stage import Stage
 from tests.explorer import actors
 
 Patch = pytest.MonkeyPatch
@@ -149,7 +149,7 @@ def readers_do_not_look_again(patch: Patch) -> None:
 
 
 def attempts_do_not_look_again(patch: Patch) -> None:
-    patch.setattr("lakehouse_engine.write.attempt.FileAttempt.end", lambda self: None)
+    patch.setattr("lakehouse_engine.write.tasks.attempt.FileAttempt.end", lambda self: None)
 
 
 def restore_does_not_count_from_its_plan(patch: Patch) -> None:

@@ -42,11 +42,11 @@ from lakehouse_engine.storage.faults import FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.clock import InstantClock
-from lakehouse_engine.write.append import AppendTask, GroupAppend, append_logs
+from lakehouse_engine.write.batch.input import Keying
 from lakehouse_engine.write.create import TableSpec, create_table
-from lakehouse_engine.write.input import Keying
 from lakehouse_engine.write.source import MemorySource
-from lakehouse_engine.write.tasks import FileContext
+from lakehouse_engine.write.tasks.append import AppendTask, GroupAppend, append_logs
+from lakehouse_engine.write.tasks.base_files import FileContext
 from tests.support.local_table import LocalTable
 
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])

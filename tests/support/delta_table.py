@@ -25,10 +25,10 @@ from lakehouse_engine.record.keygen import key_generator_of
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.batch.input import Keying
 from lakehouse_engine.write.create import TableSpec, create_table
-from lakehouse_engine.write.input import Keying
 from lakehouse_engine.write.source import MemorySource
-from lakehouse_engine.write.tasks import CreateTask, FileContext, WriteStatus, create_file
+from lakehouse_engine.write.tasks.base_files import CreateTask, FileContext, WriteStatus, create_file
 from tests.support.properties import edit_properties
 
 

@@ -20,7 +20,7 @@ from lakehouse_engine.undo import savepoint
 from lakehouse_engine.undo.restore import restore
 from lakehouse_engine.undo.rollback import rollback
 from lakehouse_engine.view.table_state import TableState
-from lakehouse_engine.write.input import ArrowInput
+from lakehouse_engine.write.batch.input import ArrowInput
 from lakehouse_engine.write.operation import execute_write
 from lakehouse_engine.write.request import WriteRequest
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.write.input import ArrowInput, RowKeying
+from lakehouse_engine.write.batch.input import ArrowInput, RowKeying
 from lakehouse_engine.write.source import RowSource, StagedFile, StagedSource
-from lakehouse_engine.write.tasks import FileContext, WriteStatus
+from lakehouse_engine.write.tasks.base_files import FileContext, WriteStatus
 
 
 @dataclass

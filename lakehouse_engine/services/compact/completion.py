@@ -13,7 +13,7 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationTy
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.view.table_state import TableState
-from lakehouse_engine.write.tasks import FileContext
+from lakehouse_engine.write.tasks.base_files import FileContext
 
 
 def file_context(state: TableState, time: str, schema_text: str, options: WriteOptions) -> FileContext:

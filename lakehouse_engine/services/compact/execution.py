@@ -49,7 +49,7 @@ from lakehouse_engine.services.compact.takeover import (
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
-from lakehouse_engine.write.tasks import FileContext
+from lakehouse_engine.write.tasks.base_files import FileContext
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from lakehouse_engine.read.log_records import DELETED
 from lakehouse_engine.read.log_scanner import LoggedSlice, ScannedLogs
 from lakehouse_engine.read.row_pool import take_rows
 from lakehouse_engine.read.slice_reader import SliceMerge, SliceReader
-from lakehouse_engine.write.tasks import FileContext, attempt_at
+from lakehouse_engine.write.tasks.base_files import FileContext, attempt_at
 
 _MEGABYTE = 1024 * 1024
 

@@ -18,8 +18,8 @@ from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.read.log_scanner import LoggedSlice
 from lakehouse_engine.read.row_pool import SpillTo, take_rows
 from lakehouse_engine.read.slice_reader import SliceMerge, SliceReader, plain
-from lakehouse_engine.write.file_writer import BaseFileWriter, FileIdentity
-from lakehouse_engine.write.tasks import FileContext, identity, next_version, open_writer
+from lakehouse_engine.write.tasks.base_files import FileContext, identity, next_version, open_writer
+from lakehouse_engine.write.tasks.file_writer import BaseFileWriter, FileIdentity
 
 _NEW_GROUP = "null"
 

@@ -15,13 +15,13 @@ from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.read.log_records import NO_ROW
 from lakehouse_engine.read.merge_rules import MergeRules
 from lakehouse_engine.record.ordering_fields import OrderingFields
-from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.settle import KeyLogs
+from lakehouse_engine.write.batch.input import Batch
+from lakehouse_engine.write.locate.settle import KeyLogs
+from lakehouse_engine.write.locate.target import Found
 from lakehouse_engine.write.shares.exchange import Exchange, read_split
 from lakehouse_engine.write.shares.stored import AT, DELETED_AT, KEY, STATE, StoredSlice
 from lakehouse_engine.write.source import Rows
-from lakehouse_engine.write.target import Found
-from lakehouse_engine.write.tasks import NO_ROWS
+from lakehouse_engine.write.tasks.base_files import NO_ROWS
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,13 @@ from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.read.log_scanner import LoggedSlice
-from lakehouse_engine.write.append import balanced, load_of, slots_for
+from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import Reduction
-from lakehouse_engine.write.bulk import ENCODED_SHARE
 from lakehouse_engine.write.context import WriteContext
-from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.log_target import log_target
-from lakehouse_engine.write.plan import Planned, profile_of
-from lakehouse_engine.write.planning import merges_on_read, no_changes
+from lakehouse_engine.write.locate.target import Target
+from lakehouse_engine.write.plan.changes import merges_on_read, no_changes
+from lakehouse_engine.write.plan.log_target import log_target
+from lakehouse_engine.write.plan.write_plan import Planned, profile_of
 from lakehouse_engine.write.shares.dealing import Dealing
 from lakehouse_engine.write.shares.exchange import Exchange
 from lakehouse_engine.write.shares.routed import NewRows, RoutedSlice, RoutedTask, RoutedWork
@@ -34,8 +33,9 @@ from lakehouse_engine.write.shares.share import Dealt, KnownSlices, PlannedShare
 from lakehouse_engine.write.shares.split import SplitPart, shared_source, split
 from lakehouse_engine.write.shares.stored import StoredSlice, StoredTask, deal_stored
 from lakehouse_engine.write.source import JoinedSource, RowSource, StagedFile, StagedSource
-from lakehouse_engine.write.target import Target
-from lakehouse_engine.write.tasks import NO_ROWS, FileContext
+from lakehouse_engine.write.tasks.append import balanced, load_of, slots_for
+from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext
+from lakehouse_engine.write.tasks.bulk import ENCODED_SHARE
 
 _ROWS_OF_SHARE = 250_000
 """Rows of a batch in a share: with what is stored of their keys, some hundred megabytes."""
@@ -55,7 +55,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class RoutedPlan:
-    """Tasks of a commit, for `run_routed`. As `write.plan.WritePlan`, whose rows it names by files; `duplicates` as `Batch`."""
+    """Tasks of a commit, for `run_routed`. As `write.plan.write_plan.WritePlan`, whose rows it names by files; `duplicates` as `Batch`."""
 
     tasks: list[RoutedTask]
     planned: Mapping[str, tuple[HoodieWriteStat, ...]]

@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 
 from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext
-from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.plan import run_task
-from lakehouse_engine.write.planning import Changes, no_changes
+from lakehouse_engine.write.locate.target import Target
+from lakehouse_engine.write.plan.changes import Changes, no_changes
+from lakehouse_engine.write.plan.write_plan import run_task
 from lakehouse_engine.write.shares.exchange import Exchange
 from lakehouse_engine.write.shares.routing import Kind, Routed, Told, add_changes, new_group
 from lakehouse_engine.write.shares.share import Renumbering
 from lakehouse_engine.write.source import Rows, RowSource
-from lakehouse_engine.write.target import Target
-from lakehouse_engine.write.tasks import NO_ROWS, FileContext, WriteStatus
+from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext, WriteStatus
 
 
 @dataclass(frozen=True, slots=True)

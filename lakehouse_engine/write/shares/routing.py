@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.write.delta import DeltaPlan, SliceChange
-from lakehouse_engine.write.placing import NewGroup
-from lakehouse_engine.write.plan_cow import CowPlan, FileChange
-from lakehouse_engine.write.planning import Changes
+from lakehouse_engine.write.plan.changes import Changes
+from lakehouse_engine.write.plan.cow import CowPlan, FileChange
+from lakehouse_engine.write.plan.mor_changes import DeltaPlan, SliceChange
+from lakehouse_engine.write.plan.placing import NewGroup
 from lakehouse_engine.write.shares.exchange import Exchange, read_batch, write_split
 from lakehouse_engine.write.source import Rows
-from lakehouse_engine.write.tasks import NO_ROWS
+from lakehouse_engine.write.tasks.base_files import NO_ROWS
 
 
 class Kind(IntEnum):

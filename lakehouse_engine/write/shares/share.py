@@ -13,20 +13,21 @@ from lakehouse_engine.errors import DuplicateKeyError
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.storage.os_errors import as_storage_errors
+from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import Reduction
-from lakehouse_engine.write.buckets import rows_by_bucket
 from lakehouse_engine.write.context import WriteContext
-from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.placing import unplaced
-from lakehouse_engine.write.planning import Changes, no_changes, plan_changes
+from lakehouse_engine.write.locate.buckets import rows_by_bucket
+from lakehouse_engine.write.locate.target import Target
+from lakehouse_engine.write.plan.buckets import new_bucket
+from lakehouse_engine.write.plan.changes import Changes, no_changes, plan_changes
+from lakehouse_engine.write.plan.placing import unplaced
 from lakehouse_engine.write.shares.exchange import Exchange, SplitFile, read_split
 from lakehouse_engine.write.shares.located import LocatedShare
 from lakehouse_engine.write.shares.routing import Routed, route
 from lakehouse_engine.write.shares.split import share_source
 from lakehouse_engine.write.shares.stored import StoredSlice
 from lakehouse_engine.write.source import PatchedSource, Rows, RowSource, StagedFile
-from lakehouse_engine.write.target import Target
-from lakehouse_engine.write.tasks import NO_ROWS, FileContext
+from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext
 
 _PATCH_BITS = 40
 
@@ -133,7 +134,7 @@ def _all_new(work: ShareWork, batch: Batch) -> Changes:
     if layout is None:
         plan.creates += unplaced(batch, np.arange(len(batch.rows), dtype=np.int64))
     else:
-        plan.creates += [found.new_group(batch) for found in rows_by_bucket(layout, batch, None)]
+        plan.creates += [new_bucket(found, batch) for found in rows_by_bucket(layout, batch, None)]
     return plan
 
 

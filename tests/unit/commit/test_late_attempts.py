@@ -10,7 +10,7 @@ import pytest
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import LateAttemptError
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.write.file_writer import BaseFileWriter
+from lakehouse_engine.write.tasks.file_writer import BaseFileWriter
 from tests.crash.scenarios import batch, create
 from tests.support.local_table import LocalTable
 from tests.support.workers import Retrying, Second, data_file, marker

@@ -22,7 +22,7 @@ from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
 from lakehouse_engine.verify import verify
 from lakehouse_engine.verify.report import FindingKind
 from lakehouse_engine.view.table_state import TableState
-from lakehouse_engine.write.append import AppendTask, GroupAppend, append_logs
+from lakehouse_engine.write.tasks.append import AppendTask, GroupAppend, append_logs
 from tests.crash.scenarios import batch, create, open_table
 from tests.support.delta_table import DeltaTable, numbers
 from tests.support.local_table import LocalTable

@@ -24,10 +24,10 @@ from lakehouse_engine.read.merge_rules import MergeRules
 from lakehouse_engine.record.mergers import EventTime
 from lakehouse_engine.record.ordering_fields import OrderingFields
 from lakehouse_engine.storage.faults import Fault, FaultyStorage
-from lakehouse_engine.write import append as append_module
-from lakehouse_engine.write.append import AppendTask, GroupAppend, append_logs, append_tasks
-from lakehouse_engine.write.buffer import BucketBuffer
 from lakehouse_engine.write.source import MemorySource
+from lakehouse_engine.write.tasks import append as append_module
+from lakehouse_engine.write.tasks.append import AppendTask, GroupAppend, append_logs, append_tasks
+from lakehouse_engine.write.tasks.buffer import BucketBuffer
 from tests.support.delta_table import DeltaTable, numbers
 from tests.support.readers import assert_same_rows, read_with_hudi_rs, user_columns
 from tests.support.table_builder import RICH, rich_row

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.options import WriteOptions
-from lakehouse_engine.write.assign import SizedFile, assign_inserts, average_record_size, split_evenly
+from lakehouse_engine.write.plan.assign import SizedFile, assign_inserts, average_record_size, split_evenly
 from tests.support.table_builder import TableBuilder, rich_row
 
 

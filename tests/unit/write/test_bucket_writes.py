@@ -120,7 +120,7 @@ def test_updates_and_deletes_read_no_data_file(ordering: str | None, tmp_path: P
     for name in (
         "lakehouse_engine.index.simple.iter_base_file",
         "lakehouse_engine.index.simple.read_footer",
-        "lakehouse_engine.write.stored_values.iter_base_file",
+        "lakehouse_engine.write.locate.stored_values.iter_base_file",
         "lakehouse_engine.read.slice_reader.scan_logs",
     ):
         monkeypatch.setattr(name, refuse)

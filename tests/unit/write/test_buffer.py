@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse_engine.write.buffer import BucketBuffer
+from lakehouse_engine.write.tasks.buffer import BucketBuffer
 
 
 def rows(first: int, count: int, width: int = 8) -> pa.Table:

@@ -12,7 +12,8 @@ import pytest
 from lakehouse_engine.errors import LakehouseError, PartitionValueError, PropertiesError, UnsupportedTableError
 from lakehouse_engine.record.keygen import FieldKeyGenerator
 from lakehouse_engine.table import HoodieTable
-from lakehouse_engine.write import context, tasks
+from lakehouse_engine.write import context
+from lakehouse_engine.write.tasks import base_files as tasks
 from tests.support.untouched import OPTIONS, files_below, make_table, refused
 
 SCHEMA = pa.schema([("id", pa.int64()), ("code", pa.string()), ("region", pa.string()), ("city", pa.string()), ("v", pa.int64())])

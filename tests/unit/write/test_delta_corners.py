@@ -14,8 +14,10 @@ from lakehouse_engine.errors import CommitConflictError, OptionError
 from lakehouse_engine.format.delete_block import Wrapper, decode_delete_block
 from lakehouse_engine.format.log_format import BlockType, LogBlock
 from lakehouse_engine.format.log_reader import read_blocks
-from lakehouse_engine.write import plan, tagging, upsert
-from lakehouse_engine.write.settle import SettleTask
+from lakehouse_engine.write.locate import tagging
+from lakehouse_engine.write.locate.settle import SettleTask
+from lakehouse_engine.write.plan import mor_upsert as upsert
+from lakehouse_engine.write.plan import write_plan as plan
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 from tests.support.table_builder import TableBuilder
 from tests.support.table_model import DELETED, Row

@@ -69,7 +69,7 @@ def test_both_forms_in_one_table_are_refused(tmp_path: Path, monkeypatch: pytest
     table = make_table(tmp_path / "t", SCHEMA, key=["at"], properties=TEXT)
     table.insert(rows(0))
     with monkeypatch.context() as patched:
-        patched.setattr("lakehouse_engine.write.key_form.sample_rows", lambda *given, **more: [])
+        patched.setattr("lakehouse_engine.write.batch.key_form.sample_rows", lambda *given, **more: [])
         turned(tmp_path / "t").insert(rows(1))
     refused(tmp_path, UnsupportedTableError, lambda: table.upsert(rows(0)), "in two forms")
     assert table.to_arrow().num_rows == 2

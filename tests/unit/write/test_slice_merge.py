@@ -14,8 +14,8 @@ from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, FileGroupId
 from lakehouse_engine.model.write_stats import HoodieWriteStat
-from lakehouse_engine.write.append import AppendTask, GroupAppend, append_logs
-from lakehouse_engine.write.slice_merge import SliceMergeTask, merge_slice
+from lakehouse_engine.write.tasks.append import AppendTask, GroupAppend, append_logs
+from lakehouse_engine.write.tasks.slice_merge import SliceMergeTask, merge_slice
 from tests.support.delta_table import DeltaTable, numbers
 from tests.support.readers import assert_same_rows, read_with_hudi_rs, user_columns
 from tests.support.table_builder import RICH, rich_row

@@ -23,8 +23,8 @@ from lakehouse_engine.errors import (
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.timeline.lock import TableLock
-from lakehouse_engine.write import plan
 from lakehouse_engine.write.create import TableSpec, create_table
+from lakehouse_engine.write.plan import write_plan as plan
 from lakehouse_engine.write.source import MemorySource, PatchedSource, StagedFile, StagedSource, take_rows
 from tests.support.properties import edit_properties
 from tests.support.readers import assert_same_rows

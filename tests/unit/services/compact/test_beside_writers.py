@@ -25,8 +25,8 @@ from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.verify import verify
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.batch.input import ArrowInput
 from lakehouse_engine.write.create import TableSpec, create_table
-from lakehouse_engine.write.input import ArrowInput
 from lakehouse_engine.write.operation import execute_write
 from lakehouse_engine.write.request import WriteRequest
 from tests.support.readers import assert_same_rows, read_with_hudi_rs

@@ -21,8 +21,8 @@ from lakehouse_engine.services.inline import after_commit
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.batch.input import ArrowInput
 from lakehouse_engine.write.create import TableSpec, create_table
-from lakehouse_engine.write.input import ArrowInput
 from lakehouse_engine.write.operation import execute_write
 from lakehouse_engine.write.request import WriteRequest
 

@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from lakehouse_engine.index.bucket import BucketLayout
 from lakehouse_engine.model.files import FileSlice
-from lakehouse_engine.write.buckets import part_of_batch, rows_by_bucket
+from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext
-from lakehouse_engine.write.delta import DeltaPlan
-from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.settle import below_zero
-from lakehouse_engine.write.tasks import Mask
-from lakehouse_engine.write.upsert import marked_rows
+from lakehouse_engine.write.locate.buckets import part_of_batch, rows_by_bucket
+from lakehouse_engine.write.locate.settle import below_zero
+from lakehouse_engine.write.plan.mor_changes import DeltaPlan
+from lakehouse_engine.write.plan.mor_upsert import marked_rows
+from lakehouse_engine.write.tasks.base_files import Mask
 
 
 def log_unseen(plan: DeltaPlan, layout: BucketLayout) -> Batch:

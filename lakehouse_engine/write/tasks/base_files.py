@@ -31,9 +31,9 @@ from lakehouse_engine.record.mergers import RecordMerger
 from lakehouse_engine.record.ordering_fields import NO_ORDERING, OrderingFields
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.listing import StorageLister
-from lakehouse_engine.write.attempt import FileAttempt
-from lakehouse_engine.write.file_writer import BaseFileWriter, FileIdentity
 from lakehouse_engine.write.source import Rows, RowSource, packed_source
+from lakehouse_engine.write.tasks.attempt import FileAttempt
+from lakehouse_engine.write.tasks.file_writer import BaseFileWriter, FileIdentity
 
 Mask = npt.NDArray[np.bool_]
 NO_ROWS: Rows = np.empty(0, dtype=np.int64)

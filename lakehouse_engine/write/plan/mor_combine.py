@@ -16,7 +16,7 @@ from lakehouse_engine.read.log_scanner import LoggedSlice
 from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.record.mergers import RecordMerger
 from lakehouse_engine.write.source import Rows, RowSource, packed_source
-from lakehouse_engine.write.tasks import NO_ROWS, Mask
+from lakehouse_engine.write.tasks.base_files import NO_ROWS, Mask
 
 
 @dataclass(frozen=True, slots=True)

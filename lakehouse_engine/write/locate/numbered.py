@@ -14,7 +14,7 @@ from lakehouse_engine.read.log_scanner import LoggedSlice
 from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.record.ordering import incoming_wins
 from lakehouse_engine.write.source import Rows
-from lakehouse_engine.write.tasks import NO_ROWS
+from lakehouse_engine.write.tasks.base_files import NO_ROWS
 
 
 @dataclass(frozen=True, slots=True)

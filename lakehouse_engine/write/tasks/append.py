@@ -21,11 +21,11 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.read.merge_rules import MergeRules
 from lakehouse_engine.record.ordering import latest_per_key
-from lakehouse_engine.write.buffer import BucketBuffer
-from lakehouse_engine.write.file_writer import FileIdentity
-from lakehouse_engine.write.log_file import LogFileWriter
 from lakehouse_engine.write.source import Rows, RowSource, packed_source
-from lakehouse_engine.write.tasks import FileContext, WriteStatus, attempt_at
+from lakehouse_engine.write.tasks.base_files import FileContext, WriteStatus, attempt_at
+from lakehouse_engine.write.tasks.buffer import BucketBuffer
+from lakehouse_engine.write.tasks.file_writer import FileIdentity
+from lakehouse_engine.write.tasks.log_file import LogFileWriter
 
 NO_KEYS = pa.array([], pa.string())
 

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
-from lakehouse_engine.write.combine import Combined, CombineTask, combine_slice
-from lakehouse_engine.write.delta import DeltaPlan
-from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.settle import SliceHits
+from lakehouse_engine.write.batch.input import Batch
+from lakehouse_engine.write.locate.settle import SliceHits
+from lakehouse_engine.write.plan.mor_changes import DeltaPlan
+from lakehouse_engine.write.plan.mor_combine import Combined, CombineTask, combine_slice
 from lakehouse_engine.write.source import PatchedSource
-from lakehouse_engine.write.tasks import Mask
+from lakehouse_engine.write.tasks.base_files import Mask
 
 
 class Upsert:

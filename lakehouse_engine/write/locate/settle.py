@@ -25,9 +25,9 @@ from lakehouse_engine.read.slice_reader import SliceReader, plain
 from lakehouse_engine.record.mergers import RecordMerger
 from lakehouse_engine.record.ordering import incoming_wins
 from lakehouse_engine.record.ordering_fields import OrderingFields
+from lakehouse_engine.write.locate.stored_values import stored_values
 from lakehouse_engine.write.source import Rows
-from lakehouse_engine.write.stored_values import stored_values
-from lakehouse_engine.write.tasks import Mask
+from lakehouse_engine.write.tasks.base_files import Mask
 
 NOT_IN_BASE = -1
 

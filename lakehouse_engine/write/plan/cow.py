@@ -15,16 +15,16 @@ from lakehouse_engine.index.base import KeyedRows
 from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.index.simple import KeyColumnIndex, RowNumbers
 from lakehouse_engine.model.files import BaseFile
-from lakehouse_engine.write.assign import SizedFile
-from lakehouse_engine.write.buckets import place_in_bases
+from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext, refuse_cdc
-from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.moves import Moves, part_of, winners
-from lakehouse_engine.write.placing import NewGroup, Placement, Places, alive, new_group_tasks, unplaced
-from lakehouse_engine.write.plan import WritePlan
+from lakehouse_engine.write.locate.target import Target
+from lakehouse_engine.write.plan.assign import SizedFile
+from lakehouse_engine.write.plan.buckets import place_in_bases
+from lakehouse_engine.write.plan.cow_moves import Moves, part_of, winners
+from lakehouse_engine.write.plan.placing import NewGroup, Placement, Places, alive, new_group_tasks, unplaced
+from lakehouse_engine.write.plan.write_plan import WritePlan
 from lakehouse_engine.write.source import Rows
-from lakehouse_engine.write.target import Target
-from lakehouse_engine.write.tasks import NO_ROWS, FileContext, MergeTask
+from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext, MergeTask
 
 
 @dataclass(slots=True)

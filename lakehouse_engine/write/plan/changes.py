@@ -7,14 +7,15 @@ from typing import Any
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
-from lakehouse_engine.write import plan_cow, plan_mor
+from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import INSERTS
 from lakehouse_engine.write.context import WriteContext
-from lakehouse_engine.write.delta import DeltaPlan
-from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.plan_cow import CowPlan
-from lakehouse_engine.write.target import Target
-from lakehouse_engine.write.tasks import FileContext
+from lakehouse_engine.write.locate.target import Target
+from lakehouse_engine.write.plan import cow as plan_cow
+from lakehouse_engine.write.plan import mor as plan_mor
+from lakehouse_engine.write.plan.cow import CowPlan
+from lakehouse_engine.write.plan.mor_changes import DeltaPlan
+from lakehouse_engine.write.tasks.base_files import FileContext
 
 Changes = CowPlan | DeltaPlan
 

@@ -18,20 +18,21 @@ from lakehouse_engine.errors import UnsupportedTableError
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.write.append import AppendTask, GroupAppend, append_tasks
-from lakehouse_engine.write.assign import SizedFile
-from lakehouse_engine.write.buckets import place_in_buckets
+from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext, refuse_cdc
-from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.log_target import log_target
-from lakehouse_engine.write.numbered import OlderTask, older_numbers
-from lakehouse_engine.write.placing import NewGroup, Places, new_group_tasks, unplaced
-from lakehouse_engine.write.plan import WritePlan
-from lakehouse_engine.write.settle import SliceHits
-from lakehouse_engine.write.slice_merge import SliceMergeTask
+from lakehouse_engine.write.locate.buckets import place_in_buckets
+from lakehouse_engine.write.locate.numbered import OlderTask, older_numbers
+from lakehouse_engine.write.locate.settle import SliceHits
+from lakehouse_engine.write.locate.target import Target
+from lakehouse_engine.write.plan.assign import SizedFile
+from lakehouse_engine.write.plan.buckets import new_bucket
+from lakehouse_engine.write.plan.log_target import log_target
+from lakehouse_engine.write.plan.placing import NewGroup, Places, new_group_tasks, unplaced
+from lakehouse_engine.write.plan.write_plan import WritePlan
 from lakehouse_engine.write.source import Rows
-from lakehouse_engine.write.target import Target
-from lakehouse_engine.write.tasks import NO_ROWS, FileContext, Mask, MergeTask
+from lakehouse_engine.write.tasks.append import AppendTask, GroupAppend, append_tasks
+from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext, Mask, MergeTask
+from lakehouse_engine.write.tasks.slice_merge import SliceMergeTask
 
 _SMALL_FILES = 1
 """Small files of a partition that take new records in a commit (Hudi `hoodie.merge.small.file.group.candidates.limit`)."""
@@ -143,7 +144,7 @@ class DeltaPlan:
     def _insert_into_buckets(self, layout: BucketLayout, indices: Rows) -> None:
         for found in place_in_buckets(layout, self.batch, self.target.view, indices):
             if found.piece is None:
-                self.creates.append(found.new_group(self.batch))
+                self.creates.append(new_bucket(found, self.batch))
             else:
                 self.change(found.piece).revived.append(self.batch.rows[found.rows])
 

@@ -13,10 +13,10 @@ from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext
-from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.logged import SliceLogs
-from lakehouse_engine.write.settle import StoredSide
+from lakehouse_engine.write.locate.logged import SliceLogs
+from lakehouse_engine.write.locate.settle import StoredSide
 from lakehouse_engine.write.source import Rows
 
 

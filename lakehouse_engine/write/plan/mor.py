@@ -8,15 +8,15 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.bucket import BucketIndex
-from lakehouse_engine.write.bucket_plan import log_deletes, log_unseen, looks_up_deletes
+from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext
-from lakehouse_engine.write.delta import DeltaPlan
-from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.numbered import NumbersTask, find_numbers
-from lakehouse_engine.write.tagging import find_hits
-from lakehouse_engine.write.target import Target
-from lakehouse_engine.write.tasks import FileContext
-from lakehouse_engine.write.upsert import Upsert, marked_rows
+from lakehouse_engine.write.locate.numbered import NumbersTask, find_numbers
+from lakehouse_engine.write.locate.tagging import find_hits
+from lakehouse_engine.write.locate.target import Target
+from lakehouse_engine.write.plan.mor_buckets import log_deletes, log_unseen, looks_up_deletes
+from lakehouse_engine.write.plan.mor_changes import DeltaPlan
+from lakehouse_engine.write.plan.mor_upsert import Upsert, marked_rows
+from lakehouse_engine.write.tasks.base_files import FileContext
 
 
 def plan_inserts(target: Target, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> DeltaPlan:

@@ -14,10 +14,10 @@ from lakehouse_engine.index.base import TaggedFile
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.read.base_file import read_base_file
 from lakehouse_engine.record.ordering_fields import NO_ORDERING
+from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext
-from lakehouse_engine.write.input import Batch
 from lakehouse_engine.write.source import PatchedSource, Rows
-from lakehouse_engine.write.tasks import NO_ROWS, FileContext
+from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext
 
 Mask = npt.NDArray[np.bool_]
 

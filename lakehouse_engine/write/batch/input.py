@@ -27,9 +27,9 @@ from lakehouse_engine.record.ordering_fields import OrderingFields
 from lakehouse_engine.record.schema import conform
 from lakehouse_engine.record.types import canonical_table
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.write.bulk import ENCODED_SHARE, split_by_partition
 from lakehouse_engine.write.source import MemorySource, PatchedSource, Rows, RowSource
-from lakehouse_engine.write.tasks import CreateTask, FileContext, WriteStatus, create_file
+from lakehouse_engine.write.tasks.base_files import CreateTask, FileContext, WriteStatus, create_file
+from lakehouse_engine.write.tasks.bulk import ENCODED_SHARE, split_by_partition
 
 _WORTH_SPLITTING = 200_000
 """Rows of one partition from which a file is written by every processor, although fewer files would hold them."""

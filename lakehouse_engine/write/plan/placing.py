@@ -12,11 +12,11 @@ from lakehouse_engine.index.bucket import bucket_file_id
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.record.deletions import DeleteMarks
-from lakehouse_engine.write.assign import Assignment, Numbers, SizedFile, assign_inserts, average_record_size
-from lakehouse_engine.write.bulk import ENCODED_SHARE
-from lakehouse_engine.write.input import Batch
+from lakehouse_engine.write.batch.input import Batch
+from lakehouse_engine.write.plan.assign import Assignment, Numbers, SizedFile, assign_inserts, average_record_size
 from lakehouse_engine.write.source import Rows, RowSource
-from lakehouse_engine.write.tasks import CreateTask, FileContext
+from lakehouse_engine.write.tasks.base_files import CreateTask, FileContext
+from lakehouse_engine.write.tasks.bulk import ENCODED_SHARE
 
 _MOST_MEASURED = 32
 """Base files of a partition whose footers are read to fill the small ones and to learn the size of a record."""

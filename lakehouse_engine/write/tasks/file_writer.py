@@ -23,7 +23,7 @@ from lakehouse_engine.model.keys import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, ME
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
-from lakehouse_engine.write.attempt import FileAttempt
+from lakehouse_engine.write.tasks.attempt import FileAttempt
 
 _CONSTANT = pa.dictionary(pa.int32(), pa.string())
 _META_TYPES = {COMMIT_TIME: _CONSTANT, COMMIT_SEQNO: pa.string(), RECORD_KEY: pa.string(), PARTITION_PATH: _CONSTANT, FILE_NAME: _CONSTANT}

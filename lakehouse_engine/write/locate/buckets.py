@@ -10,11 +10,8 @@ import pyarrow as pa
 from lakehouse_engine.index.base import Slices
 from lakehouse_engine.index.bucket import BucketLayout, slices_by_bucket
 from lakehouse_engine.model.files import FileSlice
-from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.placing import NewGroup, Placement, new_group_tasks
-from lakehouse_engine.write.plan import WritePlan
+from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.source import Rows
-from lakehouse_engine.write.tasks import FileContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +22,6 @@ class BucketRows:
     bucket: int
     piece: FileSlice | None
     rows: Rows
-
-    def new_group(self, batch: Batch) -> NewGroup:
-        return NewGroup(self.partition, batch.rows[self.rows], self.bucket)
 
 
 def rows_by_bucket(layout: BucketLayout, batch: Batch, view: Slices | None) -> Iterator[BucketRows]:
@@ -47,24 +41,7 @@ def place_in_buckets(layout: BucketLayout, batch: Batch, view: Slices, indices: 
         yield BucketRows(found.partition, found.bucket, found.piece, indices[found.rows])
 
 
-def place_in_bases(layout: BucketLayout, batch: Batch, view: Slices, indices: Rows) -> Placement:
-    """New records of a copy-on-write table: into the base file of their bucket, or a new group."""
-    placement = Placement()
-    for found in place_in_buckets(layout, batch, view, indices):
-        if found.piece is not None and found.piece.base_file is not None:
-            placement.to_files.append((found.piece.base_file, batch.rows[found.rows]))
-        else:
-            placement.to_new.append(found.new_group(batch))
-    return placement
-
-
 def part_of_batch(batch: Batch, indices: Rows) -> Batch:
     """Some rows of a batch, as a batch of the same source."""
     chosen = pa.array(indices, pa.int64())
     return Batch(batch.source, batch.rows[indices], batch.keys.take(chosen), batch.partitions.take(chosen), 0)
-
-
-def plan_new_buckets(files: FileContext, layout: BucketLayout, batch: Batch) -> WritePlan:
-    """Every row of the batch into a new file group of its bucket, which takes the place of one that the commit replaces."""
-    groups = [found.new_group(batch) for found in rows_by_bucket(layout, batch, None)]
-    return WritePlan(creates=new_group_tasks(files, groups, batch.source, 0))

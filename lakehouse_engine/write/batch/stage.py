@@ -17,7 +17,7 @@ from lakehouse_engine.commit.staging import StagingArea
 from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.write.input import ArrowInput, Input, RowKeying
+from lakehouse_engine.write.batch.input import ArrowInput, Input, RowKeying
 from lakehouse_engine.write.source import Rows, RowSource
 
 

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from lakehouse_engine.format.file_names import MarkerType, new_file_id
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import PARTITION_PATH
-from lakehouse_engine.write.file_writer import BaseFileWriter
 from lakehouse_engine.write.source import RowSource
-from lakehouse_engine.write.tasks import FileContext, WriteStatus, created_stat, identity, next_version, open_writer
+from lakehouse_engine.write.tasks.base_files import FileContext, WriteStatus, created_stat, identity, next_version, open_writer
+from lakehouse_engine.write.tasks.file_writer import BaseFileWriter
 
 ENCODED_SHARE = 1 / 3
 """What Arrow data typically comes to in a Parquet file; the true size is known only after a row group is out."""

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lakehouse_engine.model.write_stats import HoodieWriteStat
-from lakehouse_engine.write.append import AppendTask, append_logs
-from lakehouse_engine.write.assign import split_evenly
-from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.placing import NewGroup, bytes_per_row, new_group_tasks
-from lakehouse_engine.write.slice_merge import SliceMergeTask, merge_slice
-from lakehouse_engine.write.tasks import CreateTask, FileContext, MergeTask, WriteStatus, create_file, merge_file
+from lakehouse_engine.write.batch.input import Batch
+from lakehouse_engine.write.plan.assign import split_evenly
+from lakehouse_engine.write.plan.placing import NewGroup, bytes_per_row, new_group_tasks
+from lakehouse_engine.write.tasks.append import AppendTask, append_logs
+from lakehouse_engine.write.tasks.base_files import CreateTask, FileContext, MergeTask, WriteStatus, create_file, merge_file
+from lakehouse_engine.write.tasks.slice_merge import SliceMergeTask, merge_slice
 
 FileTask = CreateTask | MergeTask | AppendTask | SliceMergeTask
 

@@ -12,14 +12,14 @@ from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.base import TaggedFile
 from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.model.files import FileSlice
-from lakehouse_engine.write.buckets import rows_by_bucket
+from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext
-from lakehouse_engine.write.input import Batch
-from lakehouse_engine.write.logged import SliceLogs
-from lakehouse_engine.write.settle import SettleTask, SliceHits, settle
+from lakehouse_engine.write.locate.buckets import rows_by_bucket
+from lakehouse_engine.write.locate.logged import SliceLogs
+from lakehouse_engine.write.locate.settle import SettleTask, SliceHits, settle
+from lakehouse_engine.write.locate.target import Located, Target
 from lakehouse_engine.write.source import Rows
-from lakehouse_engine.write.target import Located, Target
-from lakehouse_engine.write.tasks import NO_ROWS
+from lakehouse_engine.write.tasks.base_files import NO_ROWS
 
 
 def find_hits(

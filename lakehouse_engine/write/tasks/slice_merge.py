@@ -21,10 +21,10 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.read.log_scanner import LoggedSlice
 from lakehouse_engine.read.slice_reader import SliceReader
-from lakehouse_engine.write.append import NO_KEYS
-from lakehouse_engine.write.file_writer import BaseFileWriter, FileIdentity
 from lakehouse_engine.write.source import Rows, RowSource, packed_source
-from lakehouse_engine.write.tasks import NO_ROWS, FileContext, Mask, WriteStatus, identity, next_version, open_writer
+from lakehouse_engine.write.tasks.append import NO_KEYS
+from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext, Mask, WriteStatus, identity, next_version, open_writer
+from lakehouse_engine.write.tasks.file_writer import BaseFileWriter, FileIdentity
 
 
 @dataclass(frozen=True, slots=True)
