@@ -116,7 +116,7 @@ def _in_shares(
         batch=given,
         deletions=None if keys is None else Given(keys, batches.deletion),
     )
-    partitions = shares.deal()
+    partitions = shares.partitions()
     check(partitions)
     plan = shares.plan(partitions)
     return PlannedWrite(plan, Route.LARGE, partitions, plan.duplicates)

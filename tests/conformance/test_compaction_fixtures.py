@@ -91,7 +91,7 @@ def check_not_compacted(path: Path) -> None:
             compact(path)
 
 
-@pytest.mark.parametrize("table", share_of("tables of Hudi that are compacted, their past", READABLE, 17))
+@pytest.mark.parametrize("table", share_of("tables of Hudi that are compacted, their past", READABLE, 9))
 def test_earlier_instants_and_changes_between_them_read_as_before(table: str, tmp_path: Path) -> None:
     path = unpack_spark_fixture(table, tmp_path)
     known = [write.requested_time for write in state_of(path).timeline.completed().writes()]
@@ -211,7 +211,7 @@ def test_a_log_compaction_makes_the_blocks_that_hudi_makes(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("block_format", ["PARQUET", "AVRO"])
-@pytest.mark.parametrize("table", share_of("tables of Hudi whose logs are compacted", READABLE, 17))
+@pytest.mark.parametrize("table", share_of("tables of Hudi whose logs are compacted", READABLE, 9))
 def test_a_log_compaction_changes_nothing_for_any_reader(table: str, block_format: str, tmp_path: Path) -> None:
     path = unpack_spark_fixture(table, tmp_path)
     before = rows_of(path)

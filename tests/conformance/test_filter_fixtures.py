@@ -77,7 +77,7 @@ def check(path: Path) -> int:
 READ = [name for name in spark_fixtures() if name not in NOT_READ]
 
 
-@pytest.mark.parametrize("name", share_of("tables of Hudi that are read with filters", READ, 28))
+@pytest.mark.parametrize("name", share_of("tables of Hudi that are read with filters", READ, 14))
 def test_a_filtered_reading_of_a_table_of_hudi_has_the_rows_that_the_filter_is_true_of(name: str, tmp_path: Path) -> None:
     assert check(unpack_spark_fixture(name, tmp_path)) > 0
 

@@ -55,7 +55,7 @@ INDEXES = {"GLOBAL_SIMPLE": True, "GLOBAL_BLOOM": False, "BLOOM": True, "SIMPLE"
 HISTORIES = {f"{kind}-{index}": (KINDS[kind], index) for kind in KINDS for index in INDEXES}
 
 
-@pytest.mark.parametrize("name", share_of("kinds of tables that hudi-rs reads", list(HISTORIES), 10))
+@pytest.mark.parametrize("name", share_of("kinds of tables that hudi-rs reads", list(HISTORIES), 6))
 def test_a_history_of_every_operation_reads_the_same(name: str, tmp_path: Path) -> None:
     kind, index = HISTORIES[name]
     built = make(tmp_path, kind, hive=INDEXES[index], index=index)

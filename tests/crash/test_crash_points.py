@@ -17,7 +17,7 @@ from tests.support.shares import share_of
 
 EACH = pytest.mark.parametrize("case", CASES, ids=str)
 WHOLE: dict[str, str] = {"variable": "LAKEHOUSE_CRASH", "full": "make crash-full"}
-CHOSEN = share_of("actions whose recoveries are crashed", [str(case) for case in CASES], 8, **WHOLE)
+CHOSEN = share_of("actions whose recoveries are crashed", [str(case) for case in CASES], 5, **WHOLE)
 OTHERS = [str(fault) for fault in FAULTS if fault is not Fault.CRASH_BEFORE]
 MOST = share_of("faults that every action meets, besides its death before a call", OTHERS, 2, **WHOLE)
 MET = [fault for fault in FAULTS if fault is Fault.CRASH_BEFORE or str(fault) in MOST]

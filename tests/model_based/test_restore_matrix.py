@@ -29,7 +29,7 @@ CELLS = {
     f"{scenario.__name__}-{'mor' if mor else 'cow'}-{'parts' if parts else 'flat'}": (scenario, mor, parts)
     for scenario, mor, parts in cells()
 }
-CHOSEN = share_of("the restore matrix", list(CELLS), 31)
+CHOSEN = share_of("the restore matrix", list(CELLS), 16)
 
 
 def test_the_matrix_has_all_its_cells() -> None:

@@ -30,7 +30,7 @@ from lakehouse_engine.write.shares.exchange import Exchange
 from lakehouse_engine.write.shares.routed import NewRows, RoutedSlice, RoutedTask, RoutedWork
 from lakehouse_engine.write.shares.routing import Kind, PlaceId, Routed, cut_points
 from lakehouse_engine.write.shares.share import Dealt, KnownSlices, PlannedShare, Renumbering, ShareTask, ShareWork, plan_share
-from lakehouse_engine.write.shares.split import SplitPart, shared_source, split
+from lakehouse_engine.write.shares.split import partitions_of, shared_source, split
 from lakehouse_engine.write.shares.stored import StoredSlice, StoredTask, deal_stored
 from lakehouse_engine.write.source import JoinedSource, RowSource, StagedFile, StagedSource
 from lakehouse_engine.write.tasks.append import balanced, load_of, slots_for
@@ -72,7 +72,7 @@ class RoutedPlan:
 
 @dataclass(slots=True)
 class Shares:
-    """A write planned in shares: `deal` first, then `plan`. `all_new`: every row goes to a new file group, whatever there is."""
+    """A write planned in shares: `partitions` first, then `plan`. `all_new`: every row goes to a new file group, whatever there is."""
 
     runner: TaskRunner
     exchange: Exchange
@@ -84,23 +84,20 @@ class Shares:
     batch: Given
     deletions: Given | None
     _dealing: Dealing = field(default_factory=lambda: Dealing(1))
-    _dealt: Sequence[SplitPart] = ()
-    _dealt_deletions: Sequence[SplitPart] = ()
 
-    def deal(self) -> frozenset[str]:
-        """Deal the rows; the partition paths that they come with. Raises as `split_rows`."""
-        self._dealing = Dealing(self._count(), self.context.layout)
+    def partitions(self) -> frozenset[str]:
+        """The partition paths that the rows come with."""
         self.batch = replace(self.batch, source=shared_source(self.runner, self.exchange, self.batch.source))
-        self._dealt = split(self.runner, self.exchange, self.batch.source, self._narrow(self.batch.source), self._dealing)
+        found = partitions_of(self.runner, self.batch.source)
         if self.deletions is not None:
-            keys = shared_source(self.runner, self.exchange, self.deletions.source)
-            self.deletions = replace(self.deletions, source=keys)
-            self._dealt_deletions = split(self.runner, self.exchange, keys, self._narrow(keys), self._dealing)
-        return frozenset(path for part in (*self._dealt, *self._dealt_deletions) for path in part.partitions)
+            self.deletions = replace(self.deletions, source=shared_source(self.runner, self.exchange, self.deletions.source))
+            found |= partitions_of(self.runner, self.deletions.source)
+        return found
 
     def plan(self, partitions: frozenset[str]) -> RoutedPlan:
-        """The tasks of the commit. Raises as the planners."""
+        """The tasks of the commit. Raises as `split_rows` and the planners."""
         slices = self._slices(partitions)
+        self._dealing = Dealing(self._count(slices), self.context.layout)
         target = self._known(slices)
         stored = self._stored(target, slices)
         work = ShareWork(
@@ -111,8 +108,8 @@ class Shares:
             target=target,
             slices=tuple(slices),
             stored=stored,
-            batch=_dealt(self.batch, self._dealt),
-            deletions=None if self.deletions is None else _dealt(self.deletions, self._dealt_deletions),
+            batch=self._dealt(self.batch),
+            deletions=None if self.deletions is None else self._dealt(self.deletions),
             shares=self._dealing.count,
             all_new=self.all_new,
         )
@@ -120,11 +117,14 @@ class Shares:
         planned = self.runner.run(plan_share, tasks, name="plan")
         return self._routed(target, planned)
 
-    def _count(self) -> int:
+    def _dealt(self, given: Given) -> Dealt:
+        files = split(self.runner, self.exchange, given.source, self._narrow(given.source), self._dealing)
+        return Dealt(given.source, tuple(files), given.reduction)
+
+    def _count(self, slices: Sequence[FileSlice]) -> int:
+        """How many shares: by the rows of the batch, and by what is stored where their keys may be."""
         rows = self.batch.source.num_rows + (0 if self.deletions is None else self.deletions.source.num_rows)
-        stored = 0
-        if self._looks_up and self.context.is_global:
-            stored = sum(piece.base_file.size for piece in self.target.view.latest_slices() if piece.base_file is not None)
+        stored = sum(piece.base_file.size for piece in slices if piece.base_file is not None) if self._looks_up else 0
         wanted = max(2 * self.runner.parallelism, -(-rows // _ROWS_OF_SHARE), -(-stored // _STORED_BYTES_OF_SHARE))
         return min(wanted, _MOST_SHARES)
 
@@ -262,10 +262,6 @@ class Shares:
 
 
 _LOOKING_UP = frozenset({WriteOperationType.UPSERT, WriteOperationType.DELETE})
-
-
-def _dealt(given: Given, parts: Sequence[SplitPart]) -> Dealt:
-    return Dealt(given.source, tuple(part.file for part in parts), given.reduction)
 
 
 def _logged(target: Target, piece: FileSlice) -> LoggedSlice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from lakehouse_engine.engine import LocalRunner, TaskRunner
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.read.base_file import DICTIONARY_TYPE
 from lakehouse_engine.storage.os_errors import as_storage_errors
+from lakehouse_engine.write.batch.stage import DatedSource
 from lakehouse_engine.write.shares.dealing import Dealing
 from lakehouse_engine.write.shares.exchange import Exchange, SplitFile, write_split
 from lakehouse_engine.write.source import MemorySource, Rows, RowSource, StagedFile, StagedSource
@@ -36,29 +38,43 @@ class SplitTask:
 
 
 @dataclass(frozen=True, slots=True)
-class SplitPart:
-    """The dealt rows, and the partition paths that they come with."""
+class PathsTask:
+    """Look for the partition paths of `count` rows of `source` from its row `first` on."""
 
-    file: SplitFile
-    partitions: tuple[str, ...]
+    source: RowSource
+    first: int
+    count: int
 
 
-def split(runner: TaskRunner, exchange: Exchange, source: RowSource, columns: Sequence[str], dealing: Dealing) -> list[SplitPart]:
+def partitions_of(runner: TaskRunner, source: RowSource) -> frozenset[str]:
+    """The partition paths that rows come with."""
+    tasks = [PathsTask(part, first, count) for part, first, count, _ in _pieces(source)]
+    return frozenset(itertools.chain.from_iterable(runner.run(paths_of_rows, tasks, name="paths")))
+
+
+def paths_of_rows(task: PathsTask) -> list[str]:
+    found = task.source.slice(task.first, task.count).column(PARTITION_PATH).unique().to_pylist()
+    return [str(path) for path in found]
+
+
+def split(runner: TaskRunner, exchange: Exchange, source: RowSource, columns: Sequence[str], dealing: Dealing) -> list[SplitFile]:
     """Deal all rows of a batch; `columns` are kept beside keys and partition paths."""
     names = tuple(dict.fromkeys([RECORD_KEY, PARTITION_PATH, *columns]))
-    return runner.run(split_rows, list(_tasks(exchange, source, names, dealing)), name="split")
+    pieces = _pieces(source)
+    tasks = [SplitTask(exchange, part, first, count, number, names, dealing) for part, first, count, number in pieces]
+    return runner.run(split_rows, tasks, name="split")
 
 
-def _tasks(exchange: Exchange, source: RowSource, columns: tuple[str, ...], dealing: Dealing) -> Iterator[SplitTask]:
+def _pieces(source: RowSource) -> Iterator[tuple[RowSource, int, int, int]]:
+    """Parts of a source: which of its parts, from which row of that on, how many rows, and the number of the first in the whole."""
     number = 0
     for part in source.parts():
         for first in range(0, part.num_rows, _PIECE):
-            count = min(_PIECE, part.num_rows - first)
-            yield SplitTask(exchange, part, first, count, number + first, columns, dealing)
+            yield part, first, min(_PIECE, part.num_rows - first), number + first
         number += part.num_rows
 
 
-def split_rows(task: SplitTask) -> SplitPart:
+def split_rows(task: SplitTask) -> SplitFile:
     """Raises as `Dealing.shares`."""
     table = task.source.slice(task.first, task.count).select(list(task.columns))
     paths = table.column(PARTITION_PATH).combine_chunks().cast(DICTIONARY_TYPE)
@@ -66,12 +82,13 @@ def split_rows(task: SplitTask) -> SplitPart:
     table = table.set_column(table.schema.get_field_index(PARTITION_PATH), PARTITION_PATH, paths)
     table = table.append_column(ROW, pa.array(np.arange(task.number, task.number + table.num_rows, dtype=np.int64)))
     keys = pa.concat_arrays([pa.array([], pa.string()), *table.column(RECORD_KEY).chunks])
-    file = write_split(task.exchange, "rows", table, task.dealing.shares(keys), task.dealing.count)
-    return SplitPart(file, tuple(paths.unique().dictionary.take(paths.unique().indices).to_pylist()))
+    return write_split(task.exchange, "rows", table, task.dealing.shares(keys), task.dealing.count)
 
 
 def shared_source(runner: TaskRunner, exchange: Exchange, source: RowSource) -> RowSource:
     """The same rows where every task finds them: those in this process's memory are written to files, unless tasks run in it."""
+    if isinstance(source, DatedSource):
+        return DatedSource(shared_source(runner, exchange, source.source), source.instant_time)
     if isinstance(runner, LocalRunner) or not isinstance(source, MemorySource):
         return source
     files = tuple(_stage(exchange, source.table.slice(first, _PIECE)) for first in range(0, source.num_rows, _PIECE))
