@@ -24,7 +24,7 @@ from lakehouse_engine.read.log_scanner import LoggedSlice, LogPromise, ToldLogs
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.archived_files import ArchivedFiles
-from lakehouse_engine.view.slicing import pending_compactions, replaced_groups, whole_slices
+from lakehouse_engine.view.slicing import replaced_groups, whole_slices
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.view.written import write_record
 
@@ -159,7 +159,7 @@ def _expected(state: TableState, as_of: str | None) -> dict[FileGroupId, Expecte
         if live.base is not None
     }
     born: set[FileGroupId] = set()
-    pending = pending_compactions(state.timeline)
+    pending = state.timeline.pending_compactions
     for instant, metadata in _writes(state):
         if as_of is None or instant.requested_time <= as_of:
             if instant.requested_time > archived.boundary:

@@ -52,6 +52,11 @@ class ArchivedFiles:
     told_to: str = ""
     all_told: bool = True
 
+    @property
+    def marks(self) -> tuple[object, ...]:
+        """What tells this knowledge of archived writes from another of the same table."""
+        return self.boundary, self.is_known, self.checkpoint, self.told_to, self.all_told
+
 
 @dataclass(frozen=True, slots=True)
 class _Table:
