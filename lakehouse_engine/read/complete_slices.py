@@ -149,6 +149,15 @@ def check_complete(state: TableState, partitions: frozenset[str] | None = None) 
     """
     if partitions is not None:
         state.view.look_again(sorted(partitions))
+        _check_complete(state, partitions)
+        return
+    unchecked = state.view.unchecked
+    if unchecked != frozenset():
+        _check_complete(state, unchecked)
+        state.view.was_checked()
+
+
+def _check_complete(state: TableState, partitions: frozenset[str] | None) -> None:
     paths = [None] if partitions is None else sorted(partitions)
     slices = [piece for path in paths for piece in state.view.latest_slices(path)]
     refuse_bootstrapped(state, slices)

@@ -93,6 +93,15 @@ class FileSystemView:
         """Whether something that this view told was listed for an earlier state of the table."""
         return self._knew_paths or bool(self._from_kept)
 
+    @property
+    def unchecked(self) -> frozenset[str] | None:
+        """Partitions of which it has to be asked whether every file is there; None for all. `was_checked` says that it was."""
+        return None if self._kept is None else self._kept.unchecked()
+
+    def was_checked(self) -> None:
+        if self._kept is not None:
+            self._kept.keep_checked()
+
     def look_again(self, partitions: Iterable[str]) -> None:
         """List these partitions for this view, whatever was kept of them; those that it has listed itself stay as they are."""
         for partition in partitions:

@@ -36,6 +36,7 @@ class KeptPartitions:
     _moment: Moment | None = None
     _found: dict[str, KeptPartition] = field(default_factory=dict)
     _paths: frozenset[str] | None = None
+    _unchecked: frozenset[str] | None = None
     _guard: Lock = field(default_factory=Lock)
 
     def move(self, now: Moment, is_partition: Callable[[str], bool]) -> None:
@@ -47,8 +48,9 @@ class KeptPartitions:
             paths = (paths - touched) | {path for path in touched if is_partition(path)}
         with self._guard:
             if self._moment is not then or touched is None:
-                self._found, paths = {}, None
+                self._found, self._unchecked, paths = {}, None, None
             else:
+                self._unchecked = None if self._unchecked is None else self._unchecked | touched
                 self._found = {path: found for path, found in self._found.items() if path not in touched}
             self._moment, self._paths = now, paths
 
@@ -68,6 +70,17 @@ class KeptPartitions:
         """The paths of all partitions, None where they are not known."""
         with self._guard:
             return self._paths if self._moment is now else None
+
+    def unchecked(self, now: Moment) -> frozenset[str] | None:
+        """Partitions of which it was not found that every file is there; None for all."""
+        with self._guard:
+            return self._unchecked if self._moment is now else None
+
+    def put_checked(self, now: Moment) -> None:
+        """All partitions have their files."""
+        with self._guard:
+            if self._moment is now:
+                self._unchecked = frozenset()
 
     def put_paths(self, paths: Iterable[str], now: Moment) -> None:
         with self._guard:
@@ -105,6 +118,12 @@ class KeptAt:
 
     def paths(self) -> frozenset[str] | None:
         return self._store().paths(self.now)
+
+    def unchecked(self) -> frozenset[str] | None:
+        return self._store().unchecked(self.now)
+
+    def keep_checked(self) -> None:
+        self._store().put_checked(self.now)
 
     def keep_paths(self, paths: Iterable[str]) -> None:
         self._store().put_paths(paths, self.now)

@@ -170,6 +170,10 @@ class TableState:
         """Which files there were as of a savepointed write that is archived; None where that is not known."""
         return self._archived.as_of(instant_time) if instant_time in self.timeline.savepointed else None
 
+    def write_record(self, instant: Instant) -> WriteRecord:
+        """What a completed write of the active timeline left and took away, worked out once; raises as `commit_metadata`."""
+        return self._commits.record(instant)
+
     def active_writes(self, as_of: str | None = None) -> Iterator[WriteRecord]:
         """What the completed writes of the active timeline up to `as_of` (None: all) left, oldest first; raises as `commit_metadata`."""
         for instant in self.timeline.completed().writes():
