@@ -187,9 +187,10 @@ class TableState:
         archived = self.archived_files()
         if archived.is_known:
             with suppress(MetadataError):
-                found = archived.live.after(self.active_writes()).partitions()
                 # Another writer's commits may not say what they wrote.
-                return sorted(found) if found else self.view.partitions()
+                if all(self._commits.named(one) is not None for one in self.timeline.completed().writes()):
+                    found = archived.live.after(self.active_writes()).partitions()
+                    return sorted(found) if found else self.view.partitions()
         return self.view.partitions()
 
     @classmethod
