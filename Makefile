@@ -14,7 +14,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark cluster dbt integration integration-full interop interop-full zoo interop-setup core-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark cluster dbt integration integration-full interop interop-full zoo interop-setup core-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -129,6 +129,9 @@ $(HUDI_JARS)/$(HUDI_BUNDLE)-%.jar:
 	@command -v mvn >/dev/null || { echo "the Hudi bundle comes from Maven Central: mvn is needed on the PATH"; exit 1; }
 	mvn --batch-mode --quiet dependency:copy -Dartifact=org.apache.hudi:$(HUDI_BUNDLE):$* -DoutputDirectory=$(abspath $(HUDI_JARS))
 	@test -s $@
+
+bench-growth: setup ## storage calls and CPU of small actions as a table grows (BENCH_ARGS=--full: 20,000 files, 3,000 commits)
+	$(BIN)/python -m benchmarks.growth $(BENCH_ARGS)
 
 bench: setup java ## time the engine beside other writers and readers of the same rows
 	$(BIN)/python -m benchmarks

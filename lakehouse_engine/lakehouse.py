@@ -194,7 +194,7 @@ class Lakehouse:
         return Execution(self._catalog, self._spark, self._pins, self._pins.reads(), self._open, self._make, args, repeats)
 
     def _open(self, name: RelationName) -> HoodieTable:
-        return HoodieTable.open(self._path(name), spark=self._spark, options=self._options)
+        return HoodieTable(LocalStorage(self._path(name)), spark=self._spark, options=self._options, known=self._state(name))
 
     def _make(self, name: RelationName, spec: TableSpec) -> HoodieTable:
         stored = self._catalog.claim(name)
@@ -205,8 +205,8 @@ class Lakehouse:
         return f"{self._storage.root}/{name.path}"
 
     def _state(self, name: RelationName) -> TableState:
-        """The table now. What is known of earlier commits is kept, so that a statement only reads the timeline's news."""
+        """The table now. What is known of commits and partitions is kept, so that a statement only reads the timeline's news."""
         known = self._states.get(name)
-        state = known.refresh() if known is not None else TableState.load(LocalStorage(self._path(name)))
+        state = known.advance() if known is not None else TableState.load(LocalStorage(self._path(name)))
         self._states[name] = state
         return state

@@ -48,10 +48,17 @@ class HoodieTable(TableServices):
     write without an answer can be made again.
     """
 
-    def __init__(self, storage: LocalStorage, *, spark: SparkSession | None = None, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        storage: LocalStorage,
+        *,
+        spark: SparkSession | None = None,
+        options: Mapping[str, Any] | None = None,
+        known: TableState | None = None,
+    ) -> None:
         if spark is not None:
             check_session(spark)
-        super().__init__(storage, options=options)
+        super().__init__(storage, options=options, known=known)
         self._spark = spark
 
     @classmethod
@@ -200,7 +207,7 @@ class HoodieTable(TableServices):
         runner = self._runner(options or {})
         prepare_inputs(request, self._storage, {**self._options, **(options or {})})
         self._lock(options, dry_run=False)
-        result = execute_write(self._storage, request, runner)
+        result = execute_write(self._storage, request, runner, self._state)
         if result.instant is None:
             return result
         return replace(result, failed_services=after_commit(self._storage, services, request.options, runner))

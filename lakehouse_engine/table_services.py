@@ -45,15 +45,15 @@ _MAX_TEXT = 10_000
 class TableServices:
     """One table without Spark: what `HoodieTable` and the command line share.
 
-    `options` are `hoodie.*` keys; they count over the table's own properties. Raises `TableNotFoundError`,
-    `UnsupportedTableVersionError`, `UnknownOptionError`.
+    `options` are `hoodie.*` keys; they count over the table's own properties. `known` is the table as it is now, if somebody has
+    it. Raises `TableNotFoundError`, `UnsupportedTableVersionError`, `UnknownOptionError`.
     """
 
-    def __init__(self, storage: LocalStorage, *, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, storage: LocalStorage, *, options: Mapping[str, Any] | None = None, known: TableState | None = None) -> None:
         self._storage = storage
         self._options = dict(options or {})
         check_known(self._options)
-        self._state = TableState.load(storage)
+        self._state = TableState.load(storage) if known is None else known
 
     @property
     def path(self) -> str:
@@ -65,8 +65,8 @@ class TableServices:
 
     @property
     def state(self) -> TableState:
-        """The table as it is now: timeline, configuration and files."""
-        self._state = self._state.refresh()
+        """The table as it is now: timeline, configuration and files. Partitions that no instant touched are not listed again."""
+        self._state = self._state.advance()
         return self._state
 
     @property

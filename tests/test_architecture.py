@@ -14,7 +14,7 @@ ADAPTER = ROOT / "dbt"
 
 # Bottom first. A module imports from lines above its own only; names that share a line are siblings and do not import each other.
 LAYERS = (
-    ("errors", "compat"),
+    ("errors", "compat", "cache"),
     ("options",),
     ("model",),
     ("format", "storage", "record", "engine"),

@@ -55,7 +55,7 @@ def locked_table(
     deadline, patience = (began, began) if held else (began + (alone_ms or 0) / 1000, began + lock_timeout_ms / 1000)
     while True:
         with TableLock(storage, lock_timeout_ms):
-            state = _recovered(TableState.load(storage) if known is None else known.refresh(), corrupt_writes)
+            state = _recovered(TableState.load(storage) if known is None else known.advance(), corrupt_writes)
             if known is not None and known.is_still(state):
                 state = known
             others = (*foreign_writes(state), *refused_writes(state)) if alone_ms is not None else ()

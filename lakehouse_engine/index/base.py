@@ -27,12 +27,16 @@ class KeyedRows:
 
 @dataclass(frozen=True, slots=True)
 class TaggedFile:
-    """Rows of a batch found in a base file: `rows[i]` is at row number `positions[i]`; positions ascend."""
+    """Rows of a batch found in a base file: `rows[i]` is at row number `positions[i]`; positions ascend.
+
+    `bounds` are the lowest and the highest key of the file, None where its statistics do not tell.
+    """
 
     base: BaseFile
     num_rows: int
     positions: Rows
     rows: Rows
+    bounds: tuple[str, str] | None = None
 
 
 class Slices(Protocol):

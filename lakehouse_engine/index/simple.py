@@ -1,7 +1,7 @@
 """SIMPLE and BLOOM indexes: compare the keys of a batch with the keys stored in the files where they can be.
 
-Files, and row groups of them, are ruled out by the key range in their Parquet statistics; the BLOOM kinds ask the footer's filter
-too. What is left has its key column read, and only that.
+Files, and row groups of them, are ruled out by the key range in their Parquet statistics (what this process knows of those, without a
+task); the BLOOM kinds ask the footer's filter too. What is left has its key column read, and only that.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.index.base import KeyedRows, Rows, Slices, StoredKeys, TaggedFile
+from lakehouse_engine.index.key_bounds import bounds_of, learn, may_have_keys
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_SEQNO, RECORD_KEY
 from lakehouse_engine.read.base_file import iter_base_file
@@ -105,14 +106,14 @@ class TagTask:
 
 def tag_file(task: TagTask) -> TaggedFile:
     """Positions of the batch's keys in one base file."""
-    footer = read_footer(task.storage, task.base.path)
+    footer = read_footer(task.storage, task.base)
     keys, rows = task.keys, task.rows
     if task.use_bloom and (bloom := stored_filter(footer)) is not None:
         possible = np.flatnonzero(bloom.might_contain(keys)).astype(np.int64)
         keys, rows = keys.take(pa.array(possible)), possible if rows is None else rows[possible]
     positions, indices = _find(task, footer, keys)
     found = indices if rows is None else rows[indices]
-    return TaggedFile(task.base, footer.num_rows, positions, found)
+    return TaggedFile(task.base, footer.num_rows, positions, found, bounds_of(footer) if task.stored.bounded else None)
 
 
 def _find(task: TagTask, footer: BaseFileFooter, keys: pa.Array) -> tuple[Rows, Rows]:
@@ -155,18 +156,26 @@ class KeyColumnIndex:
 
     def tag(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> list[TaggedFile]:
         tasks = list(self._tasks(storage, view, batch, stored))
-        return [found for found in runner.run(tag_file, tasks, name="tag") if len(found.positions)]
+        looked = runner.run(tag_file, tasks, name="tag")
+        learn(storage, looked)
+        return [found for found in looked if len(found.positions)]
 
     def _tasks(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys) -> list[TagTask]:
         if not len(batch.keys):
             return []
         if self.is_global:
-            bases = [piece.base_file for piece in view.latest_slices() if piece.base_file is not None]
+            bases = _bases(view, None)
+            bases = may_have_keys(storage, bases, batch.keys) if stored.bounded else bases
             return [TagTask(storage, base, stored, batch.keys, None, self.use_bloom) for base in bases]
         tasks = []
         for partition, rows in batch.rows_by_partition.items():
-            bases = [piece.base_file for piece in view.latest_slices(partition) if piece.base_file is not None]
+            bases = _bases(view, partition)
             whole = len(rows) == len(batch.keys)
             keys = batch.keys if whole or not bases else batch.keys.take(pa.array(rows))
+            bases = may_have_keys(storage, bases, keys) if stored.bounded else bases
             tasks += [TagTask(storage, base, stored, keys, None if whole else rows, self.use_bloom) for base in bases]
         return tasks
+
+
+def _bases(view: Slices, partition: str | None) -> list[BaseFile]:
+    return [piece.base_file for piece in view.latest_slices(partition) if piece.base_file is not None]

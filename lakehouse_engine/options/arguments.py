@@ -120,6 +120,12 @@ def _function(name: str, value: Any) -> Any:
     return value
 
 
+def _state(name: str, value: Any) -> Any:
+    if not hasattr(value, "advance"):
+        raise _wrong(name, value, "the state of a table")
+    return value
+
+
 def _expected(name: str, value: Any) -> Any:
     if type(value).__name__ != "ExpectedState":
         raise _wrong(name, value, "what a reading gave as expected")
@@ -155,6 +161,7 @@ CHECKS: dict[str, Check] = {
     "bool": flag,
     "Callable[[], None] | None": _or_none(_function),
     "ExpectedState | None": _or_none(_expected),
+    "TableState | None": _or_none(_state),
     "int | None": _or_none(count),
     "Moment | None": _or_none(moment),
     "Sequence[str]": texts,

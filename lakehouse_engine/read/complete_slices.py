@@ -144,8 +144,20 @@ def check_complete(state: TableState, partitions: frozenset[str] | None = None) 
     """Raise `MissingFileError` when a file of the current snapshot is gone, `CorruptFileError` or `CorruptLogError` when one has not the
     size that was written, `UnsupportedTableError` when a base file lacks its rows. Of `partitions` (None: of all), which alone are listed.
 
-    A write that merges into files must ask: it would go on from the version before, and the loss would never show again.
+    A write that merges into files must ask: it would go on from the version before, and the loss would never show again. What was kept of a
+    listing is no answer about `partitions`; about the whole table it is (docs/adr/0026).
     """
+    if partitions is not None:
+        state.view.look_again(sorted(partitions))
+        _check_complete(state, partitions)
+        return
+    unchecked = state.view.unchecked
+    if unchecked != frozenset():
+        _check_complete(state, unchecked)
+        state.view.was_checked()
+
+
+def _check_complete(state: TableState, partitions: frozenset[str] | None) -> None:
     paths = [None] if partitions is None else sorted(partitions)
     slices = [piece for path in paths for piece in state.view.latest_slices(path)]
     refuse_bootstrapped(state, slices)

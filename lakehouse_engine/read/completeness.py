@@ -24,9 +24,8 @@ from lakehouse_engine.read.log_scanner import LoggedSlice, LogPromise, ToldLogs
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.archived_files import ArchivedFiles
-from lakehouse_engine.view.slicing import pending_compactions, replaced_groups, whole_slices
+from lakehouse_engine.view.slicing import replaced_groups, whole_slices
 from lakehouse_engine.view.table_state import TableState
-from lakehouse_engine.view.written import write_record
 
 Told = TypeVar("Told")
 Within = Callable[[Iterable[str]], Iterable[str]]
@@ -159,11 +158,11 @@ def _expected(state: TableState, as_of: str | None) -> dict[FileGroupId, Expecte
         if live.base is not None
     }
     born: set[FileGroupId] = set()
-    pending = pending_compactions(state.timeline)
+    pending = state.timeline.pending_compactions
     for instant, metadata in _writes(state):
         if as_of is None or instant.requested_time <= as_of:
             if instant.requested_time > archived.boundary:
-                expected.update((file.group, file) for file in _written(instant, metadata))
+                expected.update((file.group, file) for file in _written(state, instant))
             continue
         for group, previous in _previous(metadata):
             if previous in pending:
@@ -195,8 +194,8 @@ def _writes(state: TableState) -> Iterator[tuple[Instant, HoodieCommitMetadata]]
             yield instant, state.commit_metadata(instant)
 
 
-def _written(instant: Instant, metadata: HoodieCommitMetadata) -> Iterator[ExpectedFile]:
-    for group, file in write_record(instant.requested_time, metadata).files:
+def _written(state: TableState, instant: Instant) -> Iterator[ExpectedFile]:
+    for group, file in state.write_record(instant).files:
         if not file.is_log:
             yield ExpectedFile(group, instant.requested_time, file.path)
 

@@ -10,6 +10,7 @@ from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.read.base_file import base_file_metadata
+from lakehouse_engine.read.footers import FOOTERS
 from lakehouse_engine.storage.base import Storage
 
 MIN_KEY = b"hoodie_min_record_key"
@@ -52,11 +53,12 @@ class BaseFileFooter:
 
 
 def read_footer(storage: Storage, base: BaseFile | str, *, key_column: str = RECORD_KEY) -> BaseFileFooter:
-    """The footer of a base file (given as such, or by its path relative to the table); no row is read. Raises as `read_base_file`.
+    """The footer of a base file; no row is read. Of one that is given as it was listed, rather than by its path relative to the table, this
+    process may know it already. Raises as `read_base_file`.
 
     `key_column` is the column for the row groups' statistics: a user column for tables without meta columns.
     """
-    metadata = base_file_metadata(storage, base if isinstance(base, str) else base.path)
+    metadata = base_file_metadata(storage, base) if isinstance(base, str) else FOOTERS.read(storage, base)
     stored = metadata.metadata or {}
     bloom = stored.get(BLOOM_FILTER, stored.get(OLD_BLOOM_FILTER))
     return BaseFileFooter(

@@ -10,7 +10,7 @@ theirs is on the active timeline, or it was when this engine archived it and not
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +33,7 @@ class Scope:
 
     wanted: RowFilter
     rules: PathRules | None
+    _may: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, state: TableState, wanted: RowFilter, schema: pa.Schema, *, trusted: bool = False) -> Scope:
@@ -44,14 +45,20 @@ class Scope:
         paths, rules = sorted(set(partitions)), self.rules
         if rules is None or not paths or not {column.name for column in rules.columns} & set(self.wanted.columns):
             return paths
-        found = self.wanted.may_hold([_guarantee(rules, path) for path in paths])
-        return [path for path, may in zip(paths, found, strict=True) if may]
+        new = [path for path in paths if path not in self._may]
+        if new:
+            self._may.update(zip(new, self.wanted.may_hold([_guarantee(rules, path) for path in new]), strict=True))
+        return [path for path in paths if self._may[path]]
 
 
 def slices_of(state: TableState, as_of: str | None, scope: Scope | None) -> list[FileSlice]:
     """The slices that make the table now (None) or as of an instant time; of partitions outside of the scope no file is listed."""
     view = state.view
-    paths: list[str | None] = [None] if scope is None else [*scope.within(view.partitions())]
+    if scope is None:
+        paths: list[str | None] = [None]
+    else:
+        # Of the table as it is now commits know the partitions; what was cleaned since an older moment they do not.
+        paths = [*scope.within(view.partitions() if as_of is not None else state.live_partitions())]
     return [piece for path in paths for piece in (view.latest_slices(path) if as_of is None else view.slices_as_of(as_of, path))]
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from threading import Lock
 
 import pyarrow as pa
 
+from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.read.base_file import first_rows
@@ -45,36 +44,21 @@ def sample_rows(state: TableState, schema: pa.Schema, columns: Sequence[str], *,
         for partition in chosen
         for base in _ends([piece.base_file for piece in state.view.latest_slices(partition) if piece.base_file is not None])
     ]
-    found = [StoredSample(path, base, _SAMPLES.first_rows(state.storage, base, fields, names)) for path, base in bases]
+    found = [StoredSample(path, base, _first_rows(state.storage, base, fields, names)) for path, base in bases]
     in_logs = [*(names if state.config.populates_meta_fields else []), *columns]
     return [one for one in found if one.rows.num_rows] or list(_logged(state, schema, in_logs, chosen))
 
 
-class _Samples:
-    """Rows of base files that this process took samples of: a file never changes under its name. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[Hashable, pa.Table] = OrderedDict()
-        self._guard = Lock()
-
-    def first_rows(self, storage: Storage, base: BaseFile, fields: pa.Schema, meta: Sequence[str]) -> pa.Table:
-        if storage.local_path() is None:
-            # Those of memory may have one name, and what is elsewhere need not keep to ours.
-            return first_rows(storage, base, fields, _ROWS, meta_columns=meta)
-        key = (storage.root, base.path, base.size, tuple(fields), tuple(meta))
-        with self._guard:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        rows = first_rows(storage, base, fields, _ROWS, meta_columns=meta)
-        with self._guard:
-            self._kept[key] = rows
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        return rows
+def _first_rows(storage: Storage, base: BaseFile, fields: pa.Schema, meta: Sequence[str]) -> pa.Table:
+    """Rows of a base file; those that this process took before, for a file never changes under its name."""
+    if storage.local_path() is None:
+        # Those of memory may have one name, and what is elsewhere need not keep to ours.
+        return first_rows(storage, base, fields, _ROWS, meta_columns=meta)
+    key = (storage.root, base.path, base.size, tuple(fields), tuple(meta))
+    return _SAMPLES.find(key, lambda: first_rows(storage, base, fields, _ROWS, meta_columns=meta))
 
 
-_SAMPLES = _Samples()
+_SAMPLES: BoundedCache[pa.Table] = BoundedCache(_KEPT)
 
 
 def _spread(partitions: Sequence[str], count: int) -> list[str]:

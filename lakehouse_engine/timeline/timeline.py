@@ -118,6 +118,15 @@ class Timeline:
     def _pending_writes(self) -> frozenset[str]:
         return frozenset(instant.requested_time for instant in self.instants if not instant.is_completed and instant.action.is_write)
 
+    @property
+    def pending_compactions(self) -> frozenset[str]:
+        """Times of compactions that are scheduled and not completed."""
+        return self._pending_compactions
+
+    @cached_property
+    def _pending_compactions(self) -> frozenset[str]:
+        return frozenset(one.requested_time for one in self.instants if one.action is Action.COMPACTION and not one.is_completed)
+
     @cached_property
     def _savepointed(self) -> frozenset[str]:
         return frozenset(instant.requested_time for instant in self.instants if instant.is_completed and instant.action is Action.SAVEPOINT)

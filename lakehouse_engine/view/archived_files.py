@@ -8,11 +8,10 @@ says so.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from threading import Lock
 
+from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.errors import FormatError, LakehouseError, StorageError, StoredFileNotFoundError
 from lakehouse_engine.format.archived import archive_file_number
 from lakehouse_engine.format.archived_record import archived_commit
@@ -52,6 +51,11 @@ class ArchivedFiles:
     told_to: str = ""
     all_told: bool = True
 
+    @property
+    def marks(self) -> tuple[object, ...]:
+        """What tells this knowledge of archived writes from another of the same table."""
+        return self.boundary, self.is_known, self.checkpoint, self.told_to, self.all_told
+
 
 @dataclass(frozen=True, slots=True)
 class _Table:
@@ -76,7 +80,7 @@ def read_archived_files(storage: Storage, layout: Layout, folder: str, timeline:
     before = "" if start is None else start.requested_time
     table = _Table(storage, archive, checkpoints, lambda time: time < before and not _is_in(time, gone))
     key = (storage.root, id(storage) if storage.local_path() is None else 0, _marks(listed), _marks(stored), before, gone)
-    return _REMEMBERED.get(key, lambda: _read(table, listed))
+    return _remembered(key, lambda: _read(table, listed))
 
 
 def _marks(entries: Sequence[StoredFile]) -> tuple[tuple[str, int, int], ...]:
@@ -153,26 +157,14 @@ def cleaned_by(entry: ArchivedEntry) -> Iterator[str]:
         yield from (join_path(partition, path.rpartition("/")[2]) for path in cleaned["successDeleteFiles"])
 
 
-class _Remembered:
-    """The newest answers of this process: files of both kinds never change, so that their names, sizes and ages are a key."""
-
-    def __init__(self) -> None:
-        self._found: OrderedDict[object, ArchivedFiles] = OrderedDict()
-        self._guard = Lock()
-
-    def get(self, key: object, read: Callable[[], ArchivedFiles]) -> ArchivedFiles:
-        with self._guard:
-            if key in self._found:
-                self._found.move_to_end(key)
-                return self._found[key]
+def _remembered(key: Hashable, read: Callable[[], ArchivedFiles]) -> ArchivedFiles:
+    """Files of both kinds never change, so that their names, sizes and ages are a key."""
+    found = _REMEMBERED.get(key)
+    if found is None:
         found = read()
-        if found.problems:
-            return found  # which may be those of the moment
-        with self._guard:
-            self._found[key] = found
-            while len(self._found) > _KEPT:
-                self._found.popitem(last=False)
-        return found
+        if not found.problems:  # which may be those of the moment
+            _REMEMBERED.put(key, found)
+    return found
 
 
-_REMEMBERED = _Remembered()
+_REMEMBERED: BoundedCache[ArchivedFiles] = BoundedCache(_KEPT)

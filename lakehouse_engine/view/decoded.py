@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable
 from dataclasses import dataclass, field
-from threading import Lock
 
+from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
@@ -37,34 +35,24 @@ class DecodedCommit:
 
 @dataclass(slots=True)
 class DecodedCommits:
-    """Commits whose files have at most `limit` bytes together; the least recently used drop out. Thread-safe.
+    """Commits whose files have at most `limit` bytes together.
 
     A commit is known by name, size and age of its file, so that one that was damaged, mended or put in the place of another is read.
     Storages other than local directories are not asked for ages that can be relied on: theirs are read each time.
     """
 
     limit: int
-    size: int = 0
-    _kept: OrderedDict[Hashable, tuple[DecodedCommit, int]] = field(default_factory=OrderedDict)
-    _lock: Lock = field(default_factory=Lock)
+    kept: BoundedCache[tuple[DecodedCommit, int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kept = BoundedCache(self.limit, lambda found: found[1])
 
     def get(self, active: ActiveTimeline, instant: Instant, file: StoredFile | None) -> DecodedCommit:
         """The commit in `file`, as it was listed; raises as `ActiveTimeline.commit`."""
         if file is None or active.storage.local_path() is None:
             return DecodedCommit(instant, active.commit(instant))
-        key = (active.storage.root, file.path, file.size, file.modified_ms)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key][0]
-        found = DecodedCommit(instant, active.commit(instant))
-        with self._lock:
-            if key not in self._kept:
-                self._kept[key] = (found, file.size)
-                self.size += file.size
-            while self.size > self.limit:
-                self.size -= self._kept.popitem(last=False)[1][1]
-        return found
+        key, size = (active.storage.root, file.path, file.size, file.modified_ms), file.size
+        return self.kept.find(key, lambda: (DecodedCommit(instant, active.commit(instant)), size))[0]
 
 
 DECODED = DecodedCommits(limit=16 * 1024 * 1024)

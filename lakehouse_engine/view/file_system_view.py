@@ -9,9 +9,11 @@ from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_na
 from lakehouse_engine.model.files import BaseFile, FileGroup, FileSlice
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.storage.base import Listing
 from lakehouse_engine.timeline.timeline import Timeline
+from lakehouse_engine.view.kept import KeptAt
 from lakehouse_engine.view.listing import Lister
-from lakehouse_engine.view.slicing import build_file_groups, is_replaced, pending_compactions, slice_as_of
+from lakehouse_engine.view.slicing import build_file_groups, is_replaced, slice_as_of
 
 
 class FileSystemView:
@@ -20,6 +22,7 @@ class FileSystemView:
     `timeline` is the whole active one, as loaded. `replaced` is called when replaced groups are first needed: it maps each to the time
     of the completed commit that replaced it. `named` gives the partitions that commits name: those that have data files count as
     partitions though they have lost their metafile. `is_named` says of a base file of a committed instant whether the commit named it.
+    `kept` has what earlier states of the table listed, as far as it still holds: that is not listed again.
     Methods that take `partition` answer for all partitions when it is None; slices come sorted by partition path and file id.
     """
 
@@ -30,7 +33,11 @@ class FileSystemView:
         replaced: Callable[[], Mapping[FileGroupId, str]],
         named: Callable[[], Iterable[str]] = tuple,
         is_named: Callable[[BaseFile], bool] = lambda base: True,
+        kept: KeptAt | None = None,
     ) -> None:
+        self._kept = kept
+        self._from_kept: set[str] = set()
+        self._knew_paths = False
         self._is_named = is_named
         self._strays: dict[str, list[BaseFile]] = {}
         self._lister = lister
@@ -49,17 +56,60 @@ class FileSystemView:
         """Every group with all its visible slices, newest first: also replaced groups, and slices of pending compactions unmerged."""
         groups = self._groups.get(partition)
         if groups is None:
-            strays: list[BaseFile] = []
-
-            def is_named(base: BaseFile) -> bool:
-                named = self._is_named(base)
-                if not named:
-                    strays.append(base)
-                return named
-
-            groups = self._groups[partition] = build_file_groups(partition, self._lister.files(partition), self._timeline, is_named)
-            self._strays[partition] = strays
+            groups = self._known_groups(partition)
+            if groups is None:
+                groups = self._made_groups(partition, self._lister.files(partition))
+            self._groups[partition] = groups
         return groups
+
+    def _known_groups(self, partition: str) -> list[FileGroup] | None:
+        """Of a listing that an earlier state of the table made, where that still holds."""
+        kept = None if self._kept is None else self._kept.get(partition)
+        if self._kept is None or kept is None:
+            return None
+        self._from_kept.add(partition)
+        if kept.rests_on != self._kept.basis:
+            return self._made_groups(partition, kept.files)
+        self._strays[partition] = []
+        return kept.groups
+
+    def _made_groups(self, partition: str, files: Listing) -> list[FileGroup]:
+        strays: list[BaseFile] = []
+
+        def is_named(base: BaseFile) -> bool:
+            named = self._is_named(base)
+            if not named:
+                strays.append(base)
+            return named
+
+        groups = build_file_groups(partition, files, self._timeline, is_named)
+        self._strays[partition] = strays
+        if self._kept is not None:
+            self._kept.keep(partition, files, groups)
+        return groups
+
+    @property
+    def rests_on_kept(self) -> bool:
+        """Whether something that this view told was listed for an earlier state of the table."""
+        return self._knew_paths or bool(self._from_kept)
+
+    @property
+    def unchecked(self) -> frozenset[str] | None:
+        """Partitions of which it has to be asked whether every file is there; None for all. `was_checked` says that it was."""
+        return None if self._kept is None else self._kept.unchecked()
+
+    def was_checked(self) -> None:
+        if self._kept is not None:
+            self._kept.keep_checked()
+
+    def look_again(self, partitions: Iterable[str]) -> None:
+        """List these partitions for this view, whatever was kept of them; those that it has listed itself stay as they are."""
+        for partition in partitions:
+            if partition not in self._groups or partition in self._from_kept:
+                self._from_kept.discard(partition)
+                for known in (self._by_id, self._latest):
+                    known.pop(partition, None)
+                self._groups[partition] = self._made_groups(partition, self._lister.files(partition))
 
     def strays(self, partition: str) -> list[BaseFile]:
         """Base files of committed instants that no commit named: no part of the table."""
@@ -112,18 +162,23 @@ class FileSystemView:
 
     def _sliced(self, instant: str | None, path: str) -> list[FileSlice]:
         live = (group for group in self.file_groups(path) if not is_replaced(group.group, self._replaced, instant))
-        pieces = (slice_as_of(group, self._pending_compactions, instant) for group in live)
+        pieces = (slice_as_of(group, self._timeline.pending_compactions, instant) for group in live)
         return [piece for piece in pieces if piece is not None]
 
     @cached_property
     def _partitions(self) -> tuple[str, ...]:
-        return tuple(sorted({*self._listed, *self.without_metafile}))
+        known = None if self._kept is None else self._kept.paths()
+        self._knew_paths = known is not None
+        found = known if known is not None else {*self._listed, *self.without_metafile}
+        if self._kept is not None and known is None:
+            self._kept.keep_paths(found)
+        return tuple(sorted(found))
 
     @cached_property
     def without_metafile(self) -> tuple[str, ...]:
         """Partitions that commits name and that have data files, but no metafile: Hudi and others read no rows of them."""
         unlisted = sorted(set(self._named()) - set(self._listed))
-        return tuple(path for path in unlisted if any(_is_data(file.name) for file in self._lister.files(path)))
+        return tuple(path for path in unlisted if has_data(self._lister, path))
 
     @cached_property
     def _listed(self) -> tuple[str, ...]:
@@ -133,10 +188,7 @@ class FileSystemView:
     def _replaced(self) -> Mapping[FileGroupId, str]:
         return self._load_replaced()
 
-    @cached_property
-    def _pending_compactions(self) -> frozenset[str]:
-        return pending_compactions(self._timeline)
 
-
-def _is_data(name: str) -> bool:
-    return is_base_file_name(name) or is_log_file_name(name)
+def has_data(lister: Lister, partition: str) -> bool:
+    """Whether there are base or log files in a directory, whoever wrote them."""
+    return any(is_base_file_name(file.name) or is_log_file_name(file.name) for file in lister.files(partition))

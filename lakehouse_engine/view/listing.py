@@ -19,6 +19,10 @@ class Lister(Protocol):
         """Every partition path, sorted, also of partitions whose files are all replaced or deleted."""
         ...
 
+    def is_partition(self, path: str) -> bool:
+        """Whether a directory is marked as a partition."""
+        ...
+
     def files(self, partition_path: str) -> Listing:
         """The files of a partition, committed or not; empty when there is no such partition."""
         ...
@@ -51,18 +55,28 @@ class StorageLister:
         while pending:
             path = pending.pop()
             # Asking for the metafile spares listing the files of the partitions, which are most of a table.
-            if self.storage.head(f"{path}/{PARTITION_METAFILE}" if path else PARTITION_METAFILE) is not None:
+            if self._has_metafile(path):
                 yield path
                 continue
             entries = self.storage.list(path)
-            # In the format of base files (hoodie.partition.metafile.use.base.format) the name has an extension.
-            if any(entry.name.startswith(f"{PARTITION_METAFILE}.") for entry in entries):
+            if _names_metafile(entries):
                 yield path
             else:
                 pending.extend(self._folders(entries))
+
+    def is_partition(self, path: str) -> bool:
+        return self._has_metafile(path) or _names_metafile(self.storage.list(path))
+
+    def _has_metafile(self, path: str) -> bool:
+        return self.storage.head(f"{path}/{PARTITION_METAFILE}" if path else PARTITION_METAFILE) is not None
 
     def _folders(self, entries: Listing) -> list[str]:
         return [entry.path for entry in entries if entry.is_directory and entry.name != _META_FOLDER]
 
     def files(self, partition_path: str) -> Listing:
         return [entry for entry in self.storage.list(partition_path) if not entry.is_directory]
+
+
+def _names_metafile(entries: Listing) -> bool:
+    """In the format of base files (hoodie.partition.metafile.use.base.format) the name has an extension."""
+    return any(entry.name.startswith(f"{PARTITION_METAFILE}.") for entry in entries)

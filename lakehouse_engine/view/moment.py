@@ -17,14 +17,15 @@ def at_one_moment(state: TableState, ask: Callable[[TableState], Answer]) -> Ans
     """The answer of `ask` to `state`, or to the table as it is later.
 
     Between a listing and the reading of what it named, archiving moves instants away, and restores and cleans remove what they take
-    back: then the table is looked at anew. Raises what `ask` raises where the table did not change meanwhile, for then the file is lost.
+    back: then the table is looked at anew, and so it is where a listing was kept that an earlier state made. Raises what `ask` raises where
+    the table did not change meanwhile, for then the file is lost.
     """
     for _ in range(_ATTEMPTS - 1):
         try:
             return ask(state)
         except _GONE:
             newer = state.refresh()
-            if newer.timeline == state.timeline:
+            if newer.timeline == state.timeline and not state.view.rests_on_kept:
                 raise
         state = newer
     return ask(state)

@@ -1,4 +1,4 @@
-"""Which base files completed writes named. Another one of a completed instant is a stray: an attempt of a task that outlived its commit
+"""Which files completed writes named. Another base file of a completed instant is a stray: an attempt of a task that outlived its commit
 left it, and its rows are in the file that is named. It is no part of the table, whoever wrote it.
 
 Commits of the active timeline are asked by their write stats, archived ones by the checkpoint of live files, as far as that tells all of
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lakehouse_engine.errors import FormatError, InstantNotFoundError
-from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.timeline.timeline import Timeline
@@ -27,6 +27,7 @@ class NamedFiles:
     archived: Callable[[], ArchivedFiles]
     _active: Mapping[str, Instant] | None = None
     _known: dict[str, frozenset[str] | None] = field(default_factory=dict)
+    _logs: frozenset[str] | None = None
 
     def has(self, base: BaseFile) -> bool:
         """Whether a base file of a completed instant is part of the table, now or at an earlier moment."""
@@ -37,6 +38,16 @@ class NamedFiles:
             return self._is_archived(base)
         names = self._names(instant)
         return names is None or base.name in names
+
+    def has_log(self, log: LogFile) -> bool:
+        """Whether a completed write named a log file. (False as well where that is not known.)"""
+        if self._logs is None:
+            known = (self._names(one) for one in self.timeline.completed().writes())
+            self._logs = frozenset().union(*(names for names in known if names is not None))
+        if log.name in self._logs:
+            return True
+        live = self.archived().live.groups.get(FileGroupId(log.partition_path, log.file_id))
+        return live is not None and any(file.path == log.path for file in live.logs)
 
     def _names(self, instant: Instant) -> frozenset[str] | None:
         if instant.requested_time not in self._known:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import BaseFile, FileGroup, FileSlice, LogFile
-from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.timeline import Timeline
@@ -44,7 +43,7 @@ def build_file_groups(
     on the instant asked for.
     """
     groups: dict[str, dict[str, _Collected]] = {}
-    pending = pending_compactions(timeline)
+    pending = timeline.pending_compactions
     for file in files:
         if is_base_file_name(file.name):
             base = parse_base_file(partition_path, file.name, file.size)
@@ -56,11 +55,6 @@ def build_file_groups(
             if not log.is_cdc and (log.base_instant in pending or timeline.is_committed(log.base_instant)):
                 groups.setdefault(log.file_id, {}).setdefault(log.base_instant, _Collected()).log_files.append(log)
     return [_file_group(FileGroupId(partition_path, file_id), groups[file_id]) for file_id in sorted(groups)]
-
-
-def pending_compactions(timeline: Timeline) -> frozenset[str]:
-    """Times of compactions that are scheduled and not completed."""
-    return frozenset(instant.requested_time for instant in timeline if instant.action is Action.COMPACTION and not instant.is_completed)
 
 
 def slice_as_of(group: FileGroup, pending: frozenset[str], instant_time: str | None = None) -> FileSlice | None:

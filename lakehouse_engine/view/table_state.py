@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from lakehouse_engine.errors import (
     CorruptInstantError,
@@ -28,9 +29,11 @@ from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.archived_files import ArchivedFiles, read_archived_files
 from lakehouse_engine.view.decoded import DECODED, DecodedCommit
-from lakehouse_engine.view.file_system_view import FileSystemView
+from lakehouse_engine.view.file_system_view import FileSystemView, has_data
+from lakehouse_engine.view.kept import KeptAt, KeptPartitions
 from lakehouse_engine.view.listing import StorageLister
 from lakehouse_engine.view.named import NamedFiles
+from lakehouse_engine.view.news import Moment
 from lakehouse_engine.view.restores import pending_restore
 from lakehouse_engine.view.slicing import replaced_groups
 
@@ -112,6 +115,7 @@ class TableState:
     view: FileSystemView
     _commits: _Commits = field(repr=False, compare=False)
     _archived: _Archived = field(repr=False, compare=False)
+    _kept: KeptPartitions = field(repr=False, compare=False)
 
     @classmethod
     def load(cls, storage: Storage) -> TableState:
@@ -119,11 +123,17 @@ class TableState:
 
         Raises `TableNotFoundError`, `PropertiesError`, and `UnsupportedTableVersionError` for a table version that cannot be opened.
         """
-        return cls._load(storage, None)
+        return cls._load(storage, None, KeptPartitions())
 
     def refresh(self) -> TableState:
-        """The table as it is now, with what is known of commits that are still on the timeline."""
-        return self._load(self.storage, self._commits)
+        """The table as it is now, with what is known of commits that are still on the timeline. Data files are listed anew."""
+        return self._load(self.storage, self._commits, KeptPartitions())
+
+    def advance(self) -> TableState:
+        """As `refresh`, but partitions that no instant touched since they were listed, for this state or for one that it shares listings
+        with, are not listed again: a file that was lost since then shows when it is opened (docs/adr/0026).
+        """
+        return self._load(self.storage, self._commits, self._kept)
 
     def is_still(self, now: TableState) -> bool:
         """Whether nothing has happened to the table between this state and a later one: no instant, and no change of its properties."""
@@ -134,7 +144,7 @@ class TableState:
         timeline, commits = self.timeline.up_to(time), self._commits
         named = NamedFiles(timeline, commits.named, self._archived.files)
         view = FileSystemView(StorageLister(self.storage), timeline, lambda: _replaced(timeline, commits), is_named=named.has)
-        return TableState(self.storage, self.config, self.layout, timeline, view, commits, self._archived)
+        return TableState(self.storage, self.config, self.layout, timeline, view, commits, self._archived, KeptPartitions())
 
     def commit_metadata(self, instant: Instant) -> HoodieCommitMetadata:
         """Metadata of a completed write, decoded once.
@@ -160,6 +170,10 @@ class TableState:
         """Which files there were as of a savepointed write that is archived; None where that is not known."""
         return self._archived.as_of(instant_time) if instant_time in self.timeline.savepointed else None
 
+    def write_record(self, instant: Instant) -> WriteRecord:
+        """What a completed write of the active timeline left and took away, worked out once; raises as `commit_metadata`."""
+        return self._commits.record(instant)
+
     def active_writes(self, as_of: str | None = None) -> Iterator[WriteRecord]:
         """What the completed writes of the active timeline up to `as_of` (None: all) left, oldest first; raises as `commit_metadata`."""
         for instant in self.timeline.completed().writes():
@@ -173,13 +187,14 @@ class TableState:
         archived = self.archived_files()
         if archived.is_known:
             with suppress(MetadataError):
-                found = archived.live.after(self.active_writes()).partitions()
                 # Another writer's commits may not say what they wrote.
-                return sorted(found) if found else self.view.partitions()
+                if all(self._commits.named(one) is not None for one in self.timeline.completed().writes()):
+                    found = archived.live.after(self.active_writes()).partitions()
+                    return sorted(found) if found else self.view.partitions()
         return self.view.partitions()
 
     @classmethod
-    def _load(cls, storage: Storage, known: _Commits | None) -> TableState:
+    def _load(cls, storage: Storage, known: _Commits | None, store: KeptPartitions) -> TableState:
         config = ConfigStore(storage).read()
         layout = _supported_layout(config, storage)
         active = ActiveTimeline(storage, layout)
@@ -190,14 +205,17 @@ class TableState:
             timeline = timeline.as_restored(restore.target)
         commits = known.at(active, files) if known is not None else _Commits(active, files)
         archived = _Archived(storage, config, layout, timeline)
-        view = FileSystemView(
-            StorageLister(storage, bool(config.partition_fields)),
-            timeline,
-            lambda: _replaced(timeline, commits),
-            lambda: _named_partitions(timeline, commits, archived),
-            NamedFiles(timeline, commits.named, archived.files).has,
+        lister, named = StorageLister(storage, bool(config.partition_fields)), NamedFiles(timeline, commits.named, archived.files)
+        kept = KeptAt(
+            store,
+            Moment(config, timeline, active, files, commits.of),
+            lambda: (timeline.start, timeline.pending_compactions, archived.files().marks),
+            named.has_log,
+            lambda path: lister.is_partition(path) or has_data(lister, path),
         )
-        return cls(storage, config, layout, timeline, view, commits, archived)
+        replaced, paths = partial(_replaced, timeline, commits), partial(_named_partitions, timeline, commits, archived)
+        view = FileSystemView(lister, timeline, replaced, paths, named.has, kept)
+        return cls(storage, config, layout, timeline, view, commits, archived, store)
 
 
 def _supported_layout(config: TableConfig, storage: Storage) -> Layout:

@@ -40,7 +40,7 @@ from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.stage import Stage
 from lakehouse_engine.write.batches import REPLACING, Batches
-from lakehouse_engine.write.context import WriteContext, looks_everywhere, prepare
+from lakehouse_engine.write.context import WriteContext, prepare
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.result import no_change, result_of
 from lakehouse_engine.write.routes import PlannedWrite, Route, plan_write
@@ -52,8 +52,10 @@ _UNDOING = frozenset({Action.RESTORE, Action.ROLLBACK})
 """While one is pending, the files of what it takes back may be gone already."""
 
 
-def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner) -> WriteResult:
-    """Run one write to its commit. Raises `WriteError`s; the table is then as it was, but for `CommitOutcomeUnknownError`."""
+def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner, known: TableState | None = None) -> WriteResult:
+    """Run one write to its commit. `known` is an earlier state of the table: what did not change since then is not looked at again, but for
+    partitions that rows go to. Raises `WriteError`s; the table is then as it was, but for `CommitOutcomeUnknownError`.
+    """
     timeout = request.options.lock_timeout_ms
     if request.write_id is not None:
         # Commits may be archived while they are asked, which nobody does under the lock.
@@ -61,7 +63,7 @@ def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner) -
         if done is not None:
             return done
     with Stage(storage) as stage:
-        seen = _read_ahead(storage, request, stage)
+        seen = _read_ahead(storage, request, stage, known)
         with begin(storage, lock_timeout_ms=timeout, known=seen.state if seen is not None else None) as transaction:
             stage.check_there(transaction.state.config.name)
             if (done := _written_before(transaction.state, request)) is not None:
@@ -85,13 +87,13 @@ class _Seen:
     context: WriteContext
 
 
-def _read_ahead(storage: Storage, request: WriteRequest, stage: Stage) -> _Seen | None:
+def _read_ahead(storage: Storage, request: WriteRequest, stage: Stage, known: TableState | None) -> _Seen | None:
     """Read the rows by what the table is now. None where that cannot be done before the table is in order, or not at all: then it is
     tried under the lock, which tells.
     """
     if request.data is None:
         return None
-    state = TableState.load(storage)
+    state = TableState.load(storage) if known is None else known.advance()
     if any(instant.action in _UNDOING for instant in state.timeline.pending()):
         return None
     try:
@@ -219,8 +221,7 @@ class _Write:
 
     def _check_places(self, partitions: frozenset[str]) -> None:
         """Raise as `check_complete` where the batch goes; `prepare` has asked of the whole table where rows are looked for in all of it."""
-        if not looks_everywhere(self.request, self.context.index):
-            check_complete(self.transaction.state, partitions)
+        check_complete(self.transaction.state, partitions)
 
     def _live_file_ids(self, partition: str) -> tuple[str, ...]:
         """File groups of a partition to be replaced, those included whose base file is lost: replacing them repairs the table.

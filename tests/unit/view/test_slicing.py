@@ -10,7 +10,7 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.timeline import Timeline
-from lakehouse_engine.view.slicing import build_file_groups, is_replaced, pending_compactions, replaced_groups, slice_as_of, whole_slices
+from lakehouse_engine.view.slicing import build_file_groups, is_replaced, replaced_groups, slice_as_of, whole_slices
 
 C, D, COMPACTION, R = Action.COMMIT, Action.DELTA_COMMIT, Action.COMPACTION, Action.REPLACE_COMMIT
 DONE, INFLIGHT, REQUESTED = State.COMPLETED, State.INFLIGHT, State.REQUESTED
@@ -94,7 +94,7 @@ def test_group_of_logs_alone_is_a_slice_once_its_first_delta_commit_is_complete(
 
 
 def latest(files: list[StoredFile], instants: Timeline, as_of: int | None = None) -> tuple[str, str | None, list[str]] | None:
-    found = slice_as_of(one(files, instants), pending_compactions(instants), None if as_of is None else at(as_of))
+    found = slice_as_of(one(files, instants), instants.pending_compactions, None if as_of is None else at(as_of))
     if found is None:
         return None
     return found.base_instant, found.base_file.instant_time if found.base_file else None, [entry.name for entry in found.log_files]
@@ -135,7 +135,7 @@ def test_logs_on_a_pending_compaction_without_an_older_slice_stand_alone() -> No
 
 def test_pending_log_compaction_makes_no_slice() -> None:
     instants = timeline((1, D, DONE), (3, Action.LOG_COMPACTION, REQUESTED))
-    assert pending_compactions(instants) == frozenset()
+    assert instants.pending_compactions == frozenset()
     assert latest([base(1), log(1, 1), log(3, 1)], instants) == (at(1), at(1), [log(1, 1).name])
 
 
@@ -166,7 +166,7 @@ def test_slice_as_of_never_shows_uncommitted_base_files_nor_what_came_after(
 ) -> None:
     known = timeline(*instants)
     stored = [base(number, file_id) if version == 0 else log(number, version, file_id) for number, file_id, version in files]
-    pending = pending_compactions(known)
+    pending = known.pending_compactions
     limit = at(as_of) if as_of is not None else at(10)
     for group in groups(stored, known):
         found = slice_as_of(group, pending, None if as_of is None else limit)

@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import CorruptFileError, CorruptInstantError, MissingFileError
+from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.storage.local import LocalStorage
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("day", pa.string())])
@@ -74,6 +76,59 @@ def test_a_small_write_makes_as_many_calls_whatever_the_number_of_partitions(
             costs.setdefault(name, []).append(dict(calls))
     for few, many in costs.values():
         assert many == few
+
+
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_table_that_is_known_is_written_and_read_by_what_is_new_whatever_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, index: str
+) -> None:
+    costs: dict[str, list[dict[str, int]]] = {}
+    for days in (8, 80):
+        table = HoodieTable.open(table_of(tmp_path, kind, "simple", days), options={"hoodie.index.type": index})
+        assert table.upsert(rows([0, 1], days, 2)).updates == 2
+        actions = {
+            "upsert": lambda: table.upsert(rows([0, 1], days, 3)),  # noqa: B023
+            "move": lambda: table.upsert(rows([0, 1], days, 4).set_column(2, "day", pa.array(["d0001", "d0000"]))),  # noqa: B023
+            "insert": lambda: table.upsert(rows([0, 1], days, 5).set_column(0, "id", pa.array([5000, 5001]))),  # noqa: B023
+            "delete": lambda: table.delete(rows([0], days, 6).select(["id"])),  # noqa: B023
+            "plan": lambda: plan_query(table.state, Query()),  # noqa: B023
+        }
+        for name, act in actions.items():
+            with counted(monkeypatch) as calls:
+                act()
+            costs.setdefault(name, []).append(dict(calls))
+        fresh = HoodieTable.open(table.path).to_arrow().sort_by("id")
+        assert table.to_arrow().sort_by("id") == fresh
+        assert fresh.num_rows == days + 1
+    for few, many in costs.values():
+        assert many == few
+
+
+def test_a_session_lists_a_table_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path(table_of(tmp_path, "cow", "simple", 40))
+    lake = Lakehouse(str(path.parent.parent))
+    assert lake.table("s.t").to_arrow().num_rows == 40
+    HoodieTable.open(str(path)).upsert(rows([3, 4], 40, 7))
+    with counted(monkeypatch) as calls:
+        plan_query(lake.table("s.t").state, Query())
+    assert calls["list"] < 20
+    assert lake.table("s.t").to_arrow(filters=pc.field("ts") == 7).num_rows == 2
+
+
+def test_a_file_that_goes_without_a_word_is_named_by_who_knew_the_table(tmp_path: Path) -> None:
+    path = table_of(tmp_path, "cow", "simple", 4)
+    table = HoodieTable.open(path)
+    assert table.to_arrow().num_rows == 4
+    lost = next((Path(path) / "day=d0003").glob("*.parquet"))
+    lost.unlink()
+    with pytest.raises(MissingFileError, match=lost.name):
+        table.to_arrow()
+    for write in (table.upsert, table.insert):
+        with pytest.raises(MissingFileError, match=lost.name):
+            write(rows([3], 4, 5))
+    with pytest.raises(MissingFileError, match=lost.name):
+        table.upsert(rows([3], 4, 5).set_column(2, "day", pa.array(["d0001"])), options={"hoodie.index.type": "GLOBAL_SIMPLE"})
 
 
 def test_a_file_that_is_lost_is_named_by_a_write_to_its_partition_and_by_every_read(tmp_path: Path) -> None:

@@ -1,0 +1,51 @@
+"""What a process remembers of files that never change under their names, up to a limit."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value")
+
+
+@dataclass(slots=True)
+class BoundedCache(Generic[Value]):
+    """Values that weigh at most `limit` together, as `weight` has it (None: each weighs 1); the least recently used drop out. Thread-safe.
+
+    `size` is what they weigh now.
+    """
+
+    limit: int
+    weight: Callable[[Value], int] | None = None
+    size: int = 0
+    _kept: OrderedDict[Hashable, tuple[Value, int]] = field(default_factory=OrderedDict)
+    _guard: Lock = field(default_factory=Lock)
+
+    def get(self, key: Hashable) -> Value | None:
+        with self._guard:
+            found = self._kept.get(key)
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+            return found[0]
+
+    def put(self, key: Hashable, value: Value) -> None:
+        """Keep a value; one that is there already stays."""
+        weight = 1 if self.weight is None else self.weight(value)
+        with self._guard:
+            if key not in self._kept:
+                self._kept[key] = value, weight
+                self.size += weight
+            while self.size > self.limit:
+                self.size -= self._kept.popitem(last=False)[1][1]
+
+    def find(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value, made (outside of the lock) where it is not kept."""
+        found = self.get(key)
+        if found is None:
+            found = make()
+            self.put(key, found)
+        return found

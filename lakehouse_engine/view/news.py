@@ -1,0 +1,97 @@
+"""What happened to a table between two looks at its timeline: which partitions may hold other files than before.
+
+Files that a completed write named come and go with instants that tell of it (of others `view.kept` keeps nothing). So the difference of two
+timelines tells, as long as all that came between is on the later one: it may be archived by now, or the table may be another one. Where
+that cannot be told, every partition may have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from lakehouse_engine.errors import LakehouseError
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieRollbackMetadata
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.timeline import Timeline
+
+_REMOVE = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
+"""Actions that delete files from the moment on at which they are pending."""
+_PLANS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
+
+
+class _Unknown(Exception):
+    """Something happened that does not say which partitions it touched."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moment:
+    """A look at the timeline: the table's properties, and its instants with the file of each of their states. `commit` decodes a write."""
+
+    config: TableConfig
+    timeline: Timeline
+    active: ActiveTimeline
+    files: Mapping[Instant, StoredFile]
+    commit: Callable[[Instant], HoodieCommitMetadata]
+
+    def touched_since(self, then: Moment) -> frozenset[str] | None:
+        """Partitions that may have other files than at the moment `then`, or after it; None where that may be any."""
+        if then is self:
+            return frozenset()
+        if not self._goes_on_from(then):
+            return None
+        touched: set[str] = set()
+        try:
+            for one in self.timeline:
+                if one.is_completed and one not in then.files:
+                    touched.update(self._touched_by(one))
+        except (LakehouseError, _Unknown):
+            # Damaged, or archived meanwhile: listing anew is always right, and who needs what the instant says is told what is wrong.
+            return None
+        return frozenset(touched)
+
+    def _goes_on_from(self, then: Moment) -> bool:
+        """Whether this is the same table, all that came since `then` is on the timeline, and no write that was completed is gone."""
+        start, newest = self.timeline.start, _newest(then, self.timeline.savepointed)
+        if self.config != then.config or start is None or newest not in self.files:
+            # Archiving goes from the old to the new: while that write is there, all that came after it is.
+            return False
+        if any(one.action in _REMOVE for one in self.timeline.pending()):
+            return False
+        known = {(one.requested_time, one.action.completes_as) for one in self.timeline}
+        return all(self._explains(one, then, known, start.requested_time) for one in then.timeline)
+
+    def _explains(self, one: Instant, then: Moment, known: set[tuple[str, Action]], start: str) -> bool:
+        """Whether what became of an instant is on the timeline, or it does not matter."""
+        if one in self.files:
+            # A file that was mended, or is of a copy of the table, is another one.
+            return not one.is_completed or self.files[one] == then.files[one]
+        if (one.requested_time, one.action.completes_as) in known:
+            return True
+        if one.is_completed:
+            return not one.action.is_write or one.requested_time < start
+        # What a write left that was given up is in no listing that is kept; one that is archived was completed.
+        return one.action not in _REMOVE | _PLANS and not (one.action.is_write and one.requested_time < start)
+
+    def _touched_by(self, one: Instant) -> Iterable[str]:
+        if one.action.is_write:
+            metadata = self.commit(one)
+            return {*metadata.partition_to_write_stats, *(metadata.partition_to_replace_file_ids or {})}
+        if one.action is Action.CLEAN:
+            cleaned = self.active.plan(HoodieCleanMetadata, one)
+            return {*cleaned.partition_metadata, *(cleaned.bootstrap_partition_metadata or {})}
+        if one.action is Action.ROLLBACK:
+            return self.active.plan(HoodieRollbackMetadata, one).partition_metadata
+        if one.action is Action.SAVEPOINT:
+            return ()
+        raise _Unknown
+
+
+def _newest(then: Moment, savepointed: frozenset[str]) -> Instant | None:
+    """The last completed write that no savepoint keeps from being archived."""
+    writes = then.timeline.completed().writes().instants
+    return next((one for one in reversed(writes) if one.requested_time not in savepointed), None)
