@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.environments.base import Environment
+from dbt.adapters.lakehouse.environments.early import EarlyStart
+from dbt.adapters.lakehouse.environments.jvm import Jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,21 +35,36 @@ class LocalEnvironment(Environment):
     """`method: local`. One SparkContext a process: a second profile with other settings shares the one that runs."""
 
     _session: SparkSession | None = None
+    _early: EarlyStart[SparkSession] | None = None
+
+    def start_early(self) -> None:
+        with self._lock:
+            if self._early is None and not self._runs():
+                jvm = Jvm()
+                self._early = EarlyStart(lambda: self._start(jvm), jvm.stop)
 
     def root_session(self) -> SparkSession:
         with self._lock:
-            if self._session is None or self._session._sc._jsc is None:
-                self._session = self._start()
+            early, self._early = self._early, None
+            if early is not None:
+                self._session = early.result()
+            if not self._runs():
+                self._session = self._start(Jvm())
             return self._session
 
-    def _start(self) -> SparkSession:
-        from pyspark.sql import SparkSession
+    def _runs(self) -> bool:
+        return self._session is not None and self._session._sc._jsc is not None
 
+    def _start(self, jvm: Jvm) -> SparkSession:
         java_version()
         quiet_python_loggers()
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        conf = start_conf(self.credentials.spark_config)
+        jvm.launch(conf)
+        from pyspark.sql import SparkSession
+
         builder = SparkSession.builder
-        for key, value in start_conf(self.credentials.spark_config).items():
+        for key, value in conf.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
 
