@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,7 @@ _QUERIES = (
 def main(folder: str, name: str) -> None:
     """Make the archive, unless somebody else does."""
     os.nice(19)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left, the JVM neither
     archive = ClassArchive(Path(folder), name)
     if not archive.claim():
         return
