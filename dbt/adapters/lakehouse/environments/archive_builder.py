@@ -1,4 +1,4 @@
-"""`python -m dbt.adapters.lakehouse.environments.archive_builder FOLDER NAME`: make a class archive, and tell it by a file if that failed.
+"""`python -m dbt.adapters.lakehouse.environments.archive_builder FOLDER NAME`: make a class archive, or tell by a file why not.
 
 An embedded Spark does a little of everything that models do, and its JVM writes down at its end which classes it had loaded.
 """
@@ -32,9 +32,9 @@ _QUERIES = (
 )
 
 
-def main(folder: str, name: str) -> None:
+def main(folder: str, name: str, nice: str = "19") -> None:
     """Make the archive, unless somebody else does."""
-    os.nice(19)
+    os.nice(int(nice))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left, the JVM neither
     archive = ClassArchive(Path(folder), name)
     if not archive.claim():
