@@ -17,6 +17,10 @@ from benchmarks.client import REPOSITORY
 CACHE = REPOSITORY / ".cache" / "bench"
 _INSTALL_TIMEOUT_S = 1800
 _SPARK40 = ("pyspark==4.0.1",)
+_DBT = {
+    "dbt_duckdb": ("dbt-core~=1.11.0", "dbt-duckdb"),
+    "dbt_spark": ("dbt-core~=1.11.0", "dbt-spark[session]~=1.11.0", "setuptools<81"),
+}
 _SPARK35 = ("pyspark==3.5.7", "setuptools<81")
 
 
@@ -25,11 +29,13 @@ class Unavailable(Exception):
 
 
 def interpreter(name: str) -> str:
-    """The Python of environment `main`, `spark40` or `hudi`. Raises `Unavailable`."""
+    """The Python of environment `main`, `spark40`, `dbt_duckdb`, `dbt_spark` or `hudi`. Raises `Unavailable`."""
     if name == "main":
         return sys.executable
     if name == "spark40":
         return _own_environment("venv-spark40", _SPARK40)
+    if name in _DBT:
+        return _own_environment(f"venv-{name.replace('_', '-')}", _DBT[name])
     return _hudi_interpreter()
 
 

@@ -27,6 +27,8 @@ STORED = ("staging", "incremental", "resource_type:snapshot")
 
 # Spark's workers would take the first `python3` of the PATH, which need not have the project installed.
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+# No process that makes a class archive in the home directory is left behind.
+os.environ["LAKEHOUSE_JVM_CACHE"] = "false"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

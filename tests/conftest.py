@@ -14,6 +14,8 @@ from tests.support.shares import TOLD
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 os.environ["DBT_SEND_ANONYMOUS_USAGE_STATS"] = "false"
+# No test depends on what earlier runs left in the home directory, or leaves a process that makes a class archive there.
+os.environ["LAKEHOUSE_JVM_CACHE"] = "false"
 
 # On a busy machine a deadline measures the neighbours. CI searches the same examples each time; at home new ones.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,11 +1,11 @@
 """The only importer of the engine: builds its objects, calls them, maps its errors and results to dbt's.
 
-The facades load PySpark, which `dbt parse` and `dbt ls` do not need; they are imported where a warehouse is opened.
+What dbt needs to know a profile and to parse is imported here; the rest of the engine (and PySpark with it) is loaded when something of
+it is first used: dbt waits for these imports before it can say what to start, and Spark starts meanwhile.
 """
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -13,26 +13,31 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
 
+from dbt.adapters.lakehouse.later import Later
 from dbt.adapters.lakehouse.response import LakehouseResponse, write_message
 from lakehouse_engine import errors, options
-from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName
-from lakehouse_engine.cli.describe import describe_table
-from lakehouse_engine.commit.expected import repeated
-from lakehouse_engine.index.registry import load_index
-from lakehouse_engine.model.constraints import Constraints
-from lakehouse_engine.read.footer import read_footer
-from lakehouse_engine.read.moments import moment_of
-from lakehouse_engine.repair import UNSOLVED
-from lakehouse_engine.storage.local import LocalStorage
-from lakehouse_engine.timeline.lock import TableLock
-from lakehouse_engine.verify import verify
-from lakehouse_engine.write.alter import set_constraints
+
+if TYPE_CHECKING:
+    from lakehouse_engine.model.constraints import Constraints
+
+_alter = Later("lakehouse_engine.write.alter")
+_catalog = Later("lakehouse_engine.catalog.catalog")
+_describe = Later("lakehouse_engine.cli.describe")
+_expected = Later("lakehouse_engine.commit.expected")
+_footer = Later("lakehouse_engine.read.footer")
+_index = Later("lakehouse_engine.index.registry")
+_facade = Later("lakehouse_engine.lakehouse")
+_local = Later("lakehouse_engine.storage.local")
+_lock = Later("lakehouse_engine.timeline.lock")
+_moments = Later("lakehouse_engine.read.moments")
+_repair = Later("lakehouse_engine.repair")
+_verify = Later("lakehouse_engine.verify")
 
 Result = TypeVar("Result")
 EngineError = errors.LakehouseError
@@ -56,8 +61,6 @@ ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
 
 KEPT_OPTIONS = ("hoodie.index.type", "hoodie.bucket.index.", "hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class")
 """Options that a table keeps from its creation on: whoever else writes or reads it has to do it by the same rules."""
-UNSOLVED_DISORDERS = tuple(map(str, UNSOLVED))
-"""What a repair may leave and somebody has to see to."""
 RETRIES = 3
 _FOREIGN = ("pyspark", "py4j")
 _MAPPED_PARTITIONS = ("TimestampBasedKeyGenerator", "TIMESTAMP", "CustomKeyGenerator", "CUSTOM")
@@ -101,7 +104,7 @@ def retried(write: Callable[[], Result]) -> Result:
 
 def run_again(attempt: Callable[[], Result], retries: int, again: Callable[[], None] | None = None) -> Result:
     """The result of `attempt`, made up to `retries` times more while others change what it read; `again` is called before each."""
-    return repeated(attempt, retries, again)
+    return _expected.repeated(attempt, retries, again)
 
 
 def conflict_retries(given: Mapping[str, str]) -> int:
@@ -199,8 +202,11 @@ class Warehouse:
         self.spark = spark
         self.options = dict(options or {})
         self.allow_files = allow_files
-        self.catalog = Catalog(LocalStorage(root))
         self._reading: Any = None
+
+    @cached_property
+    def catalog(self) -> Any:
+        return _catalog.Catalog(_local.LocalStorage(self.root))
 
     def pinned(self) -> Warehouse:
         """The same warehouse, for statements that belong together: each table that they read is at one state for all of them."""
@@ -210,11 +216,11 @@ class Warehouse:
 
     def locked(self, schema: str, identifier: str) -> AbstractContextManager[Any]:
         """The table's lock, for a reading and a write that nobody may come between; the write takes it again."""
-        return TableLock(self.table(schema, identifier).storage, options.LOCK_TIMEOUT_MS.read(self.options))
+        return _lock.TableLock(self.table(schema, identifier).storage, options.LOCK_TIMEOUT_MS.read(self.options))
 
     def expected(self, schema: str, identifier: str) -> Any:
         """What was read of a table since `pinned`, as an argument of its writes; None where it was not read."""
-        if self._reading is None or self.kind(schema, identifier) != RelationKind.TABLE.value:
+        if self._reading is None or self.kind(schema, identifier) != _catalog.RelationKind.TABLE.value:
             return None
         return self._reading.expected((schema, identifier))
 
@@ -225,9 +231,7 @@ class Warehouse:
 
     @cached_property
     def _lakehouse(self) -> Any:
-        return importlib.import_module("lakehouse_engine.lakehouse").Lakehouse(
-            self.root, spark=self.spark, options=self.options, allow_files=self.allow_files
-        )
+        return _facade.Lakehouse(self.root, spark=self.spark, options=self.options, allow_files=self.allow_files)
 
     def sql(self, text: str, bindings: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
         """One statement through the engine's router: a DataFrame, a write result, or None."""
@@ -260,9 +264,9 @@ class Warehouse:
     def drop(self, schema: str, identifier: str) -> None:
         """Drop a table or view; nothing happens when there is neither."""
         name = RelationName(schema, identifier)
-        if self.kind(schema, identifier) == RelationKind.VIEW.value:
+        if self.kind(schema, identifier) == _catalog.RelationKind.VIEW.value:
             self.catalog.drop_view(name, if_exists=True)
-        elif self.kind(schema, identifier) == RelationKind.TABLE.value:
+        elif self.kind(schema, identifier) == _catalog.RelationKind.TABLE.value:
             self._lakehouse.drop_table(str(name))
 
     def replace(self, schema: str, identifier: str, by: str, may_go: Callable[[], None]) -> None:
@@ -271,7 +275,7 @@ class Warehouse:
         self._lakehouse.replace_table(str(name), str(RelationName(schema, by)), may_go=may_go, expected=expected)
 
     def rename(self, source: tuple[str, str], target: tuple[str, str]) -> None:
-        if self.kind(*source) == RelationKind.VIEW.value:
+        if self.kind(*source) == _catalog.RelationKind.VIEW.value:
             self.catalog.rename_view(RelationName(*source), RelationName(*target))
         else:
             self._lakehouse.rename_table(str(RelationName(*source)), str(RelationName(*target)))
@@ -305,7 +309,7 @@ class Warehouse:
 
     def moment(self, schema: str, identifier: str, point: str) -> str:
         """The instant time of the table that an instant, a date or timestamp, a savepoint's name or `-N` means."""
-        return moment_of(self.table(schema, identifier).state, point)
+        return _moments.moment_of(self.table(schema, identifier).state, point)
 
     def shape(self, schema: str, identifier: str) -> TableShape:
         config = self.table(schema, identifier).config
@@ -323,7 +327,7 @@ class Warehouse:
         """
         table = self.table(schema, identifier)
         config, write = table.config, options.WriteOptions.read({**self.options, **given})
-        if load_index(table.state, write).is_global or config.key_generator in _MAPPED_PARTITIONS:
+        if _index.load_index(table.state, write).is_global or config.key_generator in _MAPPED_PARTITIONS:
             return config.record_key_fields
         return tuple(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))
 
@@ -342,7 +346,7 @@ class Warehouse:
         table = self.table(schema, identifier)
         if change(table.config.constraints) != table.config.constraints:
             timeout = options.LOCK_TIMEOUT_MS.read(self.options)
-            set_constraints(table.storage, change, lock_timeout_ms=timeout)
+            _alter.set_constraints(table.storage, change, lock_timeout_ms=timeout)
 
     def create_filled(
         self,
@@ -398,7 +402,12 @@ def _moment(instant_time: str, zone: str) -> datetime:
 
 def facts(table: Any) -> dict[str, Any]:
     """What a table is, as `lakehouse info` says it."""
-    return describe_table(table.state)
+    return _describe.describe_table(table.state)
+
+
+def is_unsolved(disorder: str) -> bool:
+    """Whether it is something that a repair may leave and somebody has to see to."""
+    return disorder in map(str, _repair.UNSOLVED)
 
 
 def findings(table: Any, *, quick: bool = False) -> tuple[str | None, list[str]]:
@@ -406,7 +415,7 @@ def findings(table: Any, *, quick: bool = False) -> tuple[str | None, list[str]]
 
     `quick` reads no data file.
     """
-    report = verify(table.state, quick=quick)
+    report = _verify.verify(table.state, quick=quick)
     wrong = [f"{finding.kind} {finding.path}: {finding.message}" for finding in report.findings]
     return report.instant, wrong + ([f"way out: {report.way_out}"] if wrong and report.way_out else [])
 
@@ -422,7 +431,7 @@ def statistics(table: Any) -> dict[str, Any]:
     bases = [piece.base_file for piece in slices if piece.base_file is not None]
     logs = [log for piece in slices for log in piece.log_files]
     return {
-        "rows": None if logs else sum(read_footer(state.storage, base).num_rows for base in bases),
+        "rows": None if logs else sum(_footer.read_footer(state.storage, base).num_rows for base in bases),
         "bytes": sum(max(file.size, 0) for file in (*bases, *logs)),
         "files": len(bases) + len(logs),
         "last_commit": newest.requested_time if newest else None,

@@ -22,7 +22,8 @@ class LakehouseCredentials(Credentials):
 
     `warehouse` is a directory, relative to the directory that dbt is started in. `method`: `local` starts an embedded Spark on
     first need; `session` uses the active SparkSession of this process. `spark_config` are Spark's own keys; `hoodie` are
-    `hoodie.*` defaults for every table. Without `allow_files` statements on files are refused. Raises `DbtConfigError`.
+    `hoodie.*` defaults for every table. Without `allow_files` statements on files are refused. `jvm_cache`: the folder of class archives
+    (docs/adr/0027); with `true` one in the user's cache, with `false` none. Raises `DbtConfigError`.
     """
 
     database: str | None = None  # type: ignore[assignment]
@@ -32,6 +33,7 @@ class LakehouseCredentials(Credentials):
     spark_config: dict[str, Any] = field(default_factory=dict)
     hoodie: dict[str, Any] = field(default_factory=dict)
     allow_files: bool = True
+    jvm_cache: Any = True
 
     def __post_init__(self) -> None:
         if not self.schema:
@@ -45,6 +47,8 @@ class LakehouseCredentials(Credentials):
         self.hoodie = {str(key): _text(value) for key, value in self.hoodie.items()}
         if not isinstance(self.allow_files, bool):
             raise DbtConfigError(f"allow_files is true or false, not '{self.allow_files}'")
+        if not isinstance(self.jvm_cache, (bool, str)) or self.jvm_cache == "":
+            raise DbtConfigError(f"jvm_cache is true, false or a folder, not '{self.jvm_cache}'")
         self._check_method()
 
     def _check_method(self) -> None:
@@ -73,7 +77,7 @@ class LakehouseCredentials(Credentials):
         return self.warehouse
 
     def _connection_keys(self) -> tuple[str, ...]:
-        return ("schema", "warehouse", "method", "spark_config", "hoodie", "allow_files")
+        return ("schema", "warehouse", "method", "spark_config", "hoodie", "allow_files", "jvm_cache")
 
 
 def _text(value: Any) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from dbt.adapters.lakehouse.later import Later
 from dbt.adapters.lakehouse.statements import split_statements
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     from dbt.adapters.lakehouse.session import ThreadSession
+else:
+    pa, pc = Later("pyarrow"), Later("pyarrow.compute")
 
 Description = list[tuple[str, str, None, None, None, None, bool]]
 

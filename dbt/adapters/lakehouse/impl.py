@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 logger = AdapterLogger("Lakehouse")
 
+RUNS_SQL = frozenset({"build", "clone", "retry", "run", "show", "snapshot", "test"})
+"""dbt's commands that need Spark, as far as their selection is not empty. Seeds, operations and sources' freshness do without."""
+
 
 def _nothing(*_: Any, **__: Any) -> None:
     """What a write answers while dbt parses."""
@@ -78,6 +81,12 @@ class LakehouseAdapter(SparkAdapter):
             Capability.TableLastModifiedMetadataBatch: CapabilitySupport(support=Support.Full),
         }
     )
+
+    def __init__(self, config: Any, mp_context: Any) -> None:
+        """dbt makes the adapter before it parses: a command that runs SQL has Spark start meanwhile."""
+        super().__init__(config, mp_context)
+        if getattr(getattr(config, "args", None), "which", None) in RUNS_SQL:
+            environment_of(config.credentials).start_early()
 
     # -- configs
 

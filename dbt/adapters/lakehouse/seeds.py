@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.lakehouse.later import Later
 from dbt.adapters.lakehouse.types import arrow_type, text_length
 
 if TYPE_CHECKING:
     import agate
+    import pyarrow as pa
+    import pyarrow.compute as pc
+else:
+    pa, pc = Later("pyarrow"), Later("pyarrow.compute")
 
 _TIME_FORMS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import UNSOLVED_DISORDERS, facts, findings, is_merge_on_read
+from dbt.adapters.lakehouse.bridge import facts, findings, is_merge_on_read, is_unsolved
 from dbt.adapters.lakehouse.names import did_you_mean
 
 Rows = list[dict[str, Any]]
@@ -208,7 +208,7 @@ def unsolved(operation: str, rows: Rows) -> list[str]:
     """What makes the operation a failure though it was done: what a repair left that somebody has to see to."""
     if operation != "repair":
         return []
-    return [f"{row['what']}: {row['message']}" for row in rows if row["result"] == "left" and row["disorder"] in UNSOLVED_DISORDERS]
+    return [f"{row['what']}: {row['message']}" for row in rows if row["result"] == "left" and is_unsolved(row["disorder"])]
 
 
 def _verify(table: Any, given: Mapping[str, Any]) -> Rows:

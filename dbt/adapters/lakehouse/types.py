@@ -3,37 +3,49 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.lakehouse.later import Later
 from dbt.adapters.lakehouse.names import did_you_mean
 
-_SIMPLE: dict[str, pa.DataType] = {
-    "string": pa.string(),
-    "text": pa.string(),
-    "boolean": pa.bool_(),
-    "bool": pa.bool_(),
-    "tinyint": pa.int32(),
-    "byte": pa.int32(),
-    "smallint": pa.int32(),
-    "short": pa.int32(),
-    "int": pa.int32(),
-    "integer": pa.int32(),
-    "bigint": pa.int64(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "real": pa.float32(),
-    "double": pa.float64(),
-    "double precision": pa.float64(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestamp_ltz": pa.timestamp("us", tz="UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "binary": pa.binary(),
-    "decimal": pa.decimal128(10, 0),
-    "numeric": pa.decimal128(10, 0),
-}
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = Later("pyarrow")
+
+
+@cache
+def _simple() -> dict[str, pa.DataType]:
+    return {
+        "string": pa.string(),
+        "text": pa.string(),
+        "boolean": pa.bool_(),
+        "bool": pa.bool_(),
+        "tinyint": pa.int32(),
+        "byte": pa.int32(),
+        "smallint": pa.int32(),
+        "short": pa.int32(),
+        "int": pa.int32(),
+        "integer": pa.int32(),
+        "bigint": pa.int64(),
+        "long": pa.int64(),
+        "float": pa.float32(),
+        "real": pa.float32(),
+        "double": pa.float64(),
+        "double precision": pa.float64(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "timestamp_ltz": pa.timestamp("us", tz="UTC"),
+        "timestamp_ntz": pa.timestamp("us"),
+        "binary": pa.binary(),
+        "decimal": pa.decimal128(10, 0),
+        "numeric": pa.decimal128(10, 0),
+    }
+
+
 _DECIMAL = re.compile(r"(?:decimal|numeric|dec)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 _TEXT = re.compile(r"(?:varchar|character varying)\s*(?:\(\s*(\d+)\s*\))?")
 _CHAR = re.compile(r"(?:char|character)\s*(?:\(\s*\d+\s*\))?")
@@ -48,9 +60,9 @@ def arrow_type(spark_name: str) -> pa.DataType:
         return pa.string()
     if _CHAR.fullmatch(name):
         raise DbtConfigError(f"The column type '{spark_name}' is not kept: its values would have to be filled up with blanks; use varchar")
-    if name not in _SIMPLE:
-        raise DbtConfigError(f"The column type '{spark_name}' is not one that a seed can have{did_you_mean(name, _SIMPLE)}")
-    return _SIMPLE[name]
+    if name not in _simple():
+        raise DbtConfigError(f"The column type '{spark_name}' is not one that a seed can have{did_you_mean(name, _simple())}")
+    return _simple()[name]
 
 
 def is_text(spark_name: str) -> bool:
@@ -70,20 +82,20 @@ def _plain(spark_name: str) -> str:
     return " ".join(spark_name.lower().split())
 
 
-_NAMES: tuple[tuple[object, str], ...] = (
-    (pa.types.is_boolean, "boolean"),
-    (pa.types.is_int8, "tinyint"),
-    (pa.types.is_int16, "smallint"),
-    (pa.types.is_int32, "int"),
-    (pa.types.is_int64, "bigint"),
-    (pa.types.is_float32, "float"),
-    (pa.types.is_float64, "double"),
-    (pa.types.is_date, "date"),
-    (pa.types.is_string, "string"),
-    (pa.types.is_large_string, "string"),
-    (pa.types.is_binary, "binary"),
-    (pa.types.is_large_binary, "binary"),
-    (pa.types.is_fixed_size_binary, "binary"),
+_NAMES = (
+    ("is_boolean", "boolean"),
+    ("is_int8", "tinyint"),
+    ("is_int16", "smallint"),
+    ("is_int32", "int"),
+    ("is_int64", "bigint"),
+    ("is_float32", "float"),
+    ("is_float64", "double"),
+    ("is_date", "date"),
+    ("is_string", "string"),
+    ("is_large_string", "string"),
+    ("is_binary", "binary"),
+    ("is_large_binary", "binary"),
+    ("is_fixed_size_binary", "binary"),
 )
 
 
@@ -100,6 +112,6 @@ def spark_name(kind: pa.DataType) -> str:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return f"array<{spark_name(kind.value_type)}>"
     for test, name in _NAMES:
-        if test(kind):  # type: ignore[operator]
+        if getattr(pa.types, test)(kind):
             return name
     return str(kind)

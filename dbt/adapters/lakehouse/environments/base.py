@@ -20,6 +20,10 @@ class Environment(ABC):
         self._lock = threading.RLock()
 
     @abstractmethod
+    def start_early(self) -> None:
+        """Begin to start Spark, where it is started here: it will be asked for. What goes wrong comes with the first session."""
+
+    @abstractmethod
     def root_session(self) -> SparkSession:
         """The session that the others are children of; started on the first call."""
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 class ExistingEnvironment(Environment):
     """`method: session`. Starts nothing and stops nothing."""
 
+    def start_early(self) -> None:
+        """Nothing: the session is whoever's it is."""
+
     def root_session(self) -> SparkSession:
         from pyspark.sql import SparkSession
 

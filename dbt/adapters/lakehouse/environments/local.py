@@ -15,13 +15,19 @@ from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.lakehouse.environments.archive import archive_for, archive_options, build_at_exit, folder_of
 from dbt.adapters.lakehouse.environments.base import Environment
+from dbt.adapters.lakehouse.environments.early import EarlyStart
+from dbt.adapters.lakehouse.environments.jvm import Jvm, spark_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from dbt.adapters.lakehouse.credentials import LakehouseCredentials
+
 MINIMUM_JAVA = 17
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_VERSION = re.compile(r'version "(\d+)[^"]*"')
 _NO_JAVA = (
     f"Spark needs Java {MINIMUM_JAVA} or newer and none was found. "
     f"Install one (for example 'apt-get install openjdk-{MINIMUM_JAVA}-jre-headless' "
@@ -33,21 +39,36 @@ class LocalEnvironment(Environment):
     """`method: local`. One SparkContext a process: a second profile with other settings shares the one that runs."""
 
     _session: SparkSession | None = None
+    _early: EarlyStart[SparkSession] | None = None
+
+    def start_early(self) -> None:
+        with self._lock:
+            if self._early is None and not self._runs():
+                jvm = Jvm()
+                self._early = EarlyStart(lambda: self._start(jvm), jvm.stop)
 
     def root_session(self) -> SparkSession:
         with self._lock:
-            if self._session is None or self._session._sc._jsc is None:
-                self._session = self._start()
+            early, self._early = self._early, None
+            if early is not None:
+                self._session = early.result()
+            if not self._runs():
+                self._session = self._start(Jvm())
             return self._session
 
-    def _start(self) -> SparkSession:
-        from pyspark.sql import SparkSession
+    def _runs(self) -> bool:
+        return self._session is not None and self._session._sc._jsc is not None
 
-        java_version()
+    def _start(self, jvm: Jvm) -> SparkSession:
+        java = java_answer()
         quiet_python_loggers()
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        conf = start_conf(self.credentials.spark_config, class_archive(self.credentials, java))
+        jvm.launch(conf)
+        from pyspark.sql import SparkSession
+
         builder = SparkSession.builder
-        for key, value in start_conf(self.credentials.spark_config).items():
+        for key, value in conf.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
 
@@ -83,10 +104,23 @@ def default_conf() -> dict[str, str]:
     }
 
 
-def start_conf(chosen: dict[str, str]) -> dict[str, str]:
+def class_archive(credentials: LakehouseCredentials, java: str) -> Path | None:
+    """The class archive for a start with this profile; where there is none yet, one is made after this process."""
+    folder, home = folder_of(credentials.jvm_cache), spark_home()
+    archive = archive_for(folder, java, home) if folder and home else None
+    if archive is None:
+        return None
+    found = archive.find()
+    if found is None:
+        build_at_exit(archive)
+    return found
+
+
+def start_conf(chosen: dict[str, str], archive: Path | None = None) -> dict[str, str]:
     """The user's settings over the defaults; Java options are joined, since a later one counts for the JVM."""
     quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
-    options = f"{quiet} {chosen.get(JAVA_OPTIONS, '')}".strip()
+    own = chosen.get(JAVA_OPTIONS, "")
+    options = " ".join(filter(None, [quiet, archive_options(archive, own) if archive else "", own]))
     return {**default_conf(), **chosen, JAVA_OPTIONS: options}
 
 
@@ -96,17 +130,30 @@ def quiet_python_loggers() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def java_version() -> str:
-    """The version of the Java that Spark would start, as it prints it. Raises `DbtRuntimeError` with the fix."""
+def java_executable() -> str:
+    """The Java that Spark would start. Raises `DbtRuntimeError` with the fix."""
     home = os.environ.get("JAVA_HOME")
     executable = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if not executable or not Path(executable).exists():
         raise DbtRuntimeError(_NO_JAVA)
+    return executable
+
+
+def java_answer() -> str:
+    """What that Java prints about itself. Raises `DbtRuntimeError` where it is too old."""
+    executable = java_executable()
     answer = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    found = re.search(r'version "(\d+)[^"]*"', answer.stderr + answer.stdout)
+    text = answer.stderr + answer.stdout
+    found = _VERSION.search(text)
     if not found or int(found.group(1)) < MINIMUM_JAVA:
         raise DbtRuntimeError(f"{_NO_JAVA} ({executable} answered: {(answer.stderr or answer.stdout).strip()[:200]})")
-    return found.group(0).split('"')[1]
+    return text
+
+
+def java_version() -> str:
+    """The version of the Java that Spark would start, as it prints it. Raises as `java_answer`."""
+    found = _VERSION.search(java_answer())
+    return found.group(0).split('"')[1] if found else ""
 
 
 def _changeable(conf: dict[str, str]) -> dict[str, str]:

@@ -1,0 +1,193 @@
+"""The class archive: what a JVM learns about Spark's classes when it loads them, kept in a file for the next ones (Java's AppCDS).
+
+Half of what a new embedded Spark computes is that. An archive is good for one Java and one set of Spark's jars, which its name says, with
+its size and checksum. It is made by a process of its own, once a first one had to do without (`archive_builder`). Nothing here raises:
+without an archive Spark starts as it always did.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbt.adapters.events.logging import AdapterLogger
+
+logger = AdapterLogger("Lakehouse")
+
+VARIABLE = "LAKEHOUSE_JVM_CACHE"
+"""Instead of the profile's default: a folder, or `false`."""
+BUILDER = "dbt.adapters.lakehouse.environments.archive_builder"
+_OWN_CHOICE = ("-XX:SharedArchiveFile", "-XX:ArchiveClassesAtExit", "-XX:SharedClassListFile", "-Xshare")
+_CLASS_PATH = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH", "SPARK_CLASSPATH")
+_UNUSED_S = 30 * 86400
+_RETRY_S = 86400
+_BUSY_S = 3600
+_NEEDED_BYTES = 600 << 20
+_PIECE = 1 << 22
+
+
+@dataclass(frozen=True)
+class ClassArchive:
+    """The place of the archive of one Java and one Spark. `name` stands for both."""
+
+    folder: Path
+    name: str
+
+    def find(self) -> Path | None:
+        """The archive, if it is whole and this user's; a damaged one is removed. The look at its bytes brings them into memory, too."""
+        return next((path for path in self._made() if _is_good(path)), None)
+
+    def _made(self) -> list[Path]:
+        return sorted(self.folder.glob(f"{self.name}-*.jsa"))
+
+    @property
+    def failure(self) -> Path:
+        """Says why the last attempt made no archive."""
+        return self.folder / f"{self.name}.failed"
+
+    @property
+    def busy(self) -> Path:
+        """There while one is made."""
+        return self.folder / f"{self.name}.building"
+
+    def wanted(self) -> bool:
+        """Whether to make one now: nobody does, it did not fail of late, and there is room."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            room = shutil.disk_usage(self.folder).free > _NEEDED_BYTES and os.access(self.folder, os.W_OK)
+        except OSError as error:
+            logger.debug(f"No class archive is made in {self.folder}: {error}")
+            return False
+        return room and not self._made() and not _younger(self.failure, _RETRY_S) and not _younger(self.busy, _BUSY_S)
+
+    def claim(self) -> bool:
+        """Say that one is made; False where somebody else does."""
+        if not _younger(self.busy, _BUSY_S):
+            self.busy.unlink(missing_ok=True)
+        try:
+            self.busy.touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def publish(self, dumped: Path) -> Path:
+        """Give an archive its name, in one step: of two that are made at once both are good."""
+        path = self.folder / f"{self.name}-{dumped.stat().st_size:x}-{_checksum(dumped):08x}.jsa"
+        os.replace(dumped, path)
+        return path
+
+    def sweep(self) -> None:
+        """Remove what was not used for long, and what attempts left that were cut off."""
+        for path in [*self.folder.glob("spark-*.jsa"), *self.folder.glob("spark-*.failed"), *self.folder.glob("spark-*.building")]:
+            if not _younger(path, _UNUSED_S):
+                path.unlink(missing_ok=True)
+        for path in self.folder.glob("spark-*.tmp"):
+            if not _younger(path, _RETRY_S):
+                path.unlink(missing_ok=True)
+
+
+def folder_of(choice: bool | str) -> Path | None:
+    """The folder that the profile's `jvm_cache` means; None where there is to be none."""
+    if choice is True:
+        choice = os.environ.get(VARIABLE, "")
+    if choice is False or str(choice).lower() in ("false", "off", "0"):
+        return None
+    if choice:
+        return Path(choice).expanduser().resolve()
+    if os.environ.get("CI"):
+        return None  # what is made there goes with the machine
+    with contextlib.suppress(RuntimeError):  # a user without a home
+        base = os.environ.get("XDG_CACHE_HOME")
+        return (Path(base) if base else Path.home() / ".cache") / "dbt-lakehouse"
+    return None
+
+
+def archive_for(folder: Path, java: str, spark_home: Path) -> ClassArchive | None:
+    """The place of the archive for what `java -version` prints and Spark's jars; None where Java's options cannot name it."""
+    if any(letter in str(folder) for letter in ':"\\'):
+        return None
+    try:
+        return ClassArchive(folder, f"spark-{_fingerprint(java, spark_home)}")
+    except OSError as error:
+        logger.debug(f"No class archive is used: {error}")
+        return None
+
+
+def _fingerprint(java: str, spark_home: Path) -> str:
+    """Java refuses an archive when a jar's time or size differs, or their order."""
+    found = hashlib.sha256(f"{java}\0{spark_home}\0{os.environ.get('JAVA_HOME', '')}\0".encode())
+    for name in _CLASS_PATH:
+        found.update(f"{name}={os.environ.get(name, '')}\0".encode())
+    with os.scandir(spark_home / "jars") as entries:
+        for name, seen in sorted((entry.name, entry.stat()) for entry in entries):
+            found.update(f"{name} {seen.st_size} {seen.st_mtime_ns}\0".encode())
+    return found.hexdigest()[:16]
+
+
+def archive_options(path: Path, chosen: str) -> str:
+    """Java options to use the archive, where the user's own say nothing about one. If it does not fit, Java goes on without a word."""
+    if any(option in chosen for option in _OWN_CHOICE):
+        return ""
+    return f'"-XX:SharedArchiveFile={path}" -Xshare:auto -Xlog:cds*=off'
+
+
+def build_at_exit(archive: ClassArchive) -> None:
+    """Have an archive made when this process has ended, by another one that takes what time is left over."""
+    if archive.wanted():
+        atexit.register(_build, archive)
+
+
+def _build(archive: ClassArchive) -> None:
+    if not archive.wanted():
+        return
+    command = [sys.executable, "-m", BUILDER, str(archive.folder), archive.name]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    try:
+        subprocess.Popen(command, cwd=archive.folder, env=environment, start_new_session=True, **quiet)  # type: ignore[call-overload]
+    except OSError as error:
+        logger.debug(f"No class archive is made: {error}")
+
+
+def _is_good(path: Path) -> bool:
+    try:
+        if path.stat().st_uid not in (os.getuid(), 0):
+            return False
+        if _is_whole(path):
+            os.utime(path)
+            return True
+        path.unlink()
+    except OSError as error:
+        logger.debug(f"The class archive {path} is not used: {error}")
+        return False
+    logger.info(f"The class archive {path} was damaged and is removed; Spark starts without it, and another one is made")
+    return False
+
+
+def _is_whole(path: Path) -> bool:
+    size, checksum = path.stem.split("-")[-2:]
+    return path.stat().st_size == int(size, 16) and _checksum(path) == int(checksum, 16)
+
+
+def _checksum(path: Path) -> int:
+    found = 0
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            found = zlib.crc32(piece, found)
+    return found
+
+
+def _younger(path: Path, seconds: float) -> bool:
+    try:
+        return time.time() - path.stat().st_mtime < seconds
+    except OSError:
+        return False

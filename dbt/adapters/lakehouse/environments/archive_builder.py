@@ -1,0 +1,114 @@
+"""`python -m dbt.adapters.lakehouse.environments.archive_builder FOLDER NAME`: make a class archive, or tell by a file why not.
+
+An embedded Spark does a little of everything that models do, and its JVM writes down at its end which classes it had loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbt.adapters.lakehouse.bridge import TableShape, Warehouse
+from dbt.adapters.lakehouse.environments.archive import ClassArchive
+from dbt.adapters.lakehouse.environments.jvm import Jvm
+from dbt.adapters.lakehouse.environments.local import java_executable, start_conf
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DUMP_TIMEOUT_S = 900
+_ROWS = "select id, cast(id % 3 as string) as name, cast(id as decimal(12, 2)) as amount, current_timestamp() as at from range(100)"
+_QUERIES = (
+    "select name, count(*), sum(amount), max(at) from s.t group by name having count(*) > 1 order by name",
+    "select a.id, b.name, row_number() over (partition by a.name order by a.id desc) as n from s.t a left join s.v b on a.id = b.id",
+    "with x as (select id, case when id > 5 then 'a' else null end as k from s.t where name = '1') select * from x limit 3",
+    "select upper(name) from s.t where at is not null and id in (select id from s.v) union all select name from s.v",
+)
+
+
+def main(folder: str, name: str, nice: str = "19") -> None:
+    """Make the archive, unless somebody else does."""
+    os.nice(int(nice))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left, the JVM neither
+    archive = ClassArchive(Path(folder), name)
+    if not archive.claim():
+        return
+    dumped = archive.folder / f"{name}.{os.getpid()}.tmp"
+    try:
+        _make(dumped)
+        archive.publish(dumped)
+        archive.failure.unlink(missing_ok=True)
+    except Exception as error:  # noqa: BLE001 - nobody sees this process: the file is its answer
+        archive.failure.write_text(f"{type(error).__name__}: {error}\n")
+    finally:
+        dumped.unlink(missing_ok=True)
+        archive.busy.unlink(missing_ok=True)
+        archive.sweep()
+
+
+def _make(dumped: Path) -> None:
+    work = Path(tempfile.mkdtemp(prefix="dbt-lakehouse-archive-"))
+    jvm = Jvm()
+    try:
+        chosen = {
+            "spark.master": "local[2]",
+            "spark.driver.memory": "1g",
+            "spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={dumped}" -Xlog:cds*=off',
+        }
+        conf = start_conf(chosen)
+        jvm.launch(conf)
+        class_path = _work_a_little(conf, str(work))
+        assert jvm.process is not None
+        assert jvm.process.stdin is not None
+        jvm.process.stdin.close()  # its sign to end
+        jvm.process.wait(_DUMP_TIMEOUT_S)
+    finally:
+        jvm.stop()
+        shutil.rmtree(work, ignore_errors=True)
+    _check(dumped, class_path)
+
+
+def _work_a_little(conf: dict[str, str], root: str) -> str:
+    """Returns the class path of the JVM."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    class_path = str(spark._jvm.java.lang.System.getProperty("java.class.path"))
+    _run_models(spark.newSession(), root)
+    spark.stop()
+    return class_path
+
+
+def _run_models(spark: SparkSession, root: str) -> None:
+    house = Warehouse(root, spark)
+    house.create_schema("s")
+    house.create_filled("s", "t", house.sql(_ROWS), TableShape(("id",), (), (), True), {}, {})
+    house.sql(f"{_ROWS} where id > 50").createOrReplaceTempView("batch")
+    house.table("s", "t").upsert(house.sql("select * from batch"))
+    house.create_view("s", "v", "select * from s.t where id > 10")
+    for query in _QUERIES:
+        house.sql(query).toArrow()
+    kept = house.sql("select * from s.t").persist()
+    kept.collect()
+    kept.unpersist()
+
+
+def _check(dumped: Path, class_path: str) -> None:
+    """Have Java use the archive or fail. Raises `RuntimeError`."""
+    command = [java_executable(), "-Xshare:on", f"-XX:SharedArchiveFile={dumped}", "-cp", class_path, "-version"]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if answer.returncode != 0:
+        raise RuntimeError(f"Java does not take the archive that it made: {(answer.stdout + answer.stderr).strip()[:500]}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
