@@ -15,7 +15,7 @@ from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.errors import RelationNotFoundError, UnsupportedSqlError
-from lakehouse_engine.read.query import Query, plan_query
+from lakehouse_engine.read.query import Query, plan_query, read_options
 from lakehouse_engine.spark.scan import scan
 from lakehouse_engine.sql.bind import Bound, Pin
 from lakehouse_engine.sql.binder import Names, ViewText, bind_statement
@@ -122,11 +122,13 @@ class Pins:
     def stored_rows(self, name: RelationName, reads: Reads) -> DataFrame:
         """The table's rows with their meta columns, checked as they are read: what is written anew must not carry damage on."""
         stored = self._catalog.table(name)
-        plan = plan_query(reads.state(stored), Query(), self._options, paths=True)
-        return scan(self._spark, plan.verified(True), meta_columns=True)
+        state = reads.state(stored)
+        plan = plan_query(state, Query(), self._options, paths=True)
+        return scan(self._spark, plan.verified(True), meta_columns=True, options=read_options(state, self._options))
 
     def _scan(self, state: TableState, query: Query, *, meta_columns: bool = False) -> DataFrame:
-        return scan(self._spark, plan_query(state, query, self._options, paths=True), meta_columns=meta_columns)
+        plan = plan_query(state, query, self._options, paths=True)
+        return scan(self._spark, plan, meta_columns=meta_columns, options=read_options(state, self._options))
 
     def keep(self, frame: DataFrame) -> str:
         """A temporary name for a DataFrame."""
