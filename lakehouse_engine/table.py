@@ -25,6 +25,7 @@ from lakehouse_engine.services.inline import after_commit
 from lakehouse_engine.spark.input import as_input, prepare_inputs
 from lakehouse_engine.spark.scan import scan
 from lakehouse_engine.spark.session import check_session, runner_for
+from lakehouse_engine.spark.task_errors import told_as_raised
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table_services import TableServices
 from lakehouse_engine.view.moment import at_one_moment
@@ -206,7 +207,8 @@ class HoodieTable(TableServices):
         runner = self._runner(options or {})
         prepare_inputs(request, self._storage, {**self._options, **(options or {})})
         self._lock(options, dry_run=False)
-        result = execute_write(self._storage, request, runner)
+        with told_as_raised():
+            result = execute_write(self._storage, request, runner)
         if result.instant is None:
             return result
         return replace(result, failed_services=after_commit(self._storage, services, request.options, runner))

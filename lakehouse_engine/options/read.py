@@ -19,7 +19,7 @@ TRUST_PARTITION_PATHS = Option(
 LOGS_ON_DRIVER = Option(
     "lakehouse.read.logs.driver.max.bytes",
     natural,
-    64 * 1024 * 1024,
+    32 * 1024 * 1024,
     "Up to this size of all log files of a Spark read the driver decodes them, once for all statements; above, executors do in each query;"
     " 0: always executors.",
 )

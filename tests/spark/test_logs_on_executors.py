@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import count
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import CorruptLogError, LakehouseError, OptionError, SchemaIncompatibleError
@@ -17,6 +18,7 @@ from lakehouse_engine.read import slice_reader
 from lakehouse_engine.read.arrow_scan import plan_tasks
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.spark import decoding
+from lakehouse_engine.spark.scan import scan
 from tests.model_based.histories import History, Make, Refused
 from tests.spark.test_positions import make, rows
 from tests.support.fixtures import fixtures_root, spark_fixtures, unpack_spark_fixture
@@ -108,10 +110,10 @@ def test_the_driver_decodes_nothing_above_the_weight_and_all_below(
     assert frame.count() == 100
     assert decoded_here == []
     size = plan_query(table.state, Query()).log_size
-    for limit, count in ((size - 1, 0), (size, 2)):
+    for limit, slices in ((size - 1, 0), (size, 2)):
         decoded_here.clear()
         HoodieTable.open(table.path, spark=spark, options={LIMIT: limit}).dataframe().collect()
-        assert len(decoded_here) == count
+        assert len(decoded_here) == slices
 
 
 def test_a_frame_stays_at_its_commit(table: HoodieTable) -> None:
@@ -178,8 +180,8 @@ def test_filters_on_the_partition_leave_other_slices_alone(table: HoodieTable) -
         table.dataframe(filters=pc.field("region") == "r1").count()
 
 
-def damage(table: HoodieTable, region: str) -> Path:
-    [log] = Path(table.path, f"region={region}").glob(".*.log.*")
+def damage(table: HoodieTable, value: str, column: str = "region") -> Path:
+    [log] = Path(table.path, f"{column}={value}").glob(".*.log.*")
     content = bytearray(log.read_bytes())
     content[len(content) // 2] ^= 1
     log.write_bytes(content)
@@ -244,3 +246,83 @@ def test_sql_reads_and_writes_by_executors(spark: SparkSession, tmp_path: Path, 
         {"id": 4, "n": 9},
     ]
     assert lakehouse.table("shop.copy").to_arrow().to_pylist() == [{"id": 4, "n": 9}]
+
+
+@pytest.fixture(params=[EXECUTORS, DRIVER], ids=["executors", "driver"])
+def days(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Lakehouse:
+    """Tables `shop.t` and `shop.u` of four days, logs on each."""
+    lakehouse = Lakehouse(str(tmp_path / "w"), spark=spark, options=request.param)
+    lakehouse.create_schema("shop")
+    schema = pa.schema([("id", pa.int64()), ("day", pa.string()), ("n", pa.int64()), ("s", pa.string())])
+    numbers = list(range(20))
+    batch = {"id": numbers, "day": [f"d{one % 4}" for one in numbers], "n": numbers, "s": ["x"] * 20}
+    for name in ("shop.t", "shop.u"):
+        made = lakehouse.create_table(name, schema=schema, record_key=["id"], partition_by=["day"], table_type="mor")
+        made.bulk_insert(pa.table(batch, schema=schema))
+        made.upsert(pa.table({**batch, "s": ["y"] * 20}, schema=schema).slice(0, 8))
+    return lakehouse
+
+
+QUERIES = [
+    "select id, s from shop.t where day = 'd1'",
+    "select count(*) as c from shop.t",
+    "select s from shop.t where day in ('d0', 'd3') and n > 3",
+    "select t.id, u.s from shop.t join shop.u on t.id = u.id where t.day = 'd2' and u.day > 'd1'",
+    "select u.id from shop.u left join shop.t on u.id = t.id and t.n < 10 where t.day is null",
+    "select u.id, t.s from shop.u left join shop.t on u.id = t.id where t.day <> 'd2'",
+    "select id from shop.t where day = 'd1' union all select n from shop.t where day = 'd2'",
+    "select day, sum(n) as n from shop.t where not day = 'd3' group by all",
+    "with x as (select * from shop.t where day = 'd0') select id from x where s = 'y'",
+    "select id from shop.u where exists (select 1 from shop.t where t.id = u.id and day = 'd1')",
+    "select t.* from shop.t, shop.u where t.id = u.id and u.day = 'd1'",
+    "select id from shop.v where s = 'y'",
+    "select * from (select day, n, s from shop.t) pivot (sum(n) for s in ('x', 'y'))",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_statements_have_the_rows_that_they_have_over_everything(query: str, days: Lakehouse, spark: SparkSession) -> None:
+    for name in ("t", "u"):
+        spark.createDataFrame(days.table(f"shop.{name}").to_arrow()).createOrReplaceTempView(f"whole_{name}")
+    view = "select id, s from shop.t where day = 'd2'"
+    days.sql(f"create view shop.v as {view}")
+    whole = query.replace("shop.v", f"({view})").replace("shop.t", "whole_t as t").replace("shop.u", "whole_u as u")
+    assert_same_rows(days.sql(query).toArrow(), spark.sql(whole).toArrow())
+
+
+def test_a_condition_on_the_partition_decodes_its_logs_only(days: Lakehouse, spark: SparkSession, decoded_here: list[str]) -> None:
+    table = days.table("shop.t")
+    for day in ("d0", "d2", "d3"):
+        damage(table, day, "day")
+    for query in ("select id from shop.t where day = 'd1'", "select count(*) from shop.t where day = 'd1' and s = 'y'"):
+        assert days.sql(query).collect()
+    assert len(set(decoded_here)) <= 1
+    days.sql("update shop.t set n = 100 where day = 'd1' and id = 1")
+    days.sql("delete from shop.t where day = 'd1' and id = 5")
+    days.sql(
+        "merge into shop.t as t using (select 9 as id) as s on t.id = s.id and t.day = 'd1' when matched then update set s = 'merged'"
+    )
+    rest = table.to_arrow(["id", "n", "s"], filters=pc.field("day") == "d1").sort_by("id").to_pylist()
+    assert [tuple(row.values()) for row in rest] == [(1, 100, "y"), (9, 9, "merged"), (13, 13, "x"), (17, 17, "x")]
+    with pytest.raises(Exception, match=r"CorruptLogError|lost rows"):
+        days.sql("select sum(n) from shop.t").collect()
+
+
+def test_a_statement_that_writes_what_it_cannot_read_raises_the_engines_error(days: Lakehouse) -> None:
+    table = days.table("shop.t")
+    log = damage(table, "d1", "day")
+    with pytest.raises(CorruptLogError) as caught:
+        days.sql("update shop.t set n = n + 1")
+    assert caught.value.context["path"].endswith(log.name)
+    with pytest.raises(CorruptLogError):
+        days.sql("create table shop.copy as select id from shop.t")
+    assert [write.action for write in table.timeline.completed().writes()] == ["deltacommit"] * 2
+
+
+def test_a_column_that_was_held_needless_fails_the_query_rather_than_being_null(table: HoodieTable, spark: SparkSession) -> None:
+    frame = scan(spark, plan_query(table.state, Query()), named=frozenset({"id"}), options=EXECUTORS)
+    assert frame.columns == table.schema.names
+    assert frame.select("id").count() == 100
+    assert frame.select(count("*")).collect()[0][0] == 100
+    with pytest.raises(Exception, match="the column name was not read"):
+        frame.select("name").collect()
