@@ -18,7 +18,7 @@ import pyarrow.types as pat
 
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.condition import conjunct
-from lakehouse_engine.sql.lexer import Token, TokenKind, name_value, significant, words
+from lakehouse_engine.sql.lexer import Token, TokenKind, is_plain_string, name_value, significant, words
 from lakehouse_engine.sql.references import Reference, plain
 
 _UNNAMED = words("NATURAL PIVOT UNPIVOT TABLE IDENTIFIER EXECUTE")
@@ -215,4 +215,4 @@ def _is_literal(token: Token, columns: Mapping[str, pa.Field], column: Token) ->
     field = columns.get(name_value(column).lower())
     if field is not None and pat.is_date(field.type):
         return _DAY.fullmatch(token.text) is not None
-    return token.text.startswith("'") and "\\" not in token.text and "''" not in token.text[1:-1]
+    return is_plain_string(token)
