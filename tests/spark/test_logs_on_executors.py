@@ -257,7 +257,9 @@ def days(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) ->
     numbers = list(range(20))
     batch = {"id": numbers, "day": [f"d{one % 4}" for one in numbers], "n": numbers, "s": ["x"] * 20}
     for name in ("shop.t", "shop.u"):
-        made = lakehouse.create_table(name, schema=schema, record_key=["id"], partition_by=["day"], table_type="mor")
+        properties = {"hoodie.index.type": "SIMPLE"}  # writes look for keys in their own partitions
+        keyed: dict[str, Any] = {"record_key": ["id"], "partition_by": ["day"], "table_type": "mor", "properties": properties}
+        made = lakehouse.create_table(name, schema=schema, **keyed)
         made.bulk_insert(pa.table(batch, schema=schema))
         made.upsert(pa.table({**batch, "s": ["y"] * 20}, schema=schema).slice(0, 8))
     return lakehouse
