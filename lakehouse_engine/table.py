@@ -19,12 +19,13 @@ from lakehouse_engine.options import ServiceOptions, WriteOptions
 from lakehouse_engine.options.arguments import check, checked
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.crossing import told_of_crossing
-from lakehouse_engine.read.query import Query, plan_query
+from lakehouse_engine.read.query import Query, plan_query, read_options
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.services.inline import after_commit
 from lakehouse_engine.spark.input import as_input, prepare_inputs
 from lakehouse_engine.spark.scan import scan
 from lakehouse_engine.spark.session import check_session, runner_for
+from lakehouse_engine.spark.task_errors import told_as_raised
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table_services import TableServices
 from lakehouse_engine.view.moment import at_one_moment
@@ -109,23 +110,29 @@ class HoodieTable(TableServices):
         self,
         spark: SparkSession | None = None,
         *,
+        columns: Sequence[str] | None = None,
         meta_columns: bool = False,
         query: str = "snapshot",
         as_of: Moment | None = None,
         begin: Moment | None = None,
         end: Moment | None = None,
         on_restore: str = "fail",
+        filters: pc.Expression | None = None,
     ) -> DataFrame:
-        """The same rows as a DataFrame over Spark's own Parquet scan, pinned to what is committed now.
+        """The same rows as a DataFrame, pinned to what is committed now; `to_arrow` says what the arguments mean.
 
-        Raises `CorruptFileError` for damaged footers and logs; damage of a page shows when the DataFrame is run, as an error of Spark's.
+        Base files without logs are read by Spark's own Parquet scan. Logs are decoded by this process up to
+        `lakehouse.read.logs.driver.max.bytes`, above by executors when the frame is run: then `columns` spares them the others. With
+        `filters` they read the base files, too. Raises `CorruptFileError` and `CorruptLogError` for what is found damaged here; what
+        executors find shows when the DataFrame is run, as an error of Spark's that has the engine's in its text.
         """
         session = spark or self._spark
         if session is None:
             raise MissingOptionError("dataframe() needs a SparkSession: pass one, or use to_arrow()")
         check_session(session)
-        plan = plan_query(self.state, Query(query, as_of, begin, end, on_restore), self._options, paths=True)
-        return scan(session, plan, meta_columns=meta_columns)
+        state = self.state
+        plan = plan_query(state, Query(query, as_of, begin, end, on_restore, filters), self._options, paths=True)
+        return scan(session, plan, columns=columns, meta_columns=meta_columns, options=read_options(state, self._options))
 
     # writing
 
@@ -207,7 +214,8 @@ class HoodieTable(TableServices):
         runner = self._runner(options or {})
         prepare_inputs(request, self._storage, {**self._options, **(options or {})})
         self._lock(options, dry_run=False)
-        result = execute_write(self._storage, request, runner, self._state)
+        with told_as_raised():
+            result = execute_write(self._storage, request, runner, self._state)
         if result.instant is None:
             return result
         return replace(result, failed_services=after_commit(self._storage, services, request.options, runner))

@@ -16,6 +16,7 @@ from lakehouse_engine.read.base_file import MetaColumns, concat, iter_base_file,
 from lakehouse_engine.read.footers import FOOTERS
 from lakehouse_engine.read.log_scanner import LoggedSlice
 from lakehouse_engine.read.row_filter import RowFilter
+from lakehouse_engine.read.row_pool import SpillTo
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.read.slice_reader import SliceReader, plain
 from lakehouse_engine.read.statistics import matching_row_groups
@@ -46,18 +47,15 @@ def read_arrow(
     `SliceReader.read`, and `OptionError` where a filter cannot be computed.
     """
     wanted = plain(projected_schema(plan.schema, columns, meta_columns))
-    tasks: list[ReadTask | SliceTask] = [*_tasks(plan, wanted), *_slice_tasks(plan, wanted)]
-    tables = (runner or LocalRunner()).run(read_task, tasks, name="read")
+    tables = (runner or LocalRunner()).run(read_task, plan_tasks(plan, wanted.names), name="read")
     return concat(tables, wanted)
 
 
 def iter_arrow(plan: ScanPlan, *, columns: Sequence[str] | None = None, meta_columns: MetaColumns = False) -> Iterator[pa.Table]:
     """As `read_arrow`, one table for each row group, and for the rows that only the logs of a slice have, read as they are asked for."""
     wanted = plain(projected_schema(plan.schema, columns, meta_columns))
-    for task in _tasks(plan, wanted):
-        yield from _row_groups(task)
-    for piece in _slice_tasks(plan, wanted):
-        yield from _slice_parts(piece)
+    for task in plan_tasks(plan, wanted.names):
+        yield from iter_task(task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +74,24 @@ def read_task(task: ReadTask | SliceTask) -> pa.Table:
     return read_slice(task) if isinstance(task, SliceTask) else read_file(task)
 
 
+def iter_task(task: ReadTask | SliceTask, spill: SpillTo | None = None) -> Iterator[pa.Table]:
+    """As `read_task`, part by part; what the logs of a slice hold above the limit of `spill` is kept in files meanwhile."""
+    return _slice_parts(task, spill) if isinstance(task, SliceTask) else _row_groups(task)
+
+
+def plan_tasks(plan: ScanPlan, columns: Sequence[str], *, files: bool = True) -> list[ReadTask | SliceTask]:
+    """What reads the plan, one task for each file (not without `files`) and slice. `columns` are spelled as in the table."""
+    return [*(_tasks(plan, columns) if files else ()), *_slice_tasks(plan, columns)]
+
+
 def read_slice(task: SliceTask) -> pa.Table:
     """All rows of one slice that belong to the plan."""
     return concat(list(_slice_parts(task)), plain(projected_schema(task.reader.schema, task.columns)))
 
 
-def _slice_parts(task: SliceTask) -> Iterator[pa.Table]:
+def _slice_parts(task: SliceTask, spill: SpillTo | None = None) -> Iterator[pa.Table]:
     # A row of the base file that is not wanted may be replaced by one that is, and the other way round: only merged rows are asked.
-    for part in task.reader.iter(task.piece, _needed(task)):
+    for part in task.reader.stream(task.piece, _needed(task), spill):
         yield _picked(part if task.commit_range is None else part.filter(within(task.commit_range)), task)
 
 
@@ -104,15 +112,15 @@ def read_file(task: ReadTask) -> pa.Table:
     return concat(list(_row_groups(task)), plain(projected_schema(task.schema, task.columns)))
 
 
-def _tasks(plan: ScanPlan, wanted: pa.Schema) -> list[ReadTask]:
-    names = tuple(wanted.names)
+def _tasks(plan: ScanPlan, columns: Sequence[str]) -> list[ReadTask]:
+    names = tuple(columns)
     return [ReadTask(plan.storage, file, plan.schema, names, plan.commit_range, plan.verify, plan.wanted) for file in plan.files]
 
 
-def _slice_tasks(plan: ScanPlan, wanted: pa.Schema) -> list[SliceTask]:
+def _slice_tasks(plan: ScanPlan, columns: Sequence[str]) -> list[SliceTask]:
     if plan.reader is None:
         return []
-    return [SliceTask(plan.reader, piece, tuple(wanted.names), plan.commit_range, plan.wanted) for piece in plan.logged]
+    return [SliceTask(plan.reader, piece, tuple(columns), plan.commit_range, plan.wanted) for piece in plan.logged]
 
 
 def _row_groups(task: ReadTask) -> Iterator[pa.Table]:

@@ -58,7 +58,7 @@ def plan_query(state: TableState, query: Query, options: Mapping[str, Any] | Non
     for a moment or an option that does not parse, or filters that do not fit, `UnsettledInstantError` for a moment of the past to which
     a writer of Hudi may add yet, and as `plan_snapshot` and `plan_incremental`.
     """
-    given = {**state.config.prefixed(STORED_PREFIX), **(options or {})}
+    given = read_options(state, options)
     verify, trusts = VERIFY_CHECKSUMS.read(given), TRUST_PARTITION_PATHS.read(given)
     filters = None if query.filters is None else Filters(query.filters, trusts)
 
@@ -67,6 +67,11 @@ def plan_query(state: TableState, query: Query, options: Mapping[str, Any] | Non
         return replace(found, rules=path_rules(now, found.schema, trusted=trusts)) if paths else found
 
     return at_one_moment(state, plan).verified(verify)
+
+
+def read_options(state: TableState, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options that count for reads of a table: those given, over those that it has stored."""
+    return {**state.config.prefixed(STORED_PREFIX), **(options or {})}
 
 
 def _bound(moment: str | date | datetime | None) -> str | None:

@@ -75,6 +75,11 @@ class ScanPlan:
         """Bytes of all files."""
         return sum(file.size for file in self.files) + sum(piece.slice.size for piece in self.logged)
 
+    @property
+    def log_size(self) -> int:
+        """Bytes of the log files, as they were listed."""
+        return sum(log.size for piece in self.logged for log in piece.slice.log_files)
+
 
 @dataclass(frozen=True, slots=True)
 class Filters:

@@ -20,6 +20,9 @@ from lakehouse_engine.storage.base import Storage
 
 Rows = npt.NDArray[np.int64]
 
+_AT_ONCE = 1 << 17
+"""Rows that only the logs have, handed out together."""
+
 
 @dataclass(frozen=True, slots=True)
 class SliceChanges:
@@ -61,14 +64,30 @@ class SliceReader:
 
     def iter(self, piece: LoggedSlice, columns: Sequence[str]) -> Iterator[pa.Table]:
         """As `read`, one table for each row group of the base file, then the rows that only the logs have."""
-        names = list(columns)
         merge = self.merge(piece, columns)
+        yield from self._base_rows(piece, columns, merge)
+        yield self._picked(columns, merge.inserts())
+
+    def stream(self, piece: LoggedSlice, columns: Sequence[str], spill: SpillTo | None = None) -> Iterator[pa.Table]:
+        """As `iter`, but that rows which only the logs have come some at a time, if there are any.
+
+        With `spill`, rows of the logs above its limit are kept in files meanwhile.
+        """
+        merge = self.merge(piece, columns, spill)
+        yield from self._base_rows(piece, columns, merge)
+        numbers = np.sort(merge.insert_numbers())
+        for start in range(0, len(numbers), _AT_ONCE):
+            yield self._picked(columns, take_rows(merge.outcome.data, numbers[start : start + _AT_ONCE]))
+
+    def _base_rows(self, piece: LoggedSlice, columns: Sequence[str], merge: SliceMerge) -> Iterator[pa.Table]:
         for stored in self._stored(piece.slice.base_file, self._stored_names(columns)):
             removed, replaced = merge.pairs(stored)
             kept = np.ones(stored.num_rows, np.bool_)
             kept[removed] = False
-            yield concat([stored.select(names).filter(pa.array(kept)), replaced.select(names)], self._plain(columns))
-        yield concat([merge.inserts().select(names)], self._plain(columns))
+            yield self._picked(columns, stored.filter(pa.array(kept)) if len(removed) else stored, replaced)
+
+    def _picked(self, columns: Sequence[str], *parts: pa.Table) -> pa.Table:
+        return concat([part.select(list(columns)) for part in parts], self._plain(columns))
 
     def changes(self, piece: LoggedSlice, columns: Sequence[str]) -> SliceChanges:
         """What the logs of a slice change; of its base file only what the merge needs is read. Raises as `read`."""

@@ -54,9 +54,10 @@ def _file(folder: str) -> str:
 
 @dataclass(slots=True)
 class Packing:
-    """Takes parts, one after the other. A context manager: at its end the file is gone."""
+    """Takes parts, one after the other. A context manager: at its end the file is gone. Up to `inline` bytes there is none."""
 
     storage: Storage
+    inline: int = INLINE
     _area: StagingArea = field(init=False)
     _ends: list[int] = field(default_factory=list)
     _held: bytearray = field(default_factory=bytearray)
@@ -80,7 +81,7 @@ class Packing:
 
     def add(self, data: bytes) -> None:
         self._ends.append(self.size + len(data))
-        if self._file is None and self.size <= INLINE:
+        if self._file is None and self.size <= self.inline:
             self._held += data
             return
         path = _file(self._area.folder())

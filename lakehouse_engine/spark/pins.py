@@ -6,6 +6,7 @@ import itertools
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,11 +16,13 @@ from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.errors import RelationNotFoundError, UnsupportedSqlError
-from lakehouse_engine.read.query import Query, plan_query
+from lakehouse_engine.read.query import Query, plan_query, read_options
+from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.spark.scan import scan
 from lakehouse_engine.sql.bind import Bound, Pin
 from lakehouse_engine.sql.binder import Names, ViewText, bind_statement
 from lakehouse_engine.sql.files import ON_FILES_KEY, check_no_files
+from lakehouse_engine.sql.needs import EVERYTHING, Needs, partition_filter
 from lakehouse_engine.sql.references import Parts
 from lakehouse_engine.view.table_state import TableState
 
@@ -115,18 +118,23 @@ class Pins:
         """The statement with every read of the warehouse replaced by a pinned view."""
         return bind_statement(text, Names(self.knows, self._stored_view, partial(self._pin_table, reads), self._pin_query))
 
-    def target(self, name: RelationName, reads: Reads) -> str:
+    def target(self, name: RelationName, reads: Reads, needs: Needs = EVERYTHING) -> str:
         """A view of the table's rows with its meta columns, for statements that change it."""
-        return self.keep(self.stored_rows(name, reads))
+        return self.keep(self.stored_rows(name, reads, needs))
 
-    def stored_rows(self, name: RelationName, reads: Reads) -> DataFrame:
+    def stored_rows(self, name: RelationName, reads: Reads, needs: Needs = EVERYTHING) -> DataFrame:
         """The table's rows with their meta columns, checked as they are read: what is written anew must not carry damage on."""
-        stored = self._catalog.table(name)
-        plan = plan_query(reads.state(stored), Query(), self._options, paths=True)
-        return scan(self._spark, plan.verified(True), meta_columns=True)
+        state = reads.state(self._catalog.table(name))
+        return self._scan(state, Query(), needs, meta_columns=True, verify=True)
 
-    def _scan(self, state: TableState, query: Query, *, meta_columns: bool = False) -> DataFrame:
-        return scan(self._spark, plan_query(state, query, self._options, paths=True), meta_columns=meta_columns)
+    def _scan(self, state: TableState, query: Query, needs: Needs, *, meta_columns: bool = False, verify: bool = False) -> DataFrame:
+        """At least the rows and columns that are needed. Rows that are not may be among them: the statement says what it wants."""
+        filters = None
+        if needs.conditions and query.as_of is None:
+            filters = partition_filter(needs.conditions, table_schema(state), state.config.partition_fields)
+        plan = replace(plan_query(state, replace(query, filters=filters), self._options, paths=True), wanted=None)
+        options = read_options(state, self._options)
+        return scan(self._spark, plan.verified(True) if verify else plan, meta_columns=meta_columns, named=needs.names, options=options)
 
     def keep(self, frame: DataFrame) -> str:
         """A temporary name for a DataFrame."""
@@ -154,9 +162,9 @@ class Pins:
                 message = "hudi_table_changes reads 'latest_state' only: change data capture is not supported yet"
                 raise UnsupportedSqlError(message, relation=name)
             query = Query("incremental", None, pin.changes.begin, pin.changes.end)
-            return self.keep(self._scan(state, query, meta_columns=True))
+            return self.keep(self._scan(state, query, pin.needs, meta_columns=True))
         as_of = pin.as_of.value if pin.as_of is not None else None
-        return self.keep(self._scan(state, Query("read_optimized" if pin.read_optimized else "snapshot", as_of)))
+        return self.keep(self._scan(state, Query("read_optimized" if pin.read_optimized else "snapshot", as_of), pin.needs))
 
     def _pin_query(self, sql: str, columns: Sequence[str]) -> str:
         self.check(sql)

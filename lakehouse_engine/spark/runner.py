@@ -47,7 +47,7 @@ class SparkRunner:
 
             def partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-                    outcome, path = parcels.result(outcome_of(partial(_carry_out, parcels, number)))
+                    outcome, path = parcels.result(outcome_of(partial(carry_out, parcels, number)))
                     yield pa.record_batch([pa.array([number]), pa.array([outcome], pa.binary()), pa.array([path], pa.string())], _NAMES)
 
             frame = self._spark.range(0, count, 1, count).mapInArrow(partition, _RESULT)
@@ -90,6 +90,7 @@ def result_of(outcome: bytes) -> Any:
     return result
 
 
-def _carry_out(parcels: Parcels, number: int) -> Any:
+def carry_out(parcels: Parcels, number: int) -> Any:
+    """Call the function of a part that was packed with its task."""
     function, task = loads(parcels.part(number), lambda part: pickle.loads(parcels.part(part)))
     return function(task)

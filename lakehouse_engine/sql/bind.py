@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.lexer import quote_name
+from lakehouse_engine.sql.needs import EVERYTHING, Needs, needs_of
 from lakehouse_engine.sql.references import Chain, Parts, Reference, ReferenceKind, Scan, Travel, folded, plain
 from lakehouse_engine.sql.relations import CHANGES_FUNCTION, READ_OPTIMIZED_FUNCTION
 from lakehouse_engine.sql.scan import scan
@@ -38,12 +39,13 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One thing to be read: a relation, as it is now, as it was, what changed in it, or its base files only."""
+    """One thing to be read: a relation, as it is now, as it was, what changed in it, or its base files only; `needs`: what of it."""
 
     parts: Parts
     as_of: AsOf | None = None
     changes: Changes | None = None
     read_optimized: bool = False
+    needs: Needs = field(default=EVERYTHING, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +73,12 @@ def bind(text: str, knows: Knows, view_for: ViewFor) -> Bound:
         raise UnsupportedSqlError(f"{found.obstacles[0]} cannot be bound to a snapshot; write the relation's name instead")
     if not reads:
         return Bound(text, {})
-    views: dict[Pin, str] = {}
-    names: list[str] = []
-    for reference in reads:
-        pin = pin_of(reference)
-        if pin not in views:
-            views[pin] = view_for(pin)
-        names.append(views[pin])
+    pins = [pin_of(reference) for reference in reads]
+    needs: dict[Pin, Needs] = {}
+    for pin, own in zip(pins, needs_of(text, reads), strict=True):
+        needs[pin] = own if pin not in needs else needs[pin].and_of(own)
+    views = {pin: view_for(replace(pin, needs=own)) for pin, own in needs.items()}
+    names = [views[pin] for pin in pins]
     edits = _edits(found, reads, names)
     bound = _splice(text, edits)
     _verify(bound, knows, names)

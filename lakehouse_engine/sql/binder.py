@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from lakehouse_engine.errors import SqlError, UnsupportedSqlError
 from lakehouse_engine.sql.bind import Bound, Pin, bind
+from lakehouse_engine.sql.needs import EVERYTHING, Needs
 from lakehouse_engine.sql.references import Parts, folded
 
 
@@ -34,7 +35,7 @@ class Names:
 
 
 def bind_statement(text: str, names: Names) -> Bound:
-    """Bind every read of `text`; a table that several views read is pinned once, so that the statement sees one state of it.
+    """Bind every read of `text`; a table that several views read alike is pinned once.
 
     Raises `UnsupportedSqlError` for what cannot be bound, `SqlError` for views that read each other in a circle.
     """
@@ -44,15 +45,16 @@ def bind_statement(text: str, names: Names) -> Bound:
 class _Binder:
     def __init__(self, names: Names) -> None:
         self.names = names
-        self.pinned: dict[tuple[Parts, Pin], str] = {}
+        self.pinned: dict[tuple[Parts, Pin, Needs], str] = {}
 
     def bind(self, text: str, path: tuple[Parts, ...]) -> Bound:
         return bind(text, self.names.knows, lambda pin: self._view_for(pin, path))
 
     def _view_for(self, pin: Pin, path: tuple[Parts, ...]) -> str:
-        key = (folded(pin.parts), replace(pin, parts=()))
+        view = self.names.stored_view(pin.parts)
+        # A view's own text says what it needs.
+        key = (folded(pin.parts), replace(pin, parts=()), pin.needs if view is None else EVERYTHING)
         if key not in self.pinned:
-            view = self.names.stored_view(pin.parts)
             self.pinned[key] = self.names.pin_table(pin) if view is None else self._stored(pin, view, path)
         return self.pinned[key]
 

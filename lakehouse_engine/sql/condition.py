@@ -49,10 +49,11 @@ def row_condition(text: str, schema: pa.Schema) -> pc.Expression:
             parts.append([])
         else:
             parts[-1].append(token)
-    return reduce(operator.and_, [_conjunct(part, columns, text) for part in parts])
+    return reduce(operator.and_, [conjunct(part, columns, text) for part in parts])
 
 
-def _conjunct(tokens: Sequence[Token], columns: Mapping[str, pa.Field], text: str) -> pc.Expression:
+def conjunct(tokens: Sequence[Token], columns: Mapping[str, pa.Field], text: str) -> pc.Expression:
+    """One comparison, of a column of `columns` (by lower-case names). Raises as `row_condition`."""
     if len(tokens) < 3 or not tokens[0].is_name:
         raise _refused(tokens, text, "a condition is a column, an operator and a literal, and AND joins several")
     column = columns.get(name_value(tokens[0]).lower())

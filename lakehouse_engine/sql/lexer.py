@@ -134,6 +134,11 @@ def string_value(token: Token) -> str:
     return _ESCAPE.sub(replace, text[1:-1])
 
 
+def is_plain_string(token: Token) -> bool:
+    """Whether a STRING token means the same whatever the session's settings of escapes and double quotes are."""
+    return token.text.startswith("'") and "\\" not in token.text and "''" not in token.text[1:-1]
+
+
 def name_value(token: Token) -> str:
     """The identifier that a WORD or QUOTED token spells, case kept."""
     return token.text[1:-1].replace("``", "`") if token.kind is TokenKind.QUOTED else token.text

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.record.keygen import plain_partitions
-from lakehouse_engine.sql.lexer import Token, TokenKind, significant, string_value
+from lakehouse_engine.sql.lexer import Token, TokenKind, is_plain_string, significant, string_value
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.partitions import partition_paths_of
 
@@ -105,6 +105,8 @@ def _value(tokens: list[Token], kind: pa.DataType) -> Any:
     if len(tokens) != 1:
         return None
     token = tokens[0]
+    if token.kind is TokenKind.STRING and not is_plain_string(token):
+        return None
     if token.kind is TokenKind.STRING and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return string_value(token) or None
     if token.kind is TokenKind.STRING and pa.types.is_date(kind) and _DAY.fullmatch(string_value(token)):

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.format.file_names import TEMP_FOLDER
+from lakehouse_engine.spark import handshake
 from lakehouse_engine.spark.parcels import INLINE
 from lakehouse_engine.verify.table import verify
 
@@ -101,6 +103,26 @@ def test_a_batch_larger_than_a_message_comes_through_a_file(lakehouse: Lakehouse
     table.upsert(rows(0, 60_000, "y" * 40, 2))
     assert contents(table) == rows(0, 60_000, "y" * 40, 2).to_pylist()
     assert [entry.name for entry in table.storage.list(TEMP_FOLDER)] == []
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
+def test_executors_decode_logs_after_they_were_asked(spark: SparkSession, lakehouse: Lakehouse, tmp_path: Path, index: str) -> None:
+    local = Lakehouse(str(tmp_path / "local"))
+    local.create_schema("shop")
+    properties = {"hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "2"} if index == "BUCKET" else {"hoodie.index.type": index}
+    made = local.create_table(
+        "shop.t", schema=rows(0, 1, "").schema, record_key=["id"], partition_by=["part"], table_type="mor", properties=properties
+    )
+    made.insert(rows(0, 900, "first"))
+    made.upsert(rows(600, 600, "second"))
+    made.delete(keys(1, 2, 3, 700))
+    read = HoodieTable.open(made.path, spark=spark, options={"lakehouse.read.logs.driver.max.bytes": 0})
+    frame = read.dataframe()
+    found = sorted(frame.toArrow().to_pylist(), key=lambda row: (row["id"], row["text"]))
+    assert found == contents(made)
+    assert (spark.sparkContext.applicationId, made.storage.root) in handshake._met
+    one = read.dataframe(columns=["id"], filters=pc.field("part") == "p1")
+    assert sorted(row.id for row in one.collect()) == [row["id"] for row in contents(made) if row["part"] == "p1"]
 
 
 def test_statements_of_sql_change_and_read_tables(lakehouse: Lakehouse) -> None:

@@ -19,8 +19,8 @@ from lakehouse_engine.storage.faults import Answer, Fault, FaultyStorage, Simula
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.view import kept, news
 from lakehouse_engine.view.table_state import TableState
-from lakehouse_engine.write.create import TableSpec, create_table
 from lakehouse_engine.write.batch.input import ArrowInput
+from lakehouse_engine.write.create import TableSpec, create_table
 from lakehouse_engine.write.operation import execute_write
 from lakehouse_engine.write.request import WriteRequest
 from tests.support.local_table import LocalTable, Op

@@ -112,7 +112,8 @@ def run(
     if dry_run:
         return result_of(read_plan(state, time, action), time, log_compaction, PLANNED, dry_run=True)
     if log_compaction:
-        return run_log_compaction(storage, time, write_options, runner, lock_timeout_ms=lock_timeout_ms)
+        memory = options.memory_bytes
+        return run_log_compaction(storage, time, write_options, runner, lock_timeout_ms=lock_timeout_ms, memory_bytes=memory)
     check_not_foreign(state, chosen, options)
     with executor_lock(storage, time, lock_timeout_ms if wait else 0):
         result = _Execution(storage, time, options, write_options, runner, lock_timeout_ms).run()

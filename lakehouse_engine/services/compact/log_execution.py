@@ -37,9 +37,11 @@ logger = logging.getLogger(__name__)
 
 
 def run_log_compaction(
-    storage: Storage, time: str, options: WriteOptions, runner: TaskRunner, *, lock_timeout_ms: int
+    storage: Storage, time: str, options: WriteOptions, runner: TaskRunner, *, lock_timeout_ms: int, memory_bytes: int
 ) -> CompactionResult:
     """Carry out the log compaction `time`, whatever became of an earlier attempt. Raises what reading the slices raises.
+
+    Above `memory_bytes` a task keeps rows in files.
 
     Slices that were rewritten since it was planned have nothing left to compact; with all of them gone, so is the plan.
     """
@@ -58,7 +60,7 @@ def run_log_compaction(
             logger.info("log compaction %s of %s is dropped: its slices were rewritten", time, state.config.name)
             timeline.delete_pending(requested)
             return result_of(None, None, True, NOTHING)
-        return _carry_out(state, requested, plan, slices, options, runner)
+        return _carry_out(state, requested, plan, slices, options, runner, memory_bytes)
 
 
 def _slices(state: TableState, plan: HoodieCompactionPlan) -> list[FileSlice]:
@@ -70,13 +72,19 @@ def _slices(state: TableState, plan: HoodieCompactionPlan) -> list[FileSlice]:
 
 
 def _carry_out(
-    state: TableState, requested: Instant, plan: HoodieCompactionPlan, slices: list[FileSlice], options: WriteOptions, runner: TaskRunner
+    state: TableState,
+    requested: Instant,
+    plan: HoodieCompactionPlan,
+    slices: list[FileSlice],
+    options: WriteOptions,
+    runner: TaskRunner,
+    memory_bytes: int,
 ) -> CompactionResult:
     storage, time = state.storage, requested.requested_time
     schema_text = table_avro_schema(state.config.name, table_schema(state, time), allow_timestamp_ntz=True)
     context = file_context(state, time, schema_text, options)
     reader = SliceReader(storage, context.schema, MergeRules.of(state.config, context.schema), LogScope.of(state.timeline))
-    tasks = [LogCompactTask(context, number, reader, piece) for number, piece in enumerate(logged_slices(state, slices))]
+    tasks = [LogCompactTask(context, number, reader, piece, memory_bytes) for number, piece in enumerate(logged_slices(state, slices))]
     timeline = ActiveTimeline(storage, state.layout)
     inflight = timeline.to_inflight(requested)
     publication = Publication()

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.format.data_block import render_avro_block, render_parquet_block
 from lakehouse_engine.format.delete_block import encode_delete_content
-from lakehouse_engine.format.file_names import MarkerType, write_token
+from lakehouse_engine.format.file_names import MarkerType, marker_folder, write_token
 from lakehouse_engine.format.log_format import BlockType, HeaderKey
 from lakehouse_engine.format.log_writer import render_block
 from lakehouse_engine.model.files import FileSlice, LogFile
@@ -22,7 +22,7 @@ from lakehouse_engine.model.keys import META_COLUMNS
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.read.log_records import DELETED
 from lakehouse_engine.read.log_scanner import LoggedSlice, ScannedLogs
-from lakehouse_engine.read.row_pool import take_rows
+from lakehouse_engine.read.row_pool import Rows, SpillTo, take_rows
 from lakehouse_engine.read.slice_reader import SliceMerge, SliceReader
 from lakehouse_engine.write.tasks.base_files import FileContext, attempt_at
 
@@ -31,12 +31,13 @@ _MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LogCompactTask:
-    """One slice, all of whose logs `piece` has. `task` numbers it."""
+    """One slice, all of whose logs `piece` has; above `memory_bytes` their rows are kept in files. `task` numbers it."""
 
     context: FileContext
     task: int
     reader: SliceReader
     piece: LoggedSlice
+    memory_bytes: int
 
 
 def compact_logs(task: LogCompactTask) -> HoodieWriteStat:
@@ -46,20 +47,25 @@ def compact_logs(task: LogCompactTask) -> HoodieWriteStat:
     """
     context, piece, began = task.context, task.piece.slice, time.monotonic()
     columns = (*META_COLUMNS, *context.schema.names)
-    merge = task.reader.merge(task.piece, columns)
-    scan_ms = int((time.monotonic() - began) * 1000)
-    rows = take_rows(merge.outcome.data, np.sort(merge.outcome.rows[merge.outcome.rows >= 0])).select(list(columns))
-    header = _header(context, merge.scanned)
-    blocks = [*_data_blocks(context, header, rows), *_delete_blocks(task, header, merge)]
     version = max(log.version for log in piece.log_files) + 1
     token = write_token(task.task, 0, secrets.randbelow(1_000_000))
     file = LogFile(piece.partition_path, piece.file_id, piece.base_instant, version, token)
-    content, attempt = b"".join(blocks), attempt_at(context, file, MarkerType.APPEND)
+    spill = SpillTo(context.storage, f"{marker_folder(context.instant_time)}/.spill/{file.name}", task.memory_bytes)
+    try:
+        merge = task.reader.merge(task.piece, columns, spill)
+        scan_ms = int((time.monotonic() - began) * 1000)
+        numbers = np.sort(merge.outcome.rows[merge.outcome.rows >= 0])
+        header = _header(context, merge.scanned)
+        data = _data_blocks(context, header, merge.outcome.data.select(columns), numbers)
+        content = b"".join([*data, *_delete_blocks(task, header, merge)])
+    finally:
+        context.storage.delete_tree(spill.folder)
+    attempt = attempt_at(context, file, MarkerType.APPEND)
     attempt.begin()
     context.storage.create(file.path, content)
     attempt.end()
     write_ms = int((time.monotonic() - began) * 1000) - scan_ms
-    stat = _stat(piece, merge, file, len(content), rows.num_rows, {"totalScanTime": scan_ms, "totalUpsertTime": write_ms})
+    stat = _stat(piece, merge, file, len(content), len(numbers), {"totalScanTime": scan_ms, "totalUpsertTime": write_ms})
     return replace(stat, checksum=f"{zlib.crc32(content):08x}")
 
 
@@ -72,13 +78,13 @@ def _header(context: FileContext, scanned: ScannedLogs) -> dict[int, str]:
     }
 
 
-def _data_blocks(context: FileContext, header: dict[int, str], rows: pa.Table) -> Iterator[bytes]:
-    """Data blocks of `write.batch.size` each; usually there is one."""
-    if not rows.num_rows:
+def _data_blocks(context: FileContext, header: dict[int, str], data: pa.Table, numbers: Rows) -> Iterator[bytes]:
+    """The rows of `data` with these numbers, ascending, in data blocks of `write.batch.size` each; usually there is one."""
+    if not len(numbers):
         return
-    step = max(1, int(rows.num_rows * context.options.batch_size_mb * _MEGABYTE / max(1, rows.nbytes)))
-    for start in range(0, rows.num_rows, step):
-        some = rows.slice(start, step).combine_chunks()
+    step = max(1, int(data.num_rows * context.options.batch_size_mb * _MEGABYTE / max(1, data.nbytes)))
+    for start in range(0, len(numbers), step):
+        some = take_rows(data, numbers[start : start + step]).combine_chunks()
         if context.options.log_block_format == "AVRO":
             yield render_block(BlockType.AVRO_DATA, header, render_avro_block(context.avro_schema, some))
         else:

@@ -14,7 +14,8 @@ from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.record.keygen import root_columns
 from lakehouse_engine.spark.schema import to_spark_type
-from lakehouse_engine.sql.lexer import quote_name
+from lakehouse_engine.sql.lexer import quote_name, significant
+from lakehouse_engine.sql.needs import Condition, Needs, names_in
 from lakehouse_engine.sql.partitions_read import partitions_read
 from lakehouse_engine.sql.statements import Delete, DropPartitions, Insert, Truncate, Update
 
@@ -72,7 +73,8 @@ def delete(run: Execution, statement: Delete) -> WriteResult:
     if statement.condition is None:
         return table.insert_overwrite_table(table.schema.empty_table())
     keys = f"{RECORD_KEY}, {PARTITION_PATH}"
-    rows = run.query(f"select {keys} from {_target(run, statement)} where {statement.condition}")
+    names = names_in(significant(f"{keys}, {statement.condition}"))
+    rows = run.query(f"select {keys} from {_target(run, statement, names)} where {statement.condition}")
     return table.delete(rows, given_keys=True, expected=_expected(run, statement))
 
 
@@ -112,9 +114,11 @@ def _value(field: pa.Field, assigned: Mapping[str, str]) -> str:
     return name if text is None else f"cast(({text}) as {to_spark_type(field.type).simpleString()}) as {name}"
 
 
-def _target(run: Execution, statement: Update | Delete) -> str:
-    """The table with its meta columns, answering to its alias or its own last name."""
-    return f"{quote_name(run.target(statement.name))} as {quote_name(statement.alias or statement.name[-1])}"
+def _target(run: Execution, statement: Update | Delete, names: frozenset[str] | None = None) -> str:
+    """The table with its meta columns, answering to its alias or its own last name; `names` as `Needs` has them."""
+    table = statement.alias or statement.name[-1]
+    conditions = None if statement.condition is None else (Condition(statement.condition, table, qualified=False),)
+    return f"{quote_name(run.target(statement.name, Needs(names, conditions)))} as {quote_name(statement.alias or statement.name[-1])}"
 
 
 def truncate(run: Execution, statement: Truncate) -> WriteResult:

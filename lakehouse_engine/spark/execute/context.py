@@ -15,6 +15,7 @@ from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.spark.pins import Pins, Reads
+from lakehouse_engine.sql.needs import EVERYTHING, Needs
 from lakehouse_engine.sql.references import Parts
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.table_services import TableServices
@@ -71,9 +72,9 @@ class Execution:
         """A query's rows, its reads bound to snapshots of this moment."""
         return self.run(self.pins.bind(text, self.reads).text)
 
-    def target(self, parts: Parts) -> str:
-        """A view of the rows of the table to be changed, with their meta columns."""
-        return self.pins.target(self.pins.name(parts), self.reads)
+    def target(self, parts: Parts, needs: Needs = EVERYTHING) -> str:
+        """A view of the rows of the table to be changed, with their meta columns: at least those that are needed."""
+        return self.pins.target(self.pins.name(parts), self.reads, needs)
 
     def narrow(self, parts: Parts, partitions_of: Callable[[TableState], frozenset[str] | None]) -> None:
         """Say which partitions of the table to be changed were read, if `partitions_of` its state are not all of them (None)."""

@@ -10,6 +10,7 @@ from lakehouse_engine.commit.expected import repeated
 from lakehouse_engine.spark.execute import answers, changes, definitions, procedures
 from lakehouse_engine.spark.execute.context import Execution
 from lakehouse_engine.spark.execute.merge import merge
+from lakehouse_engine.spark.task_errors import told_as_raised
 from lakehouse_engine.sql import statements as s
 from lakehouse_engine.sql.router import route
 
@@ -54,9 +55,11 @@ def execute(run: Execution, text: str) -> Any:
     """Run one statement: a DataFrame for what answers with rows, a `WriteResult` for a write, None for the rest.
 
     A write of what it reads itself is run again, on newer states, when a commit came in between; raises `ChangedSinceReadError` in the end.
+    Errors of the engine that executors meet while a write reads are raised as they are.
     """
     statement = route(text, run.pins.knows)
     handler = HANDLERS[type(statement)]
-    if not run.repeats:
-        return handler(run, statement)
-    return repeated(lambda: handler(replace(run, reads=run.pins.reads()), statement), run.repeats)
+    with told_as_raised():
+        if not run.repeats:
+            return handler(run, statement)
+        return repeated(lambda: handler(replace(run, reads=run.pins.reads()), statement), run.repeats)

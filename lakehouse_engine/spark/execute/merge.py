@@ -18,6 +18,7 @@ from lakehouse_engine.record.keygen import root_columns
 from lakehouse_engine.spark.execute.context import Execution, TableHandle
 from lakehouse_engine.spark.schema import to_spark_type
 from lakehouse_engine.sql.lexer import quote_name
+from lakehouse_engine.sql.needs import EVERYTHING, Condition, Needs
 from lakehouse_engine.sql.partitions_read import partitions_read
 from lakehouse_engine.sql.statements import Merge, MergeClause
 from lakehouse_engine.view.table_state import TableState
@@ -30,7 +31,7 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
     """Carry out a MERGE. Raises `DuplicateKeyError` when two source rows would write one key, `UnsupportedSqlError` as it says."""
     table = run.table(statement.name)
     _check(statement, table)
-    target = run.target(statement.name)
+    target = run.target(statement.name, _needs(statement))
     source = run.query(f"select *, true as {_PRESENT} from {statement.source}{_alias(statement.source_alias)}")
     joined = run.query(_joined(statement, table.schema, target, run.pins.keep(source), source.columns)).cache()
     run.narrow(statement.name, lambda state: _partitions_read(statement, state))
@@ -47,6 +48,13 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
         return table.upsert(rows, delete_keys=keys, as_given=True, options=_OPTIONS, expected=expected)
     finally:
         joined.unpersist()
+
+
+def _needs(statement: Merge) -> Needs:
+    """Stored rows that cannot be matched are not needed, unless they are changed for it."""
+    if any(clause.when == "not_matched_by_source" for clause in statement.clauses):
+        return EVERYTHING
+    return Needs(None, (Condition(statement.condition, statement.alias or statement.name[-1], qualified=True),))
 
 
 def _partitions_read(statement: Merge, state: TableState) -> frozenset[str] | None:

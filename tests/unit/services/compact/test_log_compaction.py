@@ -18,6 +18,7 @@ from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.scan import plan_incremental
 from lakehouse_engine.services.compact import run, schedule_and_run
 from lakehouse_engine.services.compact.log_merging import LogCompactTask, compact_logs
+from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.verify import verify
 from tests.unit.read.hand_made import PARTITION
@@ -139,6 +140,29 @@ def test_a_large_outcome_is_several_blocks(tmp_path: Path) -> None:
     compact_logs_now(table, write=replace(WriteOptions(), batch_size_mb=1))
     assert len(list(read_blocks(newest_log(table).read_bytes()))) > 1
     assert rows(table) == before
+
+
+def test_log_rows_beyond_the_memory_limit_spill_and_the_log_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spilled, seen = list[str](), LocalStorage.open_output
+
+    def watched(storage: LocalStorage, path: str) -> object:
+        spilled.append(path)
+        return seen(storage, path)
+
+    monkeypatch.setattr(LocalStorage, "open_output", watched)
+    sizes = []
+    for memory in (1, 10**9):
+        table = table_with_logs(tmp_path / str(memory))
+        before = rows(table)
+        compact_logs_now(table, replace(TWO_BLOCKS, memory_bytes=memory))
+        assert rows(table) == before
+        assert bool(spilled) == (memory == 1)
+        assert all("/.spill/" in path for path in spilled)
+        spilled.clear()
+        blocks = list(read_blocks(newest_log(table).read_bytes()))
+        sizes.append([(block.type, len(block.content)) for block in blocks])
+    assert sizes[0] == sizes[1]
+    assert not list(tmp_path.rglob("*.arrow"))
 
 
 def test_slices_rewritten_since_are_left_out_and_an_empty_plan_goes(tmp_path: Path) -> None:
