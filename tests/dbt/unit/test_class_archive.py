@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +30,7 @@ def archive(tmp_path: Path) -> ClassArchive:
 def made(archive: ClassArchive, content: bytes = b"classes" * 1000) -> Path:
     dumped = archive.folder / "dumped.tmp"
     dumped.write_bytes(content)
+    dumped.chmod(0o644)
     return archive.publish(dumped)
 
 
@@ -63,6 +66,73 @@ def test_an_archive_of_another_user_is_neither_used_nor_removed(archive: ClassAr
     assert path.exists()
 
 
+@pytest.mark.parametrize("place", ["file", "folder", "parent"])
+@pytest.mark.parametrize("mode", [0o020, 0o002])
+def test_an_archive_that_others_can_replace_is_not_used_and_none_is_made(tmp_path: Path, place: str, mode: int) -> None:
+    archive = ClassArchive(tmp_path / "cache", "spark-0123456789abcdef")
+    archive.folder.mkdir(mode=0o700)
+    path = made(archive)
+    assert archive.find() == path
+    changed = {"file": path, "folder": archive.folder, "parent": tmp_path}[place]
+    changed.chmod(changed.stat().st_mode | mode)
+    assert archive.find() is None
+    assert path.exists()
+    path.unlink()
+    assert archive.wanted() == (place == "file")
+
+
+def test_an_archive_that_is_a_link_is_not_used(archive: ClassArchive) -> None:
+    path = made(archive)
+    path.rename(archive.folder / "elsewhere")
+    path.symlink_to(archive.folder / "elsewhere")
+    assert archive.find() is None
+
+
+def test_an_archive_whose_time_cannot_be_set_is_used(archive: ClassArchive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of root's in an image, or on a disk that can only be read."""
+    path = made(archive)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError("Operation not permitted")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    assert archive.find() == path
+
+
+@pytest.mark.parametrize("rest", ["1b58", "1b58-(copy)", "1b58-0000000g"])
+def test_a_file_with_a_name_that_tells_no_checksum_is_no_archive(archive: ClassArchive, rest: str) -> None:
+    stranger = archive.folder / f"{archive.name}-{rest}.jsa"
+    stranger.write_bytes(b"x")
+    assert archive.find() is None
+    assert archive.wanted()
+    assert stranger.exists()
+
+
+@pytest.mark.parametrize("choice", ["~nobody-of-this-name/jvm", "a\0b"])
+def test_a_folder_that_cannot_be_only_means_that_there_is_no_archive(choice: str) -> None:
+    assert folder_of(choice) is None
+
+
+def test_an_attempt_that_takes_too_long_ends_as_one_that_failed(archive: ClassArchive, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_builder.os, "nice", lambda _: 0)
+    monkeypatch.setattr(archive_builder, "_first_to_go", lambda: None)
+    monkeypatch.setattr(archive_builder, "_make", lambda _: (signal.raise_signal(signal.SIGALRM), time.sleep(30)))
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGALRM)
+    try:
+        archive_builder.main(str(archive.folder), archive.name)
+    finally:
+        signal.signal(signal.SIGTERM, before[0])
+        signal.signal(signal.SIGALRM, before[1])
+    assert "TimeoutError" in archive.failure.read_text()
+
+
+@pytest.mark.skipif(not Path("/proc/self/oom_score_adj").exists(), reason="Linux only")
+def test_the_process_that_makes_it_is_the_first_to_go_where_memory_gets_short() -> None:
+    code = f"from {module.BUILDER} import _first_to_go; _first_to_go(); print(open('/proc/self/oom_score_adj').read())"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert answer.stdout.strip() == "1000"
+
+
 def test_one_process_makes_it_and_one_that_died_is_followed_by_another(archive: ClassArchive) -> None:
     assert archive.claim()
     assert not archive.claim()
@@ -75,6 +145,8 @@ def test_one_process_makes_it_and_one_that_died_is_followed_by_another(archive: 
 def test_what_failed_is_not_tried_again_the_same_day(archive: ClassArchive, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive_builder, "_make", lambda _: (_ for _ in ()).throw(RuntimeError("no such Java option")))
     monkeypatch.setattr(archive_builder.os, "nice", lambda _: 0)
+    monkeypatch.setattr(archive_builder.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(archive_builder, "_first_to_go", lambda: None)
     archive_builder.main(str(archive.folder), archive.name)
     assert "no such Java option" in archive.failure.read_text()
     assert not archive.busy.exists()
@@ -117,8 +189,16 @@ def test_the_profile_chooses_the_folder(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv(module.VARIABLE, str(tmp_path / "variable"))
     assert folder_of(True) == tmp_path / "variable"
     assert folder_of(False) is None
-    monkeypatch.setenv(module.VARIABLE, "false")
-    assert folder_of(True) is None
+    for word in ("false", "No", "off", "0"):
+        monkeypatch.setenv(module.VARIABLE, word)
+        assert folder_of(True) is None
+        assert folder_of(word) is None
+    monkeypatch.delenv("CI")
+    for word in ("true", "Yes", "on", "1"):
+        monkeypatch.setenv(module.VARIABLE, word)
+        assert folder_of(True) == folder_of(word) == tmp_path / "xdg" / "dbt-lakehouse"
+    monkeypatch.setenv("XDG_CACHE_HOME", "xdg")
+    assert folder_of(True) == tmp_path / ".cache" / "dbt-lakehouse"
 
 
 def test_a_user_without_a_home_has_no_archive(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,17 +226,24 @@ def test_another_java_or_a_jar_that_changed_is_another_archive(tmp_path: Path) -
     jar.write_bytes(b"12")
     names.append(archive_for(tmp_path, "17.0.2", tmp_path).name)
     assert len(set(names)) == 3
+    layer = int(jar.stat().st_mtime)  # what an image keeps of it
+    os.utime(jar, ns=(layer * 10**9, layer * 10**9 + 5))
+    names.append(archive_for(tmp_path, "17.0.2", tmp_path).name)
+    assert names[3] == names[2]
     assert archive_for(tmp_path / "a:b", "17.0.2", tmp_path) is None
     assert archive_for(tmp_path, "17.0.2", tmp_path / "nowhere") is None
 
 
-def test_the_users_java_options_stay_and_win(tmp_path: Path) -> None:
+def test_the_users_java_options_stay_and_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "one.jsa"
     options = local.start_conf({local.JAVA_OPTIONS: "-Xlog:cds=info -Dmine=1"}, path)[local.JAVA_OPTIONS]
     assert f"-XX:SharedArchiveFile={path}" in options
     assert options.endswith("-Xlog:cds=info -Dmine=1")
     for own in ("-XX:SharedArchiveFile=/mine.jsa", "-Xshare:off", "-XX:ArchiveClassesAtExit=/mine.jsa"):
         assert archive_options(path, own) == ""
+        monkeypatch.setenv("JAVA_TOOL_OPTIONS", own)
+        assert archive_options(path, "") == ""
+        monkeypatch.delenv("JAVA_TOOL_OPTIONS")
     assert "SharedArchiveFile" not in local.start_conf({})[local.JAVA_OPTIONS]
 
 

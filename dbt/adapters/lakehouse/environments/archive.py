@@ -11,11 +11,14 @@ import atexit
 import contextlib
 import hashlib
 import os
+import re
 import shutil
+import stat
 import subprocess
 import sys
 import time
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,9 +27,12 @@ from dbt.adapters.events.logging import AdapterLogger
 logger = AdapterLogger("Lakehouse")
 
 VARIABLE = "LAKEHOUSE_JVM_CACHE"
-"""Instead of the profile's default: a folder, or `false`."""
+"""Instead of the profile's default: a folder, `true` or `false`."""
+_YES, _NO = ("true", "on", "yes", "1"), ("false", "off", "no", "0")
+_NAME = re.compile(r"-([0-9a-f]+)-([0-9a-f]{8})\.jsa")
 BUILDER = "dbt.adapters.lakehouse.environments.archive_builder"
 _OWN_CHOICE = ("-XX:SharedArchiveFile", "-XX:ArchiveClassesAtExit", "-XX:SharedClassListFile", "-Xshare")
+_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 _CLASS_PATH = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH", "SPARK_CLASSPATH")
 _UNUSED_S = 30 * 86400
 _RETRY_S = 86400
@@ -43,11 +49,12 @@ class ClassArchive:
     name: str
 
     def find(self) -> Path | None:
-        """The archive, if it is whole and this user's; a damaged one is removed. The look at its bytes brings them into memory, too."""
-        return next((path for path in self._made() if _is_good(path)), None)
+        """The archive, if it is whole and nobody else's; a damaged one is removed. The look at its bytes brings them into memory, too."""
+        made = self._made()
+        return next((path for path in made if _is_good(path)), None) if made and _is_ours(self.folder) else None
 
     def _made(self) -> list[Path]:
-        return sorted(self.folder.glob(f"{self.name}-*.jsa"))
+        return [path for path in sorted(self.folder.glob(f"{self.name}-*.jsa")) if _NAME.fullmatch(path.name, len(self.name))]
 
     @property
     def failure(self) -> Path:
@@ -67,7 +74,9 @@ class ClassArchive:
         except OSError as error:
             logger.debug(f"No class archive is made in {self.folder}: {error}")
             return False
-        return room and not self._made() and not _younger(self.failure, _RETRY_S) and not _younger(self.busy, _BUSY_S)
+        if not room or not _is_ours(self.folder) or self._made():
+            return False
+        return not _younger(self.failure, _RETRY_S) and not _younger(self.busy, _BUSY_S)
 
     def claim(self) -> bool:
         """Say that one is made; False where somebody else does."""
@@ -97,18 +106,24 @@ class ClassArchive:
 
 def folder_of(choice: bool | str) -> Path | None:
     """The folder that the profile's `jvm_cache` means; None where there is to be none."""
-    if choice is True:
+    named = str(choice).lower()
+    if named in _YES:
         choice = os.environ.get(VARIABLE, "")
-    if choice is False or str(choice).lower() in ("false", "off", "0"):
+        named = choice.lower()
+    if named in _NO or not hasattr(os, "getuid"):  # whose a file is cannot be told
         return None
-    if choice:
-        return Path(choice).expanduser().resolve()
-    if os.environ.get("CI"):
-        return None  # what is made there goes with the machine
-    with contextlib.suppress(RuntimeError):  # a user without a home
-        base = os.environ.get("XDG_CACHE_HOME")
-        return (Path(base) if base else Path.home() / ".cache") / "dbt-lakehouse"
-    return None
+    try:
+        if named and named not in _YES:
+            return Path(str(choice)).expanduser().resolve()
+        return None if os.environ.get("CI") else _user_cache()  # what is made there goes with the machine
+    except (OSError, RuntimeError, ValueError) as error:  # a user without a home, a ring of links, no path at all
+        logger.debug(f"No class archive is used: {error}")
+        return None
+
+
+def _user_cache() -> Path:
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "")  # to be ignored where it is relative, says its specification
+    return ((base if base.is_absolute() else Path.home() / ".cache") / "dbt-lakehouse").resolve()
 
 
 def archive_for(folder: Path, java: str, spark_home: Path) -> ClassArchive | None:
@@ -123,19 +138,20 @@ def archive_for(folder: Path, java: str, spark_home: Path) -> ClassArchive | Non
 
 
 def _fingerprint(java: str, spark_home: Path) -> str:
-    """Java refuses an archive when a jar's time or size differs, or their order."""
+    """Java refuses an archive when the time (in whole seconds, as in images) or size of a jar differs, or their order."""
     found = hashlib.sha256(f"{java}\0{spark_home}\0{os.environ.get('JAVA_HOME', '')}\0".encode())
     for name in _CLASS_PATH:
         found.update(f"{name}={os.environ.get(name, '')}\0".encode())
     with os.scandir(spark_home / "jars") as entries:
         for name, seen in sorted((entry.name, entry.stat()) for entry in entries):
-            found.update(f"{name} {seen.st_size} {seen.st_mtime_ns}\0".encode())
+            found.update(f"{name} {seen.st_size} {int(seen.st_mtime)}\0".encode())
     return found.hexdigest()[:16]
 
 
 def archive_options(path: Path, chosen: str) -> str:
     """Java options to use the archive, where the user's own say nothing about one. If it does not fit, Java goes on without a word."""
-    if any(option in chosen for option in _OWN_CHOICE):
+    said = " ".join([chosen, *(os.environ.get(name, "") for name in _JAVA_VARIABLES)])
+    if any(option in said for option in _OWN_CHOICE):
         return ""
     return f'"-XX:SharedArchiveFile={path}" -Xshare:auto -Xlog:cds*=off'
 
@@ -158,12 +174,34 @@ def _build(archive: ClassArchive) -> None:
         logger.debug(f"No class archive is made: {error}")
 
 
+def _is_ours(folder: Path) -> bool:
+    """Whether only this user and root can change what lies there. Java runs what an archive says, so who can write there is this user."""
+    for place in (folder, *folder.parents):
+        try:
+            seen = place.lstat()
+        except OSError as error:
+            logger.debug(f"No class archive is used: {error}")
+            return False
+        # In a directory like /tmp others may make files, but not put theirs in the place of this user's.
+        shared = place != folder and seen.st_mode & stat.S_ISVTX
+        if not _is_own(seen, stat.S_ISDIR, 0 if shared else stat.S_IWGRP | stat.S_IWOTH):
+            logger.debug(f"No class archive is used: others can write in {place}, or it is a link")
+            return False
+    return True
+
+
+def _is_own(seen: os.stat_result, kind: Callable[[int], bool], forbidden: int) -> bool:
+    return kind(seen.st_mode) and seen.st_uid in (os.getuid(), 0) and not seen.st_mode & forbidden
+
+
 def _is_good(path: Path) -> bool:
     try:
-        if path.stat().st_uid not in (os.getuid(), 0):
+        if not _is_own(path.lstat(), stat.S_ISREG, stat.S_IWGRP | stat.S_IWOTH):
+            logger.debug(f"The class archive {path} is not used: it is somebody else's, or others can write it")
             return False
         if _is_whole(path):
-            os.utime(path)
+            with contextlib.suppress(OSError):  # one that can only be read is as good: the time only says that it is in use
+                os.utime(path)
             return True
         path.unlink()
     except OSError as error:
@@ -174,7 +212,7 @@ def _is_good(path: Path) -> bool:
 
 
 def _is_whole(path: Path) -> bool:
-    size, checksum = path.stem.split("-")[-2:]
+    size, checksum = path.stem.rsplit("-", 2)[-2:]
     return path.stat().st_size == int(size, 16) and _checksum(path) == int(checksum, 16)
 
 
