@@ -88,6 +88,11 @@ class LakehouseAdapter(SparkAdapter):
         if getattr(getattr(config, "args", None), "which", None) in RUNS_SQL:
             environment_of(config.credentials).start_early()
 
+    def cleanup_connections(self) -> None:
+        """dbt says so at the end of a command: a Spark that no statement asked for does not outlive it."""
+        super().cleanup_connections()
+        environment_of(self.config.credentials).end_early()
+
     # -- configs
 
     def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:

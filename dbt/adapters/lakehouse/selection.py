@@ -64,7 +64,7 @@ def table_of(node: Mapping[str, Any], defaults: Mapping[str, str] | None = None)
 
 
 def _relation(text: str, exists: Any, defaults: Mapping[str, str] | None) -> Selected:
-    parts = [part.strip("`\" ") for part in text.split(".")]
+    parts = [part.strip('`" ') for part in text.split(".")]
     if len(parts) != 2 or not all(parts):
         raise DbtRuntimeError(f"relation '{text}' is not of the form schema.table")
     if not exists(*parts):

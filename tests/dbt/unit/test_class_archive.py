@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import signal
@@ -216,6 +217,21 @@ def test_a_user_without_a_home_has_no_archive(monkeypatch: pytest.MonkeyPatch) -
 def test_a_profile_key_that_says_neither_is_refused(choice: object) -> None:
     with pytest.raises(DbtConfigError, match="jvm_cache is true, false or a folder"):
         LakehouseCredentials(schema="s", jvm_cache=choice)
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="what a process has mapped is read from /proc")
+def test_an_archive_that_java_does_without_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(module.logger, "debug", told.append)
+    used, other = tmp_path / "used.jsa", tmp_path / "other.jsa"
+    used.write_bytes(b"x" * 4096)
+    with used.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ):
+        module.tell_refused(used, os.getpid())
+        assert not told
+        module.tell_refused(other, os.getpid())
+    assert str(other) in told[0]
+    module.tell_refused(other, 2**30)  # no such process: nothing is known
+    assert len(told) == 1
 
 
 def test_another_java_or_a_jar_that_changed_is_another_archive(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse import environments
 from dbt.adapters.lakehouse.credentials import LakehouseCredentials
-from dbt.adapters.lakehouse.environments import early, existing, local
+from dbt.adapters.lakehouse.environments import early, existing, jvm, local
 
 ROOT = Path(__file__).resolve().parents[3]
 FAKE_JAVA = """#!/bin/bash
@@ -45,6 +45,9 @@ if len(sys.argv) > 2:
 for command in sys.argv[1].split(","):
     result = dbtRunner().invoke([command])
     print(command, "EXCEPTION", result.exception)
+if len(sys.argv) > 2:
+    with open(sys.argv[2]) as file:
+        print("STILL THERE", os.path.exists(f"/proc/{file.read().strip()}"))
 sys.exit(0 if result.success else 1)
 """
 """dbt; with a second argument it parses only once that file is there, and then fails."""
@@ -93,6 +96,7 @@ def test_the_jvm_is_started_before_the_project_is_parsed_and_ends_with_a_process
     answer = dbt(project, java, "run", str(started))
     assert "run EXCEPTION cannot be parsed" in answer.stdout, answer.stdout + answer.stderr
     assert not alive(int(started.read_text()))
+    assert "STILL THERE False" in answer.stdout  # nor with the command, in a process that goes on
     assert "spark.driver.memory=777m" in Path(f"{java}.arguments").read_text()
     assert "Traceback" not in answer.stderr
 
@@ -185,3 +189,80 @@ def test_a_fork_waits_for_the_start_and_its_child_ends_nothing() -> None:
         os._exit(1 if given_up or not release.is_set() else 0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert one.result() == "up"
+
+
+def test_what_no_statement_asked_for_ends_with_the_command_and_the_next_one_starts_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts: list[Started] = []
+    stopped: list[bool] = []
+    monkeypatch.setattr(local.Jvm, "stop", lambda _: stopped.append(True))
+
+    def start(*_: Any) -> Started:
+        starts.append(Started())
+        return starts[-1]
+
+    one = environment(monkeypatch, start)
+    one.start_early()
+    one.end_early()
+    assert stopped
+    assert not early._waiting
+    assert one.root_session() is starts[1]
+    one.end_early()  # asked for: it stays
+    assert len(stopped) == 1
+    assert one.root_session() is starts[1]
+
+
+def test_a_start_that_a_statement_waits_for_is_neither_ended_nor_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, release, stopped = threading.Event(), threading.Event(), []
+    monkeypatch.setattr(local.Jvm, "stop", lambda _: stopped.append(True))
+    result = early.EarlyStart.result
+
+    def told(self: Any) -> Any:
+        asked.set()
+        return result(self)
+
+    def start(*_: Any) -> Started:
+        release.wait(60)
+        return Started()
+
+    monkeypatch.setattr(early.EarlyStart, "result", told)
+    one = environment(monkeypatch, start)
+    one.start_early()
+    statement = threading.Thread(target=one.root_session)
+    statement.start()
+    assert asked.wait(30)
+    one.end_early()
+    assert not release.is_set()
+    release.set()
+    statement.join(30)
+    assert not stopped
+
+
+def test_a_jvm_is_begun_without_a_fork_that_waits_for_another_and_does_not_end_with_ctrl_c(tmp_path: Path) -> None:
+    release = threading.Event()
+    other = early.EarlyStart(lambda: release.wait(60), release.set)
+    one = jvm.Jvm()
+    beginning = threading.Thread(target=one._begin, args=(["/bin/sh", "-c", "kill -INT $$; exit 7"], tmp_path / "answer"), daemon=True)
+    beginning.start()
+    beginning.join(20)
+    waited = beginning.is_alive()
+    release.set()
+    other.result()
+    beginning.join(20)
+    assert not waited
+    assert one.process.wait(30) == 7
+    one.stop()
+    assert one.process.stdin.closed
+
+
+def test_spark_is_taken_from_where_pyspark_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    package = tmp_path / "pyspark"
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: SimpleNamespace(origin=str(package / "__init__.py")))
+    assert jvm.spark_home() is None
+    for home in (package, package / "spark-distribution"):
+        (home / "bin").mkdir(parents=True)
+        (home / "jars").mkdir()
+        (home / "bin" / "spark-submit").write_text("")
+        assert jvm.spark_home() == home
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert jvm.spark_home() is None

@@ -156,6 +156,16 @@ def archive_options(path: Path, chosen: str) -> str:
     return f'"-XX:SharedArchiveFile={path}" -Xshare:auto -Xlog:cds*=off'
 
 
+def tell_refused(path: Path, pid: int) -> None:
+    """Have dbt's log say it where the JVM does without the archive: other options or another class path than it was made with."""
+    try:
+        used = str(path) in Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return  # Linux only
+    if not used:
+        logger.debug(f"Java does not take the class archive {path} with these settings; Spark starts without it")
+
+
 def build_at_exit(archive: ClassArchive) -> None:
     """Have an archive made when this process has ended, by another one that takes what time is left over."""
     if archive.wanted():

@@ -24,6 +24,10 @@ class Environment(ABC):
         """Begin to start Spark, where it is started here: it will be asked for. What goes wrong comes with the first session."""
 
     @abstractmethod
+    def end_early(self) -> None:
+        """End what `start_early` began, if no statement asked for it: the command is over, but its process may go on, and start another."""
+
+    @abstractmethod
     def root_session(self) -> SparkSession:
         """The session that the others are children of; started on the first call."""
 

@@ -16,7 +16,8 @@ _waiting: set[EarlyStart] = set()  # type: ignore[type-arg]
 class EarlyStart(Generic[Started]):
     """Runs `start` at once, in a thread. Its result or its error is for whoever asks first.
 
-    If the process ends and nobody has asked, `give_up` is called: it has to make `start` return soon, and to end what that began.
+    If the process ends and nobody has asked, or at `give_up`, the `give_up` that was given is called: it has to make `start` return soon,
+    and to end what that began.
     """
 
     def __init__(self, start: Callable[[], Started], give_up: Callable[[], None]) -> None:
@@ -48,8 +49,10 @@ class EarlyStart(Generic[Started]):
             self._thread.join(timeout)
 
     def give_up(self) -> None:
+        """End it; nobody will ask for the result any more."""
         self._give_up()
         self.join(5)
+        _waiting.discard(self)
 
 
 def _give_up_all() -> None:

@@ -18,6 +18,9 @@ class ExistingEnvironment(Environment):
     def start_early(self) -> None:
         """Nothing: the session is whoever's it is."""
 
+    def end_early(self) -> None:
+        """Nothing, likewise."""
+
     def root_session(self) -> SparkSession:
         from pyspark.sql import SparkSession
 

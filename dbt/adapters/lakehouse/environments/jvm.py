@@ -10,7 +10,6 @@ import importlib.util
 import os
 import shlex
 import shutil
-import signal
 import struct
 import subprocess
 import sys
@@ -23,16 +22,24 @@ from pathlib import Path
 from dbt_common.exceptions import DbtRuntimeError
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
-LAUNCHER_OPTIONS = "SPARK_LAUNCHER_OPTS"
+_NO_INTERRUPTS = """trap '' INT; exec "$0" "$@\""""
 _END_TIMEOUT_S = 5
 
 
 def spark_home() -> Path | None:
     """The folder that PySpark takes Spark from, found without importing PySpark; None where only PySpark knows."""
     named = os.environ.get("SPARK_HOME")
-    spec = None if named else importlib.util.find_spec("pyspark")
-    home = Path(named) if named else Path(spec.origin).parent if spec and spec.origin else None
-    return home if home and (home / "bin" / "spark-submit").is_file() and (home / "jars").is_dir() else None
+    if named:
+        return _checked_home(Path(named))
+    spec = importlib.util.find_spec("pyspark")
+    if not spec or not spec.origin:
+        return None
+    package = Path(spec.origin).parent
+    return _checked_home(package / "spark-distribution") or _checked_home(package)  # PySpark's own order
+
+
+def _checked_home(home: Path) -> Path | None:
+    return home if (home / "bin" / "spark-submit").is_file() and (home / "jars").is_dir() else None
 
 
 class Jvm:
@@ -65,8 +72,9 @@ class Jvm:
         with self._lock:
             if self._stopped:
                 raise DbtRuntimeError("Spark is not started: the process ends.")
-            # The JVM ends when its standard input does, and not with Ctrl-C: dbt cancels its queries first.
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, preexec_fn=_ignore_interrupts)
+            # The JVM ends when its standard input does, and not with Ctrl-C: dbt cancels its queries first. A shell says so, as Python
+            # between fork and exec may wait for ever, in a process with threads.
+            self.process = subprocess.Popen(["/bin/sh", "-c", _NO_INTERRUPTS, *command], stdin=subprocess.PIPE, env=environment)
 
     def _answered(self, answer: Path) -> tuple[int, str]:
         """The port and the secret that the JVM writes down when it is up."""
@@ -102,9 +110,12 @@ class Jvm:
         with self._lock:
             self._stopped = True
             process = self.process
-        if process is None or process.poll() is not None:
+        if process is None:
             return
-        process.terminate()
+        if process.stdin is not None:
+            process.stdin.close()
+        if process.poll() is None:
+            process.terminate()
         try:
             process.wait(_END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -123,5 +134,21 @@ def _has_gateway() -> bool:
     return context is not None and context._gateway is not None
 
 
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def forget_ended() -> None:
+    """Let PySpark start a JVM anew where its own has ended: else it asks the one that is gone, for the rest of the process."""
+    if not _has_gateway():
+        return
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession, SQLContext
+
+    with SparkContext._lock:
+        gateway, context = SparkContext._gateway, SparkContext._active_spark_context
+        if gateway is None or gateway.proc is None or gateway.proc.poll() is None:
+            return
+        if context is not None:
+            context._jsc = None  # there is nothing to tell the JVM
+            context.stop()
+        SparkSession._instantiatedSession = SparkSession._activeSession = None
+        SQLContext._instantiatedContext = None
+        gateway.shutdown()
+        SparkContext._gateway = SparkContext._jvm = None

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.environments.archive import archive_for, archive_options, build_at_exit, folder_of
+from dbt.adapters.lakehouse.environments.archive import archive_for, archive_options, build_at_exit, folder_of, tell_refused
 from dbt.adapters.lakehouse.environments.base import Environment
 from dbt.adapters.lakehouse.environments.early import EarlyStart
-from dbt.adapters.lakehouse.environments.jvm import Jvm, spark_home
+from dbt.adapters.lakehouse.environments.jvm import Jvm, forget_ended, spark_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +47,17 @@ class LocalEnvironment(Environment):
                 jvm = Jvm()
                 self._early = EarlyStart(lambda: self._start(jvm), jvm.stop)
 
+    def end_early(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            return  # a statement waits for it just now
+        try:
+            early, self._early = self._early, None
+            if early is not None:
+                early.give_up()
+                forget_ended()
+        finally:
+            self._lock.release()
+
     def root_session(self) -> SparkSession:
         with self._lock:
             early, self._early = self._early, None
@@ -63,8 +74,11 @@ class LocalEnvironment(Environment):
         java = java_answer()
         quiet_python_loggers()
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-        conf = start_conf(self.credentials.spark_config, class_archive(self.credentials, java))
+        archive = class_archive(self.credentials, java)
+        conf = start_conf(self.credentials.spark_config, archive)
         jvm.launch(conf)
+        if archive is not None and jvm.process is not None:
+            tell_refused(archive, jvm.process.pid)
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder
