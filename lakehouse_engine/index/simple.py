@@ -123,7 +123,7 @@ def _find(task: TagTask, footer: BaseFileFooter, keys: pa.Array) -> tuple[Rows, 
     bounded = task.stored.bounded
     wanted = [number for number, group in enumerate(footer.row_groups) if not bounded or _may_hold(group.min_key, group.max_key, keys)]
     starts = np.cumsum([0, *(group.num_rows for group in footer.row_groups)])
-    groups = iter_base_file(task.storage, task.base.path, task.stored.schema, meta_columns=task.stored.meta_columns, row_groups=wanted)
+    groups = iter_base_file(task.storage, task.base, task.stored.schema, meta_columns=task.stored.meta_columns, row_groups=wanted)
     for number, table in zip(wanted, groups, strict=True):
         stored = task.stored.keys(table)
         for low in range(0, len(keys), _CHUNK):

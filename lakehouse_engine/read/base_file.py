@@ -164,7 +164,8 @@ def _reader(
     verify: bool,
 ) -> Iterator[_Reader]:
     path = base if isinstance(base, str) else base.path
-    with open_base_file(storage, path, dictionary=DICTIONARY_COLUMNS, verify=verify) as file:
+    listed = -1 if isinstance(base, str) else base.size
+    with open_base_file(storage, path, dictionary=DICTIONARY_COLUMNS, verify=verify, listed=listed) as file:
         stored = file.schema_arrow
         wanted = projected_schema(stored_schema(stored) if schema is None else schema, columns, meta_columns)
         indices = [match_name(stored.names, field.name, path) for field in wanted]
@@ -172,13 +173,16 @@ def _reader(
 
 
 @contextmanager
-def open_base_file(storage: Storage, path: str, *, dictionary: Sequence[str] = (), verify: bool = True) -> Iterator[pq.ParquetFile]:
+def open_base_file(
+    storage: Storage, path: str, *, dictionary: Sequence[str] = (), verify: bool = True, listed: int = -1
+) -> Iterator[pq.ParquetFile]:
     """The base file as an open Parquet file, to read rows; `dictionary` names text columns to read as dictionaries, where they are there.
 
     Old INT96 timestamps come as microseconds. With `verify` its footer and page headers are as they were written, where the file has
-    checksums of them, and what is read of its pages is checked. Raises as `read_base_file`.
+    checksums of them, and what is read of its pages is checked. `listed` is the size that it has in the listing (-1: not known). Raises as
+    `read_base_file`.
     """
-    with _opened(storage, path) as source:
+    with _opened(storage, path, listed) as source:
         with damage(path):
             metadata = read_metadata(source, verify=verify)
             if verify:
@@ -194,9 +198,11 @@ def open_base_file(storage: Storage, path: str, *, dictionary: Sequence[str] = (
         yield file
 
 
-def base_file_metadata(storage: Storage, path: str) -> pq.FileMetaData:
-    """The footer of a base file, checked where it has a checksum; of its pages nothing is read. Raises as `read_base_file`."""
-    with _opened(storage, path) as source, damage(path):
+def base_file_metadata(storage: Storage, path: str, *, listed: int = -1) -> pq.FileMetaData:
+    """The footer of a base file, checked where it has a checksum; of its pages nothing is read. `listed` as in `open_base_file`, raises as
+    `read_base_file`.
+    """
+    with _opened(storage, path, listed) as source, damage(path):
         return read_metadata(source)
 
 
@@ -217,7 +223,7 @@ def check_base_file(storage: Storage, path: str) -> pq.FileMetaData:
 
 
 @contextmanager
-def _opened(storage: Storage, path: str) -> Iterator[pa.NativeFile]:
+def _opened(storage: Storage, path: str, listed: int = -1) -> Iterator[pa.NativeFile]:
     if not path.endswith(".parquet"):
         raise UnsupportedTableError("only Parquet base files can be read; copy the rows with Hudi into a table that has such", path=path)
     try:
@@ -225,7 +231,21 @@ def _opened(storage: Storage, path: str) -> Iterator[pa.NativeFile]:
     except StoredFileNotFoundError as error:
         raise missing_file(path) from error
     with source:
+        if listed >= 0:
+            check_size(path, source.size(), listed)
         yield source
+
+
+def check_size(path: str, size: int, listed: int) -> None:
+    """Raise `CorruptFileError` for a file that has other bytes than when its directory was listed, which may be long ago: it was put in the
+    place of the one that was looked at then.
+    """
+    if size != listed:
+        raise CorruptFileError(
+            f"the base file {path!r} has {size} bytes, and it had {listed} when its directory was listed: base files never change, so"
+            " something that does not keep the timeline wrote it; restore the file from a backup, or restore the table to a savepoint",
+            path=path,
+        )
 
 
 def missing_file(

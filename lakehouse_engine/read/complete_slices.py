@@ -4,8 +4,9 @@ is not: the listing says which files there are, the metadata of writes says whic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from lakehouse_engine.errors import (
     CorruptFileError,
@@ -34,6 +35,8 @@ from lakehouse_engine.read.completeness import (
 from lakehouse_engine.read.pruning import Scope, slices_of
 from lakehouse_engine.view.table_state import TableState
 
+Answer = TypeVar("Answer")
+_DAMAGE = (MissingFileError, CorruptFileError, CorruptLogError)
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
 
 
@@ -67,10 +70,30 @@ def complete_slices(state: TableState, as_of: str) -> list[FileSlice]:
 
 def latest_slices(state: TableState, *, logs: bool, scope: Scope | None = None) -> list[FileSlice]:
     """The slices that make the table now. Raises where a file is not there, or has another size than was written."""
+    return _listed_well(state, lambda: _latest(state, logs, scope))
+
+
+def _latest(state: TableState, logs: bool, scope: Scope | None) -> list[FileSlice]:
     slices = slices_of(state, None, scope)
     _refuse_lost(state, lost_files(state, None, slices, logs=logs, within=_kept(scope)))
     _refuse_changed(changed_sizes(state, None, slices, logs=logs))
     return slices
+
+
+def _listed_well(state: TableState, ask: Callable[[], Answer]) -> Answer:
+    """The answer of `ask`. Where a file is lost or changed, nothing that was listed is kept, for it may be put back; where that rested
+    on what an earlier state listed it is asked again, for it may be back already.
+    """
+    try:
+        return ask()
+    except _DAMAGE:
+        if not state.view.list_anew():
+            raise
+    try:
+        return ask()
+    except _DAMAGE:
+        state.view.list_anew()
+        raise
 
 
 def slices_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None) -> list[FileSlice]:
@@ -149,11 +172,10 @@ def check_complete(state: TableState, partitions: frozenset[str] | None = None) 
     """
     if partitions is not None:
         state.view.look_again(sorted(partitions))
-        _check_complete(state, partitions)
-        return
-    unchecked = state.view.unchecked
-    if unchecked != frozenset():
-        _check_complete(state, unchecked)
+        _listed_well(state, lambda: _check_complete(state, partitions))
+    elif state.view.unchecked != frozenset():
+        # After a look at listings made anew it is another question.
+        _listed_well(state, lambda: _check_complete(state, state.view.unchecked))
         state.view.was_checked()
 
 

@@ -30,8 +30,8 @@ class FooterCache:
         """The footer of a listed file, checked when it is read. Raises as `base_file_metadata`."""
         if storage.local_path() is None or file.size < 0:
             # Two in memory may have one name.
-            return base_file_metadata(storage, file.path)
-        return self.kept.find((storage.root, file.path, file.size), lambda: base_file_metadata(storage, file.path))
+            return base_file_metadata(storage, file.path, listed=file.size)
+        return self.kept.find((storage.root, file.path, file.size), lambda: base_file_metadata(storage, file.path, listed=file.size))
 
 
 FOOTERS = FooterCache(limit=64 * 1024 * 1024)

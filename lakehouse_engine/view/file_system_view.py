@@ -102,6 +102,18 @@ class FileSystemView:
         if self._kept is not None:
             self._kept.keep_checked()
 
+    def list_anew(self) -> bool:
+        """Forget what was listed, for this view and those after it; whether something that this one told rested on earlier listings."""
+        rested = self.rests_on_kept
+        if self._kept is not None:
+            self._kept.forget()
+        for known in (self._groups, self._by_id, self._latest, self._strays, self._from_kept):
+            known.clear()
+        for name in ("_partitions", "without_metafile", "_listed"):
+            self.__dict__.pop(name, None)
+        self._knew_paths = False
+        return rested
+
     def look_again(self, partitions: Iterable[str]) -> None:
         """List these partitions for this view, whatever was kept of them; those that it has listed itself stay as they are."""
         for partition in partitions:

@@ -50,9 +50,17 @@ class KeptPartitions:
             if self._moment is not then or touched is None:
                 self._found, self._unchecked, paths = {}, None, None
             else:
-                self._unchecked = None if self._unchecked is None else self._unchecked | touched
                 self._found = {path: found for path, found in self._found.items() if path not in touched}
+                # A partition that is listed each time may lack something each time.
+                unchecked = None if self._unchecked is None or paths is None else self._unchecked | touched | (paths - self._found.keys())
+                self._unchecked = unchecked
             self._moment, self._paths = now, paths
+
+    def forget(self, now: Moment) -> None:
+        """Forget everything: something is wrong with what was listed, and may be right the next time."""
+        with self._guard:
+            if self._moment is now:
+                self._found, self._unchecked, self._paths = {}, None, None
 
     def get(self, partition: str, now: Moment) -> KeptPartition | None:
         with self._guard:
@@ -115,6 +123,9 @@ class KeptAt:
         """Keep a listing, if it can be."""
         settled = is_settled(files, groups, self.is_named)
         self._store().put(partition, KeptPartition(files, groups, self.basis) if settled else None, self.now)
+
+    def forget(self) -> None:
+        self._store().forget(self.now)
 
     def paths(self) -> frozenset[str] | None:
         return self._store().paths(self.now)

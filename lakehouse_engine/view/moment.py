@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from lakehouse_engine.errors import InstantNotFoundError, MissingFileError, StoredFileNotFoundError, TimelineRestoredError
+from lakehouse_engine.errors import (
+    CorruptFileError,
+    CorruptLogError,
+    InstantCleanedError,
+    InstantNotFoundError,
+    MissingFileError,
+    StoredFileNotFoundError,
+    TimelineRestoredError,
+)
 from lakehouse_engine.view.table_state import TableState
 
 Answer = TypeVar("Answer")
 _ATTEMPTS = 8
 _GONE = (InstantNotFoundError, MissingFileError, StoredFileNotFoundError, TimelineRestoredError)
+_MENDED = (CorruptFileError, CorruptLogError, InstantCleanedError)
+"""What may be whole again since an earlier state of the table was listed."""
 
 
 def at_one_moment(state: TableState, ask: Callable[[TableState], Answer]) -> Answer:
@@ -23,7 +33,9 @@ def at_one_moment(state: TableState, ask: Callable[[TableState], Answer]) -> Ans
     for _ in range(_ATTEMPTS - 1):
         try:
             return ask(state)
-        except _GONE:
+        except (*_GONE, *_MENDED) as error:
+            if isinstance(error, _MENDED) and not state.view.rests_on_kept:
+                raise
             newer = state.refresh()
             if newer.timeline == state.timeline and not state.view.rests_on_kept:
                 raise

@@ -60,8 +60,9 @@ class _Commits:
         return self._decoded(instant).names
 
     def at(self, active: ActiveTimeline, files: Mapping[Instant, StoredFile]) -> _Commits:
-        """The same, of instants that are on the timeline still."""
-        return _Commits(active, files, {one: known for one, known in self.known.items() if one in files})
+        """The same, of instants that are on the timeline still, in the files that they were read from."""
+        known = {one: decoded for one, decoded in self.known.items() if one in files and files[one] == self.files.get(one)}
+        return _Commits(active, files, known)
 
     def _decoded(self, instant: Instant) -> DecodedCommit:
         found = self.known.get(instant)

@@ -100,13 +100,21 @@ class History:
 
     def upsert_as_one_who_knows(self) -> None:
         number, rows = self.chance.randrange(2), self.rows()
+        before = len(self.stored()) - len(set(self.stored()))
         request = WriteRequest(Op.UPSERT, ArrowInput(rows), LocalTable(self.storage)._write_options())
         execute_write(self.storage, request, LocalRunner(1), self.advanced[number])
-        key = ["id"] if self.index.startswith("GLOBAL") else ["id", "day"]
-        stored = self.table.read().select([*key, "ts"]).to_pylist()
-        found = {tuple(row[name] for name in key): row["ts"] for row in stored}
-        assert {found.get(tuple(row[name] for name in key)) for row in rows.to_pylist()} == {self.ts}
-        assert len(found) == len(stored)
+        stored = self.stored()
+        found = dict(zip(stored, self.table.read(["ts"]).column("ts").to_pylist(), strict=True))
+        assert {found[key] for key in self.keys(rows)} == {self.ts}
+        # An insert that overwrites a partition looks nothing up, and may bring a key that is stored elsewhere.
+        assert len(stored) - len(found) <= before
+
+    def stored(self) -> list[tuple[Any, ...]]:
+        return self.keys(self.table.read())
+
+    def keys(self, rows: pa.Table) -> list[tuple[Any, ...]]:
+        names = ["id"] if self.index.startswith("GLOBAL") else ["id", "day"]
+        return [tuple(row.values()) for row in rows.select(names).to_pylist()]
 
     def save(self) -> None:
         self.names += 1

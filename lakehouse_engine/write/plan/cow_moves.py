@@ -116,7 +116,7 @@ def _compared(context: WriteContext, stored: pa.Table, incoming: pa.Table) -> Ma
 
 
 def _stored(files: FileContext, tagged: TaggedFile, names: Sequence[str]) -> pa.Table:
-    return read_base_file(files.storage, tagged.base.path, files.schema, columns=names).take(pa.array(tagged.positions))
+    return read_base_file(files.storage, tagged.base, files.schema, columns=names).take(pa.array(tagged.positions))
 
 
 def part_of(tagged: TaggedFile, chosen: Mask) -> TaggedFile:
