@@ -210,4 +210,4 @@ def test_a_state_that_keeps_listings_tells_what_one_tells_that_is_loaded_anew() 
 def test_the_histories_find_listings_that_are_kept_for_too_long(monkeypatch: pytest.MonkeyPatch, kind: Any, name: str, mutant: Any) -> None:
     monkeypatch.setattr(kind, name, mutant)
     with pytest.raises(AssertionError, match="history"):
-        run(range(40))
+        run(range(150))
