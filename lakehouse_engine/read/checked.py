@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from lakehouse_engine.engine import LocalRunner
-from lakehouse_engine.read.base_file import check_headers, missing_file
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.read.base_file import check_headers, check_size, missing_file
 from lakehouse_engine.storage.base import Storage
 
 
@@ -24,18 +25,21 @@ class CheckedFiles:
     _kept: OrderedDict[Hashable, None] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
-    def check(self, storage: Storage, paths: Iterable[str]) -> None:
-        """Look at those files that are not known yet, in threads. Raises `CorruptFileError` and `MissingFileError`."""
-        files = [(self._key(storage, path), path) for path in paths]
-        new = [(key, path) for key, path in files if not self._knows(key)]
+    def check(self, storage: Storage, files: Iterable[BaseFile]) -> None:
+        """Look at those that are not known yet, in threads. Raises `MissingFileError`, and `CorruptFileError`, for a file of another size
+        than it was listed with too.
+        """
+        keyed = [(self._key(storage, file), file.path) for file in files]
+        new = [(key, path) for key, path in keyed if not self._knows(key)]
         LocalRunner(os.cpu_count() or 1).run(lambda file: check_headers(storage, file[1]), new, name="checksums")
         self._keep(key for key, _ in new)
 
-    def _key(self, storage: Storage, path: str) -> Hashable:
-        entry = storage.head(path)
+    def _key(self, storage: Storage, file: BaseFile) -> Hashable:
+        entry = storage.head(file.path)
         if entry is None:
-            raise missing_file(path)
-        return storage.root, path, entry.size, entry.modified_ms
+            raise missing_file(file.path)
+        check_size(file.path, entry.size, file.size)
+        return storage.root, file.path, entry.size, entry.modified_ms
 
     def _knows(self, key: Hashable) -> bool:
         with self._lock:

@@ -7,7 +7,7 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -74,6 +74,11 @@ class ScanPlan:
     def size(self) -> int:
         """Bytes of all files."""
         return sum(file.size for file in self.files) + sum(piece.slice.size for piece in self.logged)
+
+    def base_files(self) -> Iterator[BaseFile]:
+        """Of slices with logs too."""
+        yield from self.files
+        yield from (piece.slice.base_file for piece in self.logged if piece.slice.base_file is not None)
 
     @property
     def log_size(self) -> int:

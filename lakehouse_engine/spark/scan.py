@@ -153,7 +153,8 @@ def _sent_as_batches(spark: SparkSession) -> Iterator[None]:
 def _files(spark: SparkSession, plan: ScanPlan, paths: Sequence[str]) -> DataFrame:
     if plan.verify:
         # Spark's reader checks pages when it is told to, never their headers or the footer.
-        CHECKED.check(plan.storage, paths)
+        chosen = set(paths)
+        CHECKED.check(plan.storage, (file for file in plan.base_files() if file.path in chosen))
     # Spark takes paths for patterns.
     uris = [_PATTERN.sub(r"\\\g<0>", plan.storage.uri(path)) for path in paths]
     reader = spark.read.schema(to_spark_schema(_stored(plan)))

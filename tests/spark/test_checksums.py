@@ -82,3 +82,11 @@ def test_sql_refuses_the_damaged_file(table: HoodieTable, lakehouse: Lakehouse) 
     flip(path, in_the_values(path, "v"))
     with pytest.raises(Exception, match=path.name):
         lakehouse.sql("select sum(v) from shop.t").collect()
+
+
+def test_a_file_that_was_put_in_the_place_of_another_is_refused_by_a_handle_that_knew_the_other(table: HoodieTable, tmp_path: Path) -> None:
+    assert table.dataframe().count() == ROWS.num_rows
+    path = base_file(table)
+    pq.write_table(pq.read_table(path).slice(0, 7), path)
+    with pytest.raises(CorruptFileError, match="listed"):
+        table.dataframe()

@@ -25,6 +25,12 @@ INDEXES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def route() -> str:
+    """Small writes: in the place of the folder's fixture, by which every other test plans them as large ones."""
+    return "SMALL"
+
+
 @contextmanager
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     """Calls of the local storage by their verb."""
