@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.record.mergers import RecordMerger
 from lakehouse_engine.record.ordering_fields import NO_ORDERING, OrderingFields
@@ -75,10 +74,6 @@ class Batches:
         """Whether every row goes to a new file group, and no key is looked up."""
         operation = self.request.operation
         return operation in REPLACING or (operation is WriteOperationType.BULK_INSERT and self.context.layout is None)
-
-    def rows(self, instant_time: str) -> Batch:
-        """The rows to write: all of an insert, else the one of every key that counts."""
-        return self.reduction.of(self.source(instant_time))
 
     @property
     def reduction(self) -> Reduction:
@@ -155,5 +150,5 @@ class Batches:
         """Whether one row of a key is kept of an insert. A log holds one row a key, as far as readers are concerned."""
         if self.context.keyless:
             return False
-        logged = self.context.layout is not None and self.context.config.table_type is TableType.MERGE_ON_READ
+        logged = self.context.layout is not None and self.context.merges_on_read
         return self.request.options.combine_before_insert or (logged and self.request.operation in INSERTS)

@@ -62,6 +62,10 @@ class WriteContext:
     unsaid_by_logs: bool = False
 
     @property
+    def merges_on_read(self) -> bool:
+        return self.config.table_type is TableType.MERGE_ON_READ
+
+    @property
     def keyless(self) -> bool:
         """Whether record keys are made up at insert."""
         return not self.config.record_key_fields

@@ -4,7 +4,7 @@
  2. lock the table, roll back what dead writers left, drop a metadata table that would go stale   (`transaction`)
  3. fix the schema: the batch's against the table's                                               (`context`)
  4. request the instant; reduce the batch to one row a key                                        (`batches`)
- 5. tag: where are those keys stored?  assign: new keys to small files and new groups             (`routes`: `plan_cow`, `plan_mor`)
+ 5. tag: where are those keys stored?  assign: new keys to small files and new groups             (`routes`, `plan`)
  6. make the instant inflight with the plan; run its tasks, one or more a file group              (`plan`, `tasks`, `append`)
  7. complete the instant: the commit                                                              (`transaction`)
 
@@ -28,7 +28,7 @@ from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.model.commit_metadata import ROUTE_KEY, SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY, TableType
+from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
 from lakehouse_engine.read.complete_slices import check_complete
 from lakehouse_engine.read.completeness import lost_files
@@ -141,15 +141,11 @@ class _Write:
         return self.new_groups() if self.batches.makes_new_groups else self.changes()
 
     @property
-    def _merges_on_read(self) -> bool:
-        return self.context.config.table_type is TableType.MERGE_ON_READ
-
-    @property
     def _action(self) -> Action:
         """What the commit is on the timeline."""
         if self.request.operation in REPLACING:
             return Action.REPLACE_COMMIT
-        return Action.DELTA_COMMIT if self._merges_on_read else Action.COMMIT
+        return Action.DELTA_COMMIT if self.context.merges_on_read else Action.COMMIT
 
     def delete_partitions(self) -> WriteResult:
         replaced = {path: ids for path in self.request.partitions if (ids := self._live_file_ids(path))}

@@ -20,7 +20,7 @@ from lakehouse_engine.write.locate.target import Target
 from lakehouse_engine.write.plan import cow as plan_cow
 from lakehouse_engine.write.plan import mor as plan_mor
 from lakehouse_engine.write.plan.buckets import plan_new_buckets
-from lakehouse_engine.write.plan.changes import Changes, merges_on_read, plan_changes
+from lakehouse_engine.write.plan.changes import Changes, plan_changes
 from lakehouse_engine.write.plan.write_plan import WritePlan, plan_new_groups, run_task
 from lakehouse_engine.write.shares.exchange import Exchange
 from lakehouse_engine.write.shares.route import Given, RoutedPlan, Shares
@@ -83,9 +83,10 @@ def plan_write(
     row goes to a new file group. Raises as `check` and the planners.
     """
     given = Given(batches.source(files.instant_time), batches.reduction)
+    planning = _Planning(state, batches, files, runner, check, all_new, given)
     if batches.request.replaced_rows is None and _weight(given.source) > batches.context.options.broadcast_bytes:
-        return _in_shares(state, batches, files, runner, check, given, all_new=all_new)
-    return _at_once(state, batches, files, runner, check, given, all_new=all_new)
+        return planning.in_shares()
+    return planning.at_once()
 
 
 def _weight(source: RowSource) -> int:
@@ -94,62 +95,53 @@ def _weight(source: RowSource) -> int:
     return int(source.num_rows * (sample.nbytes / max(1, sample.num_rows) + _BYTES_OF_ROW))
 
 
-def _in_shares(
-    state: TableState,
-    batches: Batches,
-    files: FileContext,
-    runner: TaskRunner,
-    check: Callable[[frozenset[str]], None],
-    given: Given,
-    *,
-    all_new: bool,
-) -> PlannedWrite:
-    keys = batches.deleted_keys()
-    shares = Shares(
-        runner=runner,
-        exchange=Exchange(state.storage, batches.stage.folder()),
-        context=batches.context,
-        files=files,
-        target=Target.of(state, batches.context),
-        operation=batches.request.operation,
-        all_new=all_new,
-        batch=given,
-        deletions=None if keys is None else Given(keys, batches.deletion),
-    )
-    partitions = shares.partitions()
-    check(partitions)
-    plan = shares.plan(partitions)
-    return PlannedWrite(plan, Route.LARGE, partitions, plan.duplicates)
+@dataclass(frozen=True, slots=True)
+class _Planning:
+    """What both routes start from; see `plan_write`."""
 
+    state: TableState
+    batches: Batches
+    files: FileContext
+    runner: TaskRunner
+    check: Callable[[frozenset[str]], None]
+    all_new: bool
+    given: Given
 
-def _at_once(
-    state: TableState,
-    batches: Batches,
-    files: FileContext,
-    runner: TaskRunner,
-    check: Callable[[frozenset[str]], None],
-    given: Given,
-    *,
-    all_new: bool,
-) -> PlannedWrite:
-    batch, deletions = given.reduction.of(given.source), batches.deletions()
-    named = [path for one in (batch, deletions) if one is not None for path in one.partitions.dictionary.to_pylist()]
-    check(frozenset(named))
-    if all_new:
-        layout = batches.context.layout
-        plan = plan_new_groups(files, batch) if layout is None else plan_new_buckets(files, layout, batch)
-    else:
-        plan = _changes(state, batches, files, runner, batch, deletions).finish(runner.parallelism)
-    return PlannedWrite(plan, Route.SMALL, frozenset(named), batch.duplicates)
+    def in_shares(self) -> PlannedWrite:
+        batches, keys = self.batches, self.batches.deleted_keys()
+        shares = Shares(
+            runner=self.runner,
+            exchange=Exchange(self.state.storage, batches.stage.folder()),
+            context=batches.context,
+            files=self.files,
+            target=Target.of(self.state, batches.context),
+            operation=batches.request.operation,
+            all_new=self.all_new,
+            batch=self.given,
+            deletions=None if keys is None else Given(keys, batches.deletion),
+        )
+        partitions = shares.partitions()
+        self.check(partitions)
+        plan = shares.plan(partitions)
+        return PlannedWrite(plan, Route.LARGE, partitions, plan.duplicates)
 
+    def at_once(self) -> PlannedWrite:
+        batch, deletions = self.given.reduction.of(self.given.source), self.batches.deletions()
+        named = frozenset(path for one in (batch, deletions) if one is not None for path in one.partitions.dictionary.to_pylist())
+        self.check(named)
+        if self.all_new:
+            layout = self.batches.context.layout
+            plan = plan_new_groups(self.files, batch) if layout is None else plan_new_buckets(self.files, layout, batch)
+        else:
+            plan = self._changes(batch, deletions).finish(self.runner.parallelism)
+        return PlannedWrite(plan, Route.SMALL, named, batch.duplicates)
 
-def _changes(
-    state: TableState, batches: Batches, files: FileContext, runner: TaskRunner, batch: Batch, deletions: Batch | None
-) -> Changes:
-    request, context, target = batches.request, batches.context, Target.of(state, batches.context)
-    if request.replaced_rows is None:
-        return plan_changes(request.operation, target, context, files, batch, deletions, runner)
-    replaced = batches.replaced(request.replaced_rows)
-    if merges_on_read(context):
-        return plan_mor.plan_replacement(target, context, files, batch, replaced, runner)
-    return plan_cow.plan_replacement(target, context, files, batch, replaced, runner)
+    def _changes(self, batch: Batch, deletions: Batch | None) -> Changes:
+        request, context, files, runner = self.batches.request, self.batches.context, self.files, self.runner
+        target = Target.of(self.state, context)
+        if request.replaced_rows is None:
+            return plan_changes(request.operation, target, context, files, batch, deletions, runner)
+        replaced = self.batches.replaced(request.replaced_rows)
+        if context.merges_on_read:
+            return plan_mor.plan_replacement(target, context, files, batch, replaced, runner)
+        return plan_cow.plan_replacement(target, context, files, batch, replaced, runner)

@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.spark.parcels import Packing
 from lakehouse_engine.write import batches
-from lakehouse_engine.write.shares import exchange, share, stored
+from lakehouse_engine.write.shares import stored
+from lakehouse_engine.write.shares.exchange import Exchange
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("p", pa.string()), ("v", pa.string())])
 OPTIONS = {
@@ -44,7 +45,7 @@ def test_executors_plan_shares_and_the_driver_touches_no_rows(
     def refuse(*given: Any, **named: Any) -> NoReturn:
         raise AssertionError("the driver looks at rows of the batch")
 
-    for module, name in ((batches, "reduce_batch"), (share, "read_split"), (stored, "iter_base_file"), (exchange, "write_split")):
+    for module, name in ((batches, "reduce_batch"), (Exchange, "read_part"), (stored, "iter_base_file"), (Exchange, "split")):
         monkeypatch.setattr(module, name, refuse)
     table.insert(frame(spark, 0, 3000, 1), options=OPTIONS)
     assert table.upsert(frame(spark, 1500, 4500, 3), options=OPTIONS).route == "LARGE"

@@ -211,6 +211,22 @@ class Batch:
     partitions: pa.DictionaryArray
     duplicates: int
 
+    @classmethod
+    def of_nothing(cls, source: RowSource) -> Batch:
+        """No row of a source."""
+        paths = pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), pa.array([], pa.string()))
+        return cls(source, np.empty(0, np.int64), pa.array([], pa.string()), paths, 0)
+
+    def part(self, indices: Rows) -> Batch:
+        """Some rows, as a batch of the same source."""
+        chosen = pa.array(indices, pa.int64())
+        return Batch(self.source, self.rows[indices], self.keys.take(chosen), self.partitions.take(chosen), 0)
+
+    def without(self, other: Batch, *, is_global: bool) -> Batch:
+        """The rows whose keys are not in another batch."""
+        both = pc.is_in(self.identity(is_global), value_set=other.identity(is_global))
+        return self.part(np.flatnonzero(~both.to_numpy(zero_copy_only=False)).astype(np.int64))
+
     def rows_by_partition(self) -> dict[str, Rows]:
         """Indices into `keys` for each partition path, ascending."""
         names = self.partitions.dictionary.to_pylist()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from lakehouse_engine.index.base import Slices
 from lakehouse_engine.index.bucket import BucketLayout, slices_by_bucket
 from lakehouse_engine.model.files import FileSlice
@@ -37,11 +35,5 @@ def rows_by_bucket(layout: BucketLayout, batch: Batch, view: Slices | None) -> I
 
 def place_in_buckets(layout: BucketLayout, batch: Batch, view: Slices, indices: Rows) -> Iterator[BucketRows]:
     """As `rows_by_bucket`, for some rows of the batch."""
-    for found in rows_by_bucket(layout, part_of_batch(batch, indices), view):
+    for found in rows_by_bucket(layout, batch.part(indices), view):
         yield BucketRows(found.partition, found.bucket, found.piece, indices[found.rows])
-
-
-def part_of_batch(batch: Batch, indices: Rows) -> Batch:
-    """Some rows of a batch, as a batch of the same source."""
-    chosen = pa.array(indices, pa.int64())
-    return Batch(batch.source, batch.rows[indices], batch.keys.take(chosen), batch.partitions.take(chosen), 0)

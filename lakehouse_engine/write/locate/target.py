@@ -10,7 +10,6 @@ from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.base import KeyedRows, Slices, TaggedFile
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.input import Batch
@@ -56,7 +55,7 @@ class Target:
     @classmethod
     def of(cls, state: TableState, context: WriteContext) -> Target:
         clustering = pending_groups(state)
-        if context.config.table_type is TableType.COPY_ON_WRITE:
+        if not context.merges_on_read:
             return cls(state.storage, state.view, None, clustering, {})
         return cls(state.storage, state.view, SliceLogs.of(state, context), clustering, compacting_groups(state))
 

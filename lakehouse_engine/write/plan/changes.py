@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import INSERTS
@@ -20,13 +19,9 @@ from lakehouse_engine.write.tasks.base_files import FileContext
 Changes = CowPlan | DeltaPlan
 
 
-def merges_on_read(context: WriteContext) -> bool:
-    return context.config.table_type is TableType.MERGE_ON_READ
-
-
 def no_changes(target: Target, context: WriteContext, files: FileContext, batch: Batch) -> Changes:
     """A plan to which changes are added."""
-    return DeltaPlan(target, context, files, batch) if merges_on_read(context) else CowPlan(target, context, files, batch)
+    return DeltaPlan(target, context, files, batch) if context.merges_on_read else CowPlan(target, context, files, batch)
 
 
 def plan_changes(
@@ -39,7 +34,7 @@ def plan_changes(
     runner: TaskRunner,
 ) -> Changes:
     """The changes of an insert, upsert (with keys to delete, where there are some) or delete. Raises as the planners."""
-    planner: Any = plan_mor if merges_on_read(context) else plan_cow
+    planner: Any = plan_mor if context.merges_on_read else plan_cow
     if operation is WriteOperationType.DELETE:
         changes: Changes = planner.plan_deletes(target, context, files, batch, runner)
     elif operation in INSERTS:

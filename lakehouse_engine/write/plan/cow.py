@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakehouse_engine.commit.pending import check_not_pending
 from lakehouse_engine.engine import TaskRunner
@@ -157,10 +155,7 @@ def plan_replacement(
 def _add_deletes(plan: CowPlan, batch: Batch, deletes: Batch, runner: TaskRunner) -> None:
     """Keys to delete that are not also in the batch (a row that is there is an upsert), and not older than what is stored."""
     context = plan.context
-    both = pc.is_in(deletes.identity(context.is_global), value_set=batch.identity(context.is_global))
-    only = np.flatnonzero(~both.to_numpy(zero_copy_only=False)).astype(np.int64)
-    chosen = pa.array(only)
-    rest = Batch(deletes.source, deletes.rows[only], deletes.keys.take(chosen), deletes.partitions.take(chosen), 0)
+    rest = deletes.without(batch, is_global=context.is_global)
     for tagged in plan.target.tag(context, rest, runner):
         gone = part_of(tagged, winners(context, plan.files, rest, tagged))
         if len(gone.rows):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.bucket import BucketIndex
@@ -80,10 +78,7 @@ def plan_replacement(
 def _add_deletes(plan: DeltaPlan, batch: Batch, deletes: Batch, runner: TaskRunner) -> None:
     """Keys to delete that are not also in the batch (a row that is there is an upsert), and not older than what is stored."""
     context = plan.context
-    both = pc.is_in(deletes.identity(context.is_global), value_set=batch.identity(context.is_global))
-    only = np.flatnonzero(~both.to_numpy(zero_copy_only=False)).astype(np.int64)
-    chosen = pa.array(only)
-    rest = Batch(deletes.source, deletes.rows[only], deletes.keys.take(chosen), deletes.partitions.take(chosen), 0)
+    rest = deletes.without(batch, is_global=context.is_global)
     if isinstance(context.index, BucketIndex) and not looks_up_deletes(context, rest):
         log_deletes(plan, context.index.layout, rest)
         return

@@ -16,7 +16,7 @@ from lakehouse_engine.index.bucket import BucketLayout
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext
-from lakehouse_engine.write.locate.buckets import part_of_batch, rows_by_bucket
+from lakehouse_engine.write.locate.buckets import rows_by_bucket
 from lakehouse_engine.write.locate.settle import below_zero
 from lakehouse_engine.write.plan.mor_changes import DeltaPlan
 from lakehouse_engine.write.plan.mor_upsert import marked_rows
@@ -39,7 +39,7 @@ def log_unseen(plan: DeltaPlan, layout: BucketLayout) -> Batch:
         change.unseen.append(batch.rows[found.rows[~deleted]])
         if deleted.any():
             change.keys.append(batch.keys.take(pa.array(found.rows[deleted])))
-    return part_of_batch(batch, np.sort(np.concatenate(rest)))
+    return batch.part(np.sort(np.concatenate(rest)))
 
 
 def log_deletes(plan: DeltaPlan, layout: BucketLayout, batch: Batch) -> None:

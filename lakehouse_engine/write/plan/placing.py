@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 
 from lakehouse_engine.format.file_names import new_file_id
 from lakehouse_engine.index.bucket import bucket_file_id
@@ -18,6 +19,8 @@ from lakehouse_engine.write.source import Rows, RowSource
 from lakehouse_engine.write.tasks.base_files import CreateTask, FileContext
 from lakehouse_engine.write.tasks.bulk import ENCODED_SHARE
 
+SAMPLE = 1000
+"""Rows that tell the size of one."""
 _MOST_MEASURED = 32
 """Base files of a partition whose footers are read to fill the small ones and to learn the size of a record."""
 
@@ -105,7 +108,11 @@ class Places:
 
 def bytes_per_row(batch: Batch) -> float:
     """What a row of the batch may take in a base file."""
-    sample = batch.source.take(batch.rows[:1000])
+    return encoded_size(batch.source.take(batch.rows[:SAMPLE]))
+
+
+def encoded_size(sample: pa.Table) -> float:
+    """What a row may take in a base file."""
     return float(sample.nbytes / max(1, sample.num_rows) * ENCODED_SHARE)
 
 

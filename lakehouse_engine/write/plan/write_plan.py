@@ -1,4 +1,4 @@
-"""The plan of a write: tasks that together are its commit. Made on the driver from keys alone, by `plan_cow` or `plan_mor`."""
+"""The plan of a write: tasks that together are its commit. Made from keys alone, by `plan.cow` or `plan.mor`."""
 
 from __future__ import annotations
 

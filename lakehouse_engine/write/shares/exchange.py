@@ -17,7 +17,7 @@ import pyarrow as pa
 from lakehouse_engine.record.java_hash import java_string_hash
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
-from lakehouse_engine.write.source import Rows
+from lakehouse_engine.write.source import Rows, StagedFile
 
 _MIX = np.uint32(0x9E3779B1)
 """Spreads hashes of keys that differ in their last letters only (Knuth's multiplicative hashing)."""
@@ -30,9 +30,41 @@ class Exchange:
     storage: Storage
     folder: str
 
-    def path(self, what: str) -> str:
-        """A new file: an attempt of a task that is repeated takes another."""
-        return f"{self.folder}/{what}-{uuid.uuid4().hex}.arrow"
+    def stage(self, what: str, rows: pa.Table) -> StagedFile:
+        """Rows in a file of their own."""
+        return StagedFile(self._write(what, rows.schema, [rows]), rows.num_rows)
+
+    def split(self, what: str, table: pa.Table, parts: Rows, count: int) -> SplitFile:
+        """The rows of `table` by their part (0 to `count` - 1), in their order."""
+        rows = np.bincount(parts, minlength=count)
+        order = np.argsort(parts, kind="stable")
+        ordered, ends = table.take(pa.array(order)).combine_chunks(), np.cumsum(rows)
+        pieces = (ordered.slice(int(end - length), int(length)) for end, length in zip(ends, rows, strict=True) if length)
+        return SplitFile(self._write(what, ordered.schema, pieces), tuple(rows.tolist()))
+
+    def read(self, path: str, number: int) -> pa.Table:
+        """One record batch of a file."""
+        local = self.storage.local_path(path)
+        with as_storage_errors("read", path, self.storage.root):
+            # A mapped file is not closed: the rows are in it.
+            source = self.storage.open_input(path) if local is None else pa.memory_map(local)
+            return pa.Table.from_batches([pa.ipc.open_file(source).get_batch(number)])
+
+    def read_part(self, file: SplitFile, part: int) -> pa.Table | None:
+        """The rows of one part; None where there are none."""
+        return self.read(file.path, sum(1 for count in file.rows[:part] if count)) if file.rows[part] else None
+
+    def _write(self, what: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> str:
+        """The path of a new file: an attempt of a task that is repeated writes another."""
+        path = f"{self.folder}/{what}-{uuid.uuid4().hex}.arrow"
+        with (
+            as_storage_errors("write", path, self.storage.root),
+            self.storage.open_output(path) as sink,
+            pa.ipc.new_file(sink, schema) as writer,
+        ):
+            for table in tables:
+                writer.write_table(table)
+        return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,39 +78,3 @@ class SplitFile:
 def shares_of(keys: pa.Array, count: int) -> Rows:
     """The share of every record key, of `count` ones."""
     return np.asarray((java_string_hash(keys) * _MIX) >> np.uint32(8), dtype=np.int64) % count
-
-
-def write_split(exchange: Exchange, what: str, table: pa.Table, parts: Rows, count: int) -> SplitFile:
-    """Write the rows of `table` by their part (0 to `count` - 1), in their order."""
-    rows = np.bincount(parts, minlength=count)
-    order = np.argsort(parts, kind="stable")
-    sorted_rows = table.take(pa.array(order)).combine_chunks()
-    path, start = exchange.path(what), 0
-    with (
-        as_storage_errors("write", path, exchange.storage.root),
-        exchange.storage.open_output(path) as sink,
-        pa.ipc.new_file(sink, sorted_rows.schema) as writer,
-    ):
-        for length in rows[rows > 0].tolist():
-            writer.write_table(sorted_rows.slice(start, length))
-            start += length
-    return SplitFile(path, tuple(rows.tolist()))
-
-
-def read_split(exchange: Exchange, files: Iterable[SplitFile], part: int) -> list[pa.Table | None]:
-    """The rows of one part, of each file; None where a file has none."""
-    return [_read(exchange, file.path, sum(1 for count in file.rows[:part] if count)) if file.rows[part] else None for file in files]
-
-
-def read_batch(exchange: Exchange, path: str, number: int) -> pa.Table:
-    """One record batch of a file."""
-    return _read(exchange, path, number)
-
-
-def _read(exchange: Exchange, path: str, number: int) -> pa.Table:
-    storage = exchange.storage
-    local = storage.local_path(path)
-    with as_storage_errors("read", path, storage.root):
-        # A mapped file is not closed: the rows are in it.
-        source = storage.open_input(path) if local is None else pa.memory_map(local)
-        return pa.Table.from_batches([pa.ipc.open_file(source).get_batch(number)])

@@ -1,9 +1,9 @@
-"""Where the keys of one share are stored, and what is known of the stored rows. Implements `target.Located`."""
+"""Where the keys of one share are stored, and what is known of the stored rows. Implements `locate.target.Located`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from lakehouse_engine.record.ordering_fields import OrderingFields
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.locate.settle import KeyLogs
 from lakehouse_engine.write.locate.target import Found
-from lakehouse_engine.write.shares.exchange import Exchange, read_split
+from lakehouse_engine.write.shares.exchange import Exchange
 from lakehouse_engine.write.shares.stored import AT, DELETED_AT, KEY, STATE, StoredSlice
 from lakehouse_engine.write.source import Rows
 from lakehouse_engine.write.tasks.base_files import NO_ROWS
@@ -54,13 +54,12 @@ class StoredShare:
         return ordering.values(self.in_base.select(ordering.roots).take(pa.array(np.searchsorted(known, positions))))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class LocatedShare:
     """The slices of a table, each with what it has of the keys of one share."""
 
     is_global: bool
     shares: dict[FileGroupId, StoredShare]
-    _found: tuple[Batch, Found] | None = field(default=None)
 
     @classmethod
     def read(
@@ -76,7 +75,7 @@ class LocatedShare:
         """`stored[i]` is what was dealt of `slices[i]`."""
         shares = {}
         for piece, dealt in zip(slices, stored, strict=True):
-            base, logs = (None if file is None else read_split(exchange, [file], share)[0] for file in (dealt.base, dealt.logs))
+            base, logs = (None if file is None else exchange.read_part(file, share) for file in (dealt.base, dealt.logs))
             if base is not None or logs is not None:
                 shares[piece.group] = StoredShare(piece, dealt.base_rows, base, logs, rules)
         return cls(is_global, shares)
@@ -85,11 +84,6 @@ class LocatedShare:
         return self.shares[piece.group]
 
     def find(self, batch: Batch) -> Found:
-        if self._found is None or self._found[0] is not batch:
-            self._found = (batch, self._look(batch))
-        return self._found[1]
-
-    def _look(self, batch: Batch) -> Found:
         """All slices of a partition are asked at once, and all of a table whose keys are unique in it."""
         found = Found([], [])
         if self.is_global:

@@ -11,8 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
@@ -22,8 +20,9 @@ from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import Reduction
 from lakehouse_engine.write.context import WriteContext
 from lakehouse_engine.write.locate.target import Target
-from lakehouse_engine.write.plan.changes import merges_on_read, no_changes
+from lakehouse_engine.write.plan.changes import no_changes
 from lakehouse_engine.write.plan.log_target import log_target
+from lakehouse_engine.write.plan.placing import SAMPLE, encoded_size
 from lakehouse_engine.write.plan.write_plan import Planned, profile_of
 from lakehouse_engine.write.shares.dealing import Dealing
 from lakehouse_engine.write.shares.exchange import Exchange
@@ -34,8 +33,7 @@ from lakehouse_engine.write.shares.split import partitions_of, shared_source, sp
 from lakehouse_engine.write.shares.stored import StoredSlice, StoredTask, deal_stored
 from lakehouse_engine.write.source import JoinedSource, RowSource, StagedFile, StagedSource
 from lakehouse_engine.write.tasks.append import balanced, load_of, slots_for
-from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext
-from lakehouse_engine.write.tasks.bulk import ENCODED_SHARE
+from lakehouse_engine.write.tasks.base_files import FileContext
 
 _ROWS_OF_SHARE = 250_000
 """Rows of a batch in a share: with what is stored of their keys, some hundred megabytes."""
@@ -194,7 +192,7 @@ class Shares:
         return Planned(piece.partition_path, piece.file_id, instant, one.changed(is_appended=is_appended))
 
     def _is_appended(self, one: RoutedSlice) -> bool:
-        return merges_on_read(self.context) and not (one.rewrite or one.inserted)
+        return self.context.merges_on_read and not (one.rewrite or one.inserted)
 
     def _appends(self, work: RoutedWork, slices: Sequence[RoutedSlice], first: int) -> Iterator[RoutedTask]:
         if not slices:
@@ -228,11 +226,10 @@ class Shares:
         blocks: Counter[int] = Counter()
         for one in routed:
             blocks.update(one.blocks)
-        empty = pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), pa.array([], pa.string()))
-        batch = Batch(self.batch.source, NO_ROWS, pa.array([], pa.string()), empty, 0)
+        batch = Batch.of_nothing(self.batch.source)
         target = replace(self.target, view=KnownSlices({})) if self.all_new else self.target
         places = no_changes(target, self.context, self.files, batch).places
-        assignment = places.assign(place[0], range(blocks.total()), self._row_size)
+        assignment = places.assign(place[0], range(blocks.total()), lambda: encoded_size(self.batch.source.slice(0, SAMPLE)))
         ranges = [ranks for _, ranks in assignment.to_files] + list(assignment.to_new)
         cuts = [0, *cut_points(blocks, [ranks.start for ranks in ranges[1:]]), _EVERYTHING]
         bounds = zip(ranges, itertools.pairwise(cuts), strict=True)
@@ -240,10 +237,6 @@ class Shares:
         known = len(assignment.to_files)
         bases = [FileGroupId(base.partition_path, base.file_id) for base, _ in assignment.to_files]
         return dict(zip(bases, parts[:known], strict=True)), parts[known:]
-
-    def _row_size(self) -> float:
-        sample = self.batch.source.slice(0, 1000)
-        return float(sample.nbytes / max(1, sample.num_rows) * ENCODED_SHARE)
 
     def _pieces(self, groups: set[FileGroupId]) -> dict[FileGroupId, FileSlice]:
         """The slices of some groups, by partition and file id."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.write.batch.input import Batch
@@ -92,8 +91,7 @@ class RoutedTask:
 def run_routed(task: RoutedTask) -> list[WriteStatus]:
     """Raises as the tasks of `write.plan`."""
     work = task.work
-    paths = pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), pa.array([], pa.string()))
-    plan = no_changes(work.target, work.context, task.files, Batch(work.source, NO_ROWS, pa.array([], pa.string()), paths, 0))
+    plan = no_changes(work.target, work.context, task.files, Batch.of_nothing(work.source))
     for one in task.slices:
         _add(plan, work, one)
     if task.created is not None:

@@ -15,13 +15,13 @@ from lakehouse_engine.write.plan.changes import Changes
 from lakehouse_engine.write.plan.cow import CowPlan, FileChange
 from lakehouse_engine.write.plan.mor_changes import DeltaPlan, SliceChange
 from lakehouse_engine.write.plan.placing import NewGroup
-from lakehouse_engine.write.shares.exchange import Exchange, read_batch, write_split
+from lakehouse_engine.write.shares.exchange import Exchange
 from lakehouse_engine.write.source import Rows
 from lakehouse_engine.write.tasks.base_files import NO_ROWS
 
 
 class Kind(IntEnum):
-    """What a routed row says: fields of `delta.SliceChange`."""
+    """What a routed row says: fields of `plan.mor_changes.SliceChange`."""
 
     UPDATE = 0
     REVIVED = 1
@@ -70,7 +70,7 @@ def route(exchange: Exchange, plan: Changes, numbers: Callable[[Rows], Rows]) ->
         return []
     lengths = [part.rows.num_rows for part in parts]
     which = np.repeat(np.arange(len(parts), dtype=np.int64), lengths)
-    file = write_split(exchange, "routed", pa.concat_tables(part.rows for part in parts), which, len(parts))
+    file = exchange.split("routed", pa.concat_tables(part.rows for part in parts), which, len(parts))
     return [
         Routed(part.place, file.path, number, _counts(part.rows), part.rewrite, _blocks(part.rows) if part.is_new else {})
         for number, part in enumerate(parts)
@@ -129,13 +129,13 @@ def _rows(kind: Kind, rows: Rows | None, at: Rows | None, texts: pa.Array | None
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What all shares have for one place, as it was routed. `number` gives numbers of rows in the source."""
+    """What all shares have for one place, as it was routed."""
 
     rows: pa.Table
 
     @classmethod
     def read(cls, exchange: Exchange, routed: Iterable[Routed]) -> Told:
-        return cls(pa.concat_tables([_SCHEMA.empty_table(), *(read_batch(exchange, one.path, one.batch) for one in routed)]))
+        return cls(pa.concat_tables([_SCHEMA.empty_table(), *(exchange.read(one.path, one.batch) for one in routed)]))
 
     def numbers(self, kind: Kind) -> Rows:
         return self._of(kind, _ROW)

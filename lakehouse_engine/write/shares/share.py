@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pyarrow as pa
 
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import DuplicateKeyError
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.write_stats import WriteOperationType
-from lakehouse_engine.storage.os_errors import as_storage_errors
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import Reduction
 from lakehouse_engine.write.context import WriteContext
@@ -21,7 +19,7 @@ from lakehouse_engine.write.locate.target import Target
 from lakehouse_engine.write.plan.buckets import new_bucket
 from lakehouse_engine.write.plan.changes import Changes, no_changes, plan_changes
 from lakehouse_engine.write.plan.placing import unplaced
-from lakehouse_engine.write.shares.exchange import Exchange, SplitFile, read_split
+from lakehouse_engine.write.shares.exchange import Exchange, SplitFile
 from lakehouse_engine.write.shares.located import LocatedShare
 from lakehouse_engine.write.shares.routing import Routed, route
 from lakehouse_engine.write.shares.split import share_source
@@ -54,7 +52,7 @@ class Dealt:
 
     def share(self, exchange: Exchange, number: int) -> Batch:
         """Raises as `Reduction.of`."""
-        source = share_source(self.source, read_split(exchange, self.files, number))
+        source = share_source(self.source, [exchange.read_part(file, number) for file in self.files])
         return self.reduction.of(source, source.rows)
 
 
@@ -121,9 +119,7 @@ def _planned(work: ShareWork, number: int, batch: Batch) -> Changes:
         is_global = work.context.is_global
         located = LocatedShare.read(work.exchange, number, work.slices, work.stored, is_global=is_global, rules=rules)
     deletions = None if work.deletions is None else work.deletions.share(work.exchange, number)
-    target = Target(
-        work.target.storage, work.target.view, work.target.logs, work.target.clustering, work.target.compacting, located, is_part=True
-    )
+    target = replace(work.target, located=located, is_part=True)
     return plan_changes(work.operation, target, work.context, work.files, batch, deletions, LocalRunner())
 
 
@@ -143,15 +139,7 @@ def _patches(work: ShareWork, source: RowSource) -> tuple[Rows, StagedFile | Non
     patched = _patched(source)
     if not len(patched):
         return patched, None
-    path, rows = work.exchange.path("patches"), source.take(patched)
-    storage = work.exchange.storage
-    with (
-        as_storage_errors("write", path, storage.root),
-        storage.open_output(path) as sink,
-        pa.ipc.new_file(sink, rows.schema) as writer,
-    ):
-        writer.write_table(rows)
-    return patched, StagedFile(path, rows.num_rows)
+    return patched, work.exchange.stage("patches", source.take(patched))
 
 
 def _patched(source: RowSource) -> Rows:

@@ -12,11 +12,10 @@ import pyarrow as pa
 from lakehouse_engine.engine import LocalRunner, TaskRunner
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.read.base_file import DICTIONARY_TYPE
-from lakehouse_engine.storage.os_errors import as_storage_errors
 from lakehouse_engine.write.batch.stage import DatedSource
 from lakehouse_engine.write.shares.dealing import Dealing
-from lakehouse_engine.write.shares.exchange import Exchange, SplitFile, write_split
-from lakehouse_engine.write.source import MemorySource, Rows, RowSource, StagedFile, StagedSource
+from lakehouse_engine.write.shares.exchange import Exchange, SplitFile
+from lakehouse_engine.write.source import MemorySource, Rows, RowSource, StagedSource
 
 ROW = "_hoodie_row"
 """Column with the number of a row in its source; a name that no column of a table has."""
@@ -82,7 +81,7 @@ def split_rows(task: SplitTask) -> SplitFile:
     table = table.set_column(table.schema.get_field_index(PARTITION_PATH), PARTITION_PATH, paths)
     table = table.append_column(ROW, pa.array(np.arange(task.number, task.number + table.num_rows, dtype=np.int64)))
     keys = pa.concat_arrays([pa.array([], pa.string()), *table.column(RECORD_KEY).chunks])
-    return write_split(task.exchange, "rows", table, task.dealing.shares(keys), task.dealing.count)
+    return task.exchange.split("rows", table, task.dealing.shares(keys), task.dealing.count)
 
 
 def shared_source(runner: TaskRunner, exchange: Exchange, source: RowSource) -> RowSource:
@@ -91,19 +90,8 @@ def shared_source(runner: TaskRunner, exchange: Exchange, source: RowSource) -> 
         return DatedSource(shared_source(runner, exchange, source.source), source.instant_time)
     if isinstance(runner, LocalRunner) or not isinstance(source, MemorySource):
         return source
-    files = tuple(_stage(exchange, source.table.slice(first, _PIECE)) for first in range(0, source.num_rows, _PIECE))
+    files = tuple(exchange.stage("batch", source.table.slice(first, _PIECE)) for first in range(0, source.num_rows, _PIECE))
     return StagedSource(exchange.storage, files, source.table.schema)
-
-
-def _stage(exchange: Exchange, rows: pa.Table) -> StagedFile:
-    path = exchange.path("batch")
-    with (
-        as_storage_errors("write", path, exchange.storage.root),
-        exchange.storage.open_output(path) as sink,
-        pa.ipc.new_file(sink, rows.schema) as writer,
-    ):
-        writer.write_table(rows)
-    return StagedFile(path, rows.num_rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from lakehouse_engine.read.log_scanner import LoggedSlice, scan_logs
 from lakehouse_engine.read.slice_reader import SliceReader, plain
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.write.shares.dealing import Dealing
-from lakehouse_engine.write.shares.exchange import Exchange, SplitFile, write_split
+from lakehouse_engine.write.shares.exchange import Exchange, SplitFile
 
 KEY, AT, STATE, DELETED_AT = "_hoodie_key", "_hoodie_at", "_hoodie_state", "_hoodie_deleted_at"
 """Columns with the record key, the position in the base file, what the key ended as in the logs (at least 0 for a row) and with which
@@ -61,7 +61,7 @@ def deal_stored(task: StoredTask) -> StoredSlice:
 
 def _write(task: StoredTask, what: str, table: pa.Table) -> SplitFile:
     keys = pa.concat_arrays([pa.array([], pa.string()), *table.column(KEY).chunks])
-    return write_split(task.exchange, what, table, task.dealing.shares(keys), task.dealing.count)
+    return task.exchange.split(what, table, task.dealing.shares(keys), task.dealing.count)
 
 
 def _base_rows(task: StoredTask, base: BaseFile) -> Iterator[pa.Table]:

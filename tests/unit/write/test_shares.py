@@ -16,7 +16,7 @@ from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import DuplicateKeyError, OptionError
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.config_store import ConfigStore
-from lakehouse_engine.write.shares.exchange import Exchange, read_split, shares_of, write_split
+from lakehouse_engine.write.shares.exchange import Exchange, shares_of
 from lakehouse_engine.write.shares.routing import cut_points
 from tests.support.shares import share_of
 
@@ -180,9 +180,9 @@ def test_a_part_of_a_split_file_is_read_alone_and_in_order(tmp_path: Path) -> No
     exchange = Exchange(LocalStorage(str(tmp_path)), "x")
     (tmp_path / "x").mkdir()
     table = pa.table({"n": [5, 1, 4, 2, 3]})
-    file = write_split(exchange, "n", table, np.array([2, 0, 2, 0, 2]), 4)
+    file = exchange.split("n", table, np.array([2, 0, 2, 0, 2]), 4)
     assert file.rows == (2, 0, 3, 0)
-    parts = [read_split(exchange, [file], part)[0] for part in range(4)]
+    parts = [exchange.read_part(file, part) for part in range(4)]
     assert [None if part is None else part.column("n").to_pylist() for part in parts] == [[1, 2], None, [5, 4, 3], None]
 
 
