@@ -14,7 +14,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark cluster dbt integration integration-full interop interop-full zoo interop-setup core-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark cluster connect connect-full dbt integration integration-full interop interop-full zoo interop-setup core-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,11 +49,11 @@ test: setup java ## every check and every test (the Hudi lane is skipped where i
 	-@$(MAKE) --no-print-directory interop-setup
 	@status=0; \
 	$(MAKE) --no-print-directory --keep-going lint types || status=1; \
-	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=line core interop dbt integration spark cluster || status=1; \
+	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=line core interop dbt integration spark cluster connect || status=1; \
 	exit $$status
 
 core: setup ## all tests that need no JVM
-	$(PYTEST) tests --ignore=tests/spark --ignore=tests/cluster --ignore=tests/dbt --ignore=tests/interop
+	$(PYTEST) tests --ignore=tests/spark --ignore=tests/cluster --ignore=tests/connect --ignore=tests/dbt --ignore=tests/interop
 
 unit: setup ## tests of single modules
 	$(PYTEST) tests/unit
@@ -69,6 +69,14 @@ spark: setup java ## the engine on embedded Spark
 
 cluster: setup java ## the engine, and the demo, on a standalone Spark cluster of two worker processes
 	$(PYTEST) tests/cluster
+
+# Some of the suites' tests, which the commit's hash chooses.
+connect: setup java ## the engine and the adapter over a Spark Connect server of the tests' own
+	LAKEHOUSE_CONNECT=1 $(PYTEST) tests/connect tests/spark tests/dbt/functional
+
+# Half an hour on two cores.
+connect-full: setup java ## the same with all tests of both suites
+	LAKEHOUSE_CONNECT=1 LAKEHOUSE_CONNECT_SHARE=all $(PYTEST) tests/connect tests/spark tests/dbt/functional
 
 dbt: setup java ## the adapter, with dbt's own adapter suite
 	$(PYTEST) tests/dbt
@@ -132,6 +140,10 @@ $(HUDI_JARS)/$(HUDI_BUNDLE)-%.jar:
 
 bench-growth: setup ## storage calls and CPU of small actions as a table grows (BENCH_ARGS=--full: 20,000 files, 3,000 commits)
 	$(BIN)/python -m benchmarks.growth $(BENCH_ARGS)
+
+# Half an hour on two cores, with Iceberg and Delta.
+bench-skipping: setup java ## time reads of a part of a table of 1,000 partitions, and count the files that they open
+	$(BIN)/python -m benchmarks.skipping $(BENCH_ARGS)
 
 bench: setup java ## time the engine beside other writers and readers of the same rows
 	$(BIN)/python -m benchmarks

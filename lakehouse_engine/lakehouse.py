@@ -17,12 +17,12 @@ from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.options import CONFLICT_RETRIES, LOCK_TIMEOUT_MS
 from lakehouse_engine.options.arguments import checked
 from lakehouse_engine.repair import RepairReport, repair
-from lakehouse_engine.spark.execute.context import Execution
-from lakehouse_engine.spark.execute.dispatch import execute
-from lakehouse_engine.spark.execute.reading import Reading
-from lakehouse_engine.spark.pins import Pins
+from lakehouse_engine.spark.abilities import check_session
+from lakehouse_engine.spark.frames.pins import Pins
 from lakehouse_engine.spark.schema import to_arrow_schema
-from lakehouse_engine.spark.session import check_session
+from lakehouse_engine.statements.context import Execution
+from lakehouse_engine.statements.dispatch import execute
+from lakehouse_engine.statements.reading import Reading
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
@@ -182,6 +182,11 @@ class Lakehouse:
     def reading(self) -> Reading:
         """For statements that belong together: each table that they read is pinned once for all of them."""
         return Reading(self._execution(None))
+
+    def drop_pins(self) -> None:
+        """Drop the temporary views that statements were bound to, for whoever goes on using the session. DataFrames stay as they are."""
+        if self._pins is not None:
+            self._pins.drop_all()
 
     def with_session(self, spark: SparkSession) -> Lakehouse:
         """The same warehouse through another Spark session."""

@@ -14,18 +14,19 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine.engine import TaskRunner, local_runner
 from lakehouse_engine.errors import MissingOptionError
+from lakehouse_engine.files.crossing import told_of_crossing
+from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 from lakehouse_engine.options import ServiceOptions, WriteOptions
 from lakehouse_engine.options.arguments import check, checked
 from lakehouse_engine.read.arrow_scan import read_arrow
-from lakehouse_engine.read.crossing import told_of_crossing
 from lakehouse_engine.read.query import Query, plan_query, read_options
-from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.services.inline import after_commit
+from lakehouse_engine.spark.abilities import check_session
+from lakehouse_engine.spark.frames.scan import scan
 from lakehouse_engine.spark.input import as_input, prepare_inputs
-from lakehouse_engine.spark.scan import scan
-from lakehouse_engine.spark.session import check_session, runner_for
-from lakehouse_engine.spark.task_errors import told_as_raised
+from lakehouse_engine.spark.session import runner_for
+from lakehouse_engine.spark.tasks.task_errors import told_as_raised
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table_services import TableServices
 from lakehouse_engine.view.moment import at_one_moment
@@ -163,7 +164,8 @@ class HoodieTable(TableServices):
     def replace_rows(self, data: Any, *, replaced: Any, **arguments: Any) -> WriteResult:
         """Delete single stored rows and add others in one commit; only files that hold a row to delete are written anew.
 
-        `replaced` has `_hoodie_commit_seqno` of the rows to delete, from a reading with meta columns. Added rows are not compared with
+        `replaced` has `_hoodie_commit_seqno` of the rows to delete, from a reading with meta columns; with `_hoodie_partition_path` and
+        `_hoodie_file_name` too, other files are looked through only for rows that are not where they say. Added rows are not compared with
         stored ones. A row that another writer changed meanwhile stays.
         """
         return self._write(WriteOperationType.UPSERT, data, replaced_rows=replaced, **arguments)

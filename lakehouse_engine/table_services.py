@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lakehouse_engine.commit.writers import find_writers
+from lakehouse_engine.commit.beside.writers import find_writers
 from lakehouse_engine.engine import TaskRunner, local_runner
 from lakehouse_engine.errors import OptionError, SavepointError
 from lakehouse_engine.model.services import ArchiveResult, CleanResult, CompactionResult, RestoreResult, RollbackResult, Savepoint

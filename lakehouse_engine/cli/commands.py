@@ -13,13 +13,13 @@ from lakehouse_engine.cli.rows import FORMATS, TABLE_LIMIT, limited, write_rows
 from lakehouse_engine.cli.shared import show_facts, show_rows, with_settings
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.errors import SchemaIncompatibleError
+from lakehouse_engine.files.base_file import projected_schema
+from lakehouse_engine.files.crossing import told_of_crossing
+from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.read.arrow_scan import iter_arrow
-from lakehouse_engine.read.base_file import projected_schema
-from lakehouse_engine.read.crossing import told_of_crossing
 from lakehouse_engine.read.query import Query, plan_query
-from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.read.skipping import PARTITION, STATISTICS, skipped_slices
-from lakehouse_engine.sql.condition import row_condition
+from lakehouse_engine.sql.binding.condition import row_condition
 from lakehouse_engine.view.history import HistoryEntry, history
 
 AS_OF = "An instant, a date or timestamp in UTC, the name of a savepoint, or -N for the Nth commit before the newest."

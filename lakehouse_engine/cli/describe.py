@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.read.moments import moment_of
-from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.protected import savepoint_metadata

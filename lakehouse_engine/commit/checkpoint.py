@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from lakehouse_engine.errors import FormatError
-from lakehouse_engine.format.plans_codec import decode_plan
+from lakehouse_engine.format.timeline.plans_codec import decode_plan
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId

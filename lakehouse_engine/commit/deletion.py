@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from lakehouse_engine.commit.log_owners import log_owners
-from lakehouse_engine.commit.strays import stray_files
+from lakehouse_engine.commit.leftovers.log_owners import log_owners
+from lakehouse_engine.commit.leftovers.strays import stray_files
 from lakehouse_engine.commit.versions import needed_files
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import FileNameError, ProtectedFileError, StoredFileNotFoundError

@@ -11,13 +11,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lakehouse_engine.commit.courtesy import turn_of_hudi
-from lakehouse_engine.commit.foreign import foreign_writes, refused_writes
+from lakehouse_engine.commit.beside.courtesy import turn_of_hudi
+from lakehouse_engine.commit.beside.foreign import foreign_writes, refused_writes
+from lakehouse_engine.commit.leftovers.unpublished import dead_temporaries, remove_temporaries
 from lakehouse_engine.commit.metadata_table import drop_metadata_table
 from lakehouse_engine.commit.restore.execute import resume_restore
 from lakehouse_engine.commit.rollback.leftovers import remove_leftovers
 from lakehouse_engine.commit.rollback.recover import roll_back_dead_writes
-from lakehouse_engine.commit.unpublished import dead_temporaries, remove_temporaries
 from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.options import LOCK_TIMEOUT_MS

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from lakehouse_engine.commit.attempts import close_to_attempts
+from lakehouse_engine.commit.beside.attempts import close_to_attempts
 from lakehouse_engine.commit.deletion import delete_files_of, delete_strays
 from lakehouse_engine.commit.outcome import new_write_id
 from lakehouse_engine.commit.rollback.markers import marked_files

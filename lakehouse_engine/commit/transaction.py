@@ -16,7 +16,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lakehouse_engine.commit.attempts import open_to_attempts
+from lakehouse_engine.commit.beside.attempts import open_to_attempts
 from lakehouse_engine.commit.heartbeat import Beating
 from lakehouse_engine.commit.locked import check_nobody_committed, locked_table
 from lakehouse_engine.commit.publish import Publication, take_back_files
@@ -28,7 +28,7 @@ from lakehouse_engine.errors import (
     TimelineError,
 )
 from lakehouse_engine.format.file_names import marker_folder
-from lakehouse_engine.format.plans_codec import encode_plan
+from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata

@@ -50,6 +50,12 @@ def parse_log_file(partition_path: str, name: str, size: int = -1) -> LogFile:
     return LogFile(partition_path, file_id, base_instant, int(version), token, suffix or "", size)
 
 
+def file_id_of(name: str) -> str:
+    """The file id in a row's `_hoodie_file_name`: a base file has its own name there, a log the file id (Hudi `HoodieAppendHandle`)."""
+    match = _BASE_FILE.fullmatch(name)
+    return name if match is None else match.group(1)
+
+
 def is_base_file_name(name: str) -> bool:
     return _BASE_FILE.fullmatch(name) is not None
 

@@ -23,8 +23,8 @@ from lakehouse_engine.index.simple import TagTask, tag_file
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.options import BUCKET_HASH_FIELD, NUM_BUCKETS, WriteOptions
-from lakehouse_engine.record.java_hash import java_string_hash
-from lakehouse_engine.record.record_key import EMPTY_PART, NULL_PART
+from lakehouse_engine.record.keys.java_hash import java_string_hash
+from lakehouse_engine.record.keys.record_key import EMPTY_PART, NULL_PART
 from lakehouse_engine.storage.base import Storage
 
 Buckets = npt.NDArray[np.int64]

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.cache import BoundedCache
+from lakehouse_engine.files.footer import BaseFileFooter
 from lakehouse_engine.index.base import TaggedFile
 from lakehouse_engine.model.files import BaseFile
-from lakehouse_engine.read.footer import BaseFileFooter
 from lakehouse_engine.storage.base import Storage
 
 Bounds = tuple[str, str]

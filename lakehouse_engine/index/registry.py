@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 from lakehouse_engine.errors import OptionError
+from lakehouse_engine.files.footer import read_footer
 from lakehouse_engine.index.base import Index
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout, bucket_of, has_bucket
 from lakehouse_engine.index.consistent import refuse_changing_buckets
@@ -14,7 +15,6 @@ from lakehouse_engine.index.simple import KeyColumnIndex
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.options import BUCKET_HASH_FIELD, INDEX_TYPE, NUM_BUCKETS, STORED_PREFIX, WriteOptions
-from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.view.table_state import TableState
 
 INDEXES: Mapping[str, Callable[[TableConfig, WriteOptions], Index]] = {

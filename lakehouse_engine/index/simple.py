@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.files.base_file import iter_base_file
+from lakehouse_engine.files.footer import BaseFileFooter, read_footer
 from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.index.base import KeyedRows, Rows, Slices, StoredKeys, TaggedFile
 from lakehouse_engine.index.key_bounds import bounds_of, learn, may_have_keys
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_SEQNO, RECORD_KEY
-from lakehouse_engine.read.base_file import iter_base_file
-from lakehouse_engine.read.footer import BaseFileFooter, read_footer
-from lakehouse_engine.record.keygen import KeyGenerator
+from lakehouse_engine.record.keys.keygen import KeyGenerator
 from lakehouse_engine.storage.base import Storage
 
 _CHUNK = 2_000_000

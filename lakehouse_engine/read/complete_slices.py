@@ -17,9 +17,9 @@ from lakehouse_engine.errors import (
     MissingFileError,
     UnsupportedTableError,
 )
+from lakehouse_engine.files.base_file import missing_file
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import InstantRange
-from lakehouse_engine.read.base_file import missing_file
 from lakehouse_engine.read.completeness import (
     ChangedSize,
     ExpectedFile,

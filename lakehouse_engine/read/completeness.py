@@ -11,16 +11,16 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from lakehouse_engine.files.base_file import missing_file
+from lakehouse_engine.files.log_scanner import LoggedSlice, LogPromise, ToldLogs
 from lakehouse_engine.format.file_names import is_base_file_name, parse_log_file
-from lakehouse_engine.format.metadata_avro import decode_record
+from lakehouse_engine.format.timeline.metadata_avro import decode_record
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import FileSlice, join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveFiles, WrittenFile
 from lakehouse_engine.model.table_config import TableType
-from lakehouse_engine.read.base_file import missing_file
-from lakehouse_engine.read.log_scanner import LoggedSlice, LogPromise, ToldLogs
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.archived_files import ArchivedFiles

@@ -15,14 +15,15 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.errors import InstantNotFoundError, MetadataError
 from lakehouse_engine.model.commit_metadata import WRITER_KEY
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.options import INDEX_TYPE, STORED_PREFIX
-from lakehouse_engine.read.row_filter import RowFilter
-from lakehouse_engine.record.partition_values import PathRules
+from lakehouse_engine.read.row_filter import Guaranteed, RowFilter
+from lakehouse_engine.record.keys.partition_values import PathRules
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.view.table_state import TableState
 
@@ -42,13 +43,18 @@ class Scope:
 
     def within(self, partitions: Iterable[str]) -> list[str]:
         """Those of the paths that may have rows for which the filter is true, sorted."""
-        paths, rules = sorted(set(partitions)), self.rules
+        paths, rules, schema = sorted(set(partitions)), self.rules, self.wanted.schema
         if rules is None or not paths or not {column.name for column in rules.columns} & set(self.wanted.columns):
             return paths
-        new = [path for path in paths if path not in self._may]
+        new = tuple(path for path in paths if path not in self._may)
         if new:
-            self._may.update(zip(new, self.wanted.may_hold([_guarantee(rules, path) for path in new]), strict=True))
+            sets = _KNOWN.find((rules, self.wanted.schema, new), lambda: Guaranteed.of([_guarantee(rules, path) for path in new], schema))
+            self._may.update(zip(new, self.wanted.may_hold_in(sets), strict=True))
         return [path for path in paths if self._may[path]]
+
+
+_KNOWN: BoundedCache[Guaranteed] = BoundedCache(100_000, lambda sets: 1 + len(sets.guarantees))
+"""What paths tell, of the partitions of the last tables that were read by a filter."""
 
 
 def slices_of(state: TableState, as_of: str | None, scope: Scope | None) -> list[FileSlice]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.errors import OptionError, UnsettledInstantError
+from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.instant import as_of_instant_time, before
 from lakehouse_engine.options import STORED_PREFIX
 from lakehouse_engine.options.read import TRUST_PARTITION_PATHS, VERIFY_CHECKSUMS
@@ -50,17 +52,32 @@ class Query:
             raise OptionError(f"on_restore={self.on_restore!r} is not one of {', '.join(ON_RESTORE)}")
 
 
-def plan_query(state: TableState, query: Query, options: Mapping[str, Any] | None = None, *, paths: bool = False) -> ScanPlan:
+Narrowing = Callable[[pa.Schema], pc.Expression | None]
+"""Makes filters for rows of a schema; None where all of them are wanted."""
+
+
+def plan_query(
+    state: TableState,
+    query: Query,
+    options: Mapping[str, Any] | None = None,
+    *,
+    paths: bool = False,
+    narrowing: Narrowing | None = None,
+) -> ScanPlan:
     """The plan of a query of the table, as it was at `state` or later.
 
     Instants and files that `state` has may be gone by now, archived or taken back by another process: then the table is looked at anew.
-    `options` count over those that the table has stored. With `paths`, the plan has the rules of partition paths. Raises `OptionError`
+    `options` count over those that the table has stored. With `paths`, the plan has the rules of partition paths. `narrowing` makes the
+    filters of a query that has none, for the schema that its rows have at that time. Raises `OptionError`
     for a moment or an option that does not parse, or filters that do not fit, `UnsettledInstantError` for a moment of the past to which
     a writer of Hudi may add yet, and as `plan_snapshot` and `plan_incremental`.
     """
     given = read_options(state, options)
     verify, trusts = VERIFY_CHECKSUMS.read(given), TRUST_PARTITION_PATHS.read(given)
-    filters = None if query.filters is None else Filters(query.filters, trusts)
+
+    def filters(now: TableState, moment: str | None) -> Filters | None:
+        expression = query.filters if query.filters is not None or narrowing is None else narrowing(table_schema(now, moment))
+        return None if expression is None else Filters(expression, trusts)
 
     def plan(now: TableState) -> ScanPlan:
         found = _plan(now, query, filters)
@@ -79,13 +96,13 @@ def _bound(moment: str | date | datetime | None) -> str | None:
     return moment if moment is None or isinstance(moment, str) else as_of_instant_time(moment)
 
 
-def _plan(state: TableState, query: Query, filters: Filters | None) -> ScanPlan:
+def _plan(state: TableState, query: Query, filters: Callable[[TableState, str | None], Filters | None]) -> ScanPlan:
     if query.kind == "incremental":
-        return _changes(state, query, filters)
+        return _changes(state, query, filters(state, None))
     as_of = None if query.as_of is None else moment_of(state, query.as_of)
     if as_of is not None:
         _refuse_unsettled(state, as_of, oldest_overtaken(state))
-    return plan_snapshot(state, as_of, read_optimized=query.kind == "read_optimized", filters=filters)
+    return plan_snapshot(state, as_of, read_optimized=query.kind == "read_optimized", filters=filters(state, as_of))
 
 
 def _changes(state: TableState, query: Query, filters: Filters | None) -> ScanPlan:

@@ -26,6 +26,26 @@ _REFUSED = (pa.ArrowException, TypeError, ValueError, KeyError)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Guaranteed:
+    """Sets of rows, with what is guaranteed of all rows of each: prepared once, to be asked often."""
+
+    guarantees: Sequence[pc.Expression]
+    _dataset: pds.Dataset
+
+    @classmethod
+    def of(cls, guarantees: Sequence[pc.Expression], schema: pa.Schema) -> Guaranteed:
+        form, nowhere = pds.ParquetFileFormat(), fs.LocalFileSystem()
+        # Fragments are opened when they are scanned, and these never are.
+        fragments = [form.make_fragment(str(number), nowhere, partition_expression=one) for number, one in enumerate(guarantees)]
+        return cls(guarantees, pds.FileSystemDataset(fragments, schema, form, nowhere))
+
+    def satisfiable(self, expression: pc.Expression) -> list[bool]:
+        """Of each set whether the expression can be true of a row. Raises `pa.ArrowException` where that cannot be computed of one."""
+        kept = {int(fragment.path) for fragment in self._dataset.get_fragments(filter=expression)}
+        return [number in kept for number in range(len(self.guarantees))]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class RowFilter:
     """`schema` holds the columns that `expression` may name: the table's, and the meta columns as text. `columns` are those it needs.
 
@@ -67,25 +87,21 @@ class RowFilter:
 
     def may_hold(self, guarantees: Sequence[pc.Expression]) -> list[bool]:
         """Of each set of rows whether the expression can be true of one, by what is guaranteed of all of them."""
+        return self.may_hold_in(Guaranteed.of(guarantees, self.schema))
+
+    def may_hold_in(self, sets: Guaranteed) -> list[bool]:
+        """As `may_hold`, of sets that were made of this schema's columns."""
         try:
-            return self._satisfiable(guarantees)
+            return sets.satisfiable(self.expression)
         except pa.ArrowException:
             # Of one of them it cannot be computed, as it divides by a known nought: reading the rows says so, if there are any.
-            return [self._may_hold_alone(one) for one in guarantees]
+            return [self._may_hold_alone(one) for one in sets.guarantees]
 
     def _may_hold_alone(self, guarantee: pc.Expression) -> bool:
         try:
-            return self._satisfiable([guarantee])[0]
+            return Guaranteed.of([guarantee], self.schema).satisfiable(self.expression)[0]
         except pa.ArrowException:
             return True
-
-    def _satisfiable(self, guarantees: Sequence[pc.Expression]) -> list[bool]:
-        form, nowhere = pds.ParquetFileFormat(), fs.LocalFileSystem()
-        # Fragments are opened when they are scanned, and these never are.
-        fragments = [form.make_fragment(str(number), nowhere, partition_expression=one) for number, one in enumerate(guarantees)]
-        dataset = pds.FileSystemDataset(fragments, self.schema, form, nowhere)
-        kept = {int(fragment.path) for fragment in dataset.get_fragments(filter=self.expression)}
-        return [number in kept for number in range(len(guarantees))]
 
 
 def _needed(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:

@@ -18,17 +18,17 @@ from lakehouse_engine.errors import (
     TimelineRestoredError,
     UnsupportedTableError,
 )
+from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope
+from lakehouse_engine.files.merge_rules import MergeRules
+from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.read.complete_slices import changed_slices, latest_slices, refuse_bootstrapped, slices_as_of
 from lakehouse_engine.read.completeness import logged_slices
-from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope
-from lakehouse_engine.read.merge_rules import MergeRules
 from lakehouse_engine.read.pruning import Scope
 from lakehouse_engine.read.row_filter import RowFilter
-from lakehouse_engine.read.schema import table_schema
-from lakehouse_engine.read.slice_reader import SliceReader
-from lakehouse_engine.record.partition_values import PathRules
+from lakehouse_engine.record.keys.partition_values import PathRules
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.restores import RestoreRecord, restores

@@ -1,19 +1,24 @@
-"""Which slices of a table a filtered snapshot reads, and why it passes over the others."""
+"""Which slices of a table a filtered reading opens, and why it passes over the others."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow.compute as pc
 
-from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.cache import BoundedCache
+from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.files.footers import FOOTERS
+from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.options import STORED_PREFIX
 from lakehouse_engine.options.read import TRUST_PARTITION_PATHS
-from lakehouse_engine.read.footers import FOOTERS
-from lakehouse_engine.read.scan import Filters
-from lakehouse_engine.read.schema import table_schema
-from lakehouse_engine.read.statistics import matching_row_groups
+from lakehouse_engine.read.row_filter import Guaranteed, RowFilter
+from lakehouse_engine.read.scan import Filters, ScanPlan
+from lakehouse_engine.read.statistics import guarantees_of, matching_row_groups
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 
@@ -42,3 +47,67 @@ def _skipped(state: TableState, filters: Filters) -> list[tuple[FileSlice, str |
             reason = None if matching_row_groups(footer, scope.wanted, piece.base_file.path) else STATISTICS
         found.append((piece, reason))
     return found
+
+
+def without_ruled_out(plan: ScanPlan) -> ScanPlan:
+    """A plan of some rows without the files (but for those under logs) whose footers say that none of the rows is in them.
+
+    Where partition paths have said all that the rows' filter asks, no footer is looked at. The others are read by threads of this process,
+    once. Raises as `base_file_metadata`.
+    """
+    wanted = plan.wanted
+    if wanted is None or not plan.files or (plan.rules is not None and plan.rules.tell_all(wanted.columns)):
+        return plan
+    key = _key(plan, wanted)
+    told = _Told.of(plan, wanted) if key is None else _KNOWN.find(key, lambda: _Told.of(plan, wanted))
+    return replace(plan, files=tuple(told.kept(plan.files, wanted)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What footers say of the files of a plan: `owners` are the numbers of the files that each guarantee is of."""
+
+    owners: tuple[int, ...]
+    sets: Guaranteed
+
+    @classmethod
+    def of(cls, plan: ScanPlan, wanted: RowFilter) -> _Told:
+        def read(file: BaseFile) -> list[pc.Expression]:
+            return [one for _, one in guarantees_of(FOOTERS.read(plan.storage, file), wanted, file.path)]
+
+        found = LocalRunner(os.cpu_count() or 1).run(read, plan.files, name="footers")
+        owners = tuple(number for number, guarantees in enumerate(found) for _ in guarantees)
+        return cls(owners, Guaranteed.of([one for guarantees in found for one in guarantees], wanted.schema))
+
+    def kept(self, files: Sequence[BaseFile], wanted: RowFilter) -> Iterator[BaseFile]:
+        chosen = {number for number, may in zip(self.owners, wanted.may_hold_in(self.sets), strict=True) if may}
+        return (file for number, file in enumerate(files) if number in chosen)
+
+
+def _key(plan: ScanPlan, wanted: RowFilter) -> Hashable | None:
+    """All that the guarantees follow from; None in memory, where two tables may have one name."""
+    if plan.storage.local_path() is None:
+        return None
+    return plan.storage.root, wanted.schema, wanted.columns, wanted.rounds, tuple((file.path, file.size) for file in plan.files)
+
+
+_KNOWN: BoundedCache[_Told] = BoundedCache(100_000, lambda told: 1 + len(told.owners))
+"""Of the last tables that this process read some rows of, by the columns that were asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """How much a plan reads: partitions, base files (those under logs, too), and log files; sizes in bytes."""
+
+    partitions: int
+    files: int
+    file_bytes: int
+    logs: int
+    log_bytes: int
+
+    @classmethod
+    def by(cls, plan: ScanPlan) -> Opened:
+        bases = list(plan.base_files())
+        logs = [log for piece in plan.logged for log in piece.slice.log_files]
+        paths = {file.partition_path for file in plan.files} | {piece.slice.partition_path for piece in plan.logged}
+        return cls(len(paths), len(bases), sum(file.size for file in bases), len(logs), sum(log.size for log in logs))

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from lakehouse_engine.read.projection import match_name
+from lakehouse_engine.files.projection import match_name
 from lakehouse_engine.read.row_filter import RowFilter
 
 _EVERY = pc.scalar(True)
@@ -27,6 +27,16 @@ def matching_row_groups(metadata: pq.FileMetaData, wanted: RowFilter, path: str 
 
     Raises `SchemaIncompatibleError` for columns of the file that differ in case only.
     """
+    asked = guarantees_of(metadata, wanted, path)
+    found = wanted.may_hold([one for _, one in asked])
+    return sorted({number for (number, _), may in zip(asked, found, strict=True) if may})
+
+
+def guarantees_of(metadata: pq.FileMetaData, wanted: RowFilter, path: str = "") -> list[tuple[int, pc.Expression]]:
+    """Numbers of row groups, each with what may be guaranteed of its rows in the columns of a filter: of each row one of them is true.
+
+    Raises as `matching_row_groups`.
+    """
     stored = metadata.schema.to_arrow_schema()
     fields = [(field, match_name(stored.names, field.name, path)) for name in wanted.columns if (field := wanted.schema.field(name))]
     positions = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
@@ -34,8 +44,7 @@ def matching_row_groups(metadata: pq.FileMetaData, wanted: RowFilter, path: str 
     asked: list[tuple[int, pc.Expression]] = []
     for number in range(metadata.num_row_groups):
         asked += [(number, one) for one in _guarantees(metadata.row_group(number), known)]
-    found = wanted.may_hold([one for _, one in asked])
-    return sorted({number for (number, _), may in zip(asked, found, strict=True) if may})
+    return asked
 
 
 class _Column:

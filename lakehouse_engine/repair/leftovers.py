@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lakehouse_engine.commit.leftovers.strays import stray_files
+from lakehouse_engine.commit.leftovers.unpublished import all_dead_temporaries
 from lakehouse_engine.commit.staging import dead_stages
-from lakehouse_engine.commit.strays import stray_files
-from lakehouse_engine.commit.unpublished import all_dead_temporaries
 from lakehouse_engine.format.file_names import TEMP_FOLDER, is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.files import LogFile
 from lakehouse_engine.repair.disorder import Disorder, DisorderKind
-from lakehouse_engine.repair.lost_plans import promised_logs
+from lakehouse_engine.repair.mending.lost_plans import promised_logs
 from lakehouse_engine.view.listing import StorageLister
 from lakehouse_engine.view.table_state import TableState
 

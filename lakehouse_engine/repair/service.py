@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from lakehouse_engine.commit.deletion import delete_strays
+from lakehouse_engine.commit.leftovers.metafiles import put_back_metafiles
+from lakehouse_engine.commit.leftovers.unpublished import all_dead_temporaries, remove_temporaries
 from lakehouse_engine.commit.locked import locked_table
-from lakehouse_engine.commit.metafiles import put_back_metafiles
 from lakehouse_engine.commit.table_clock import accept_future as accept
-from lakehouse_engine.commit.unpublished import all_dead_temporaries, remove_temporaries
-from lakehouse_engine.repair import metafiles
 from lakehouse_engine.repair.checkpoints import make_checkpoint, missing_checkpoint
 from lakehouse_engine.repair.disorder import REPAIRED, Disorder, DisorderKind, RepairReport
 from lakehouse_engine.repair.future import future
 from lakehouse_engine.repair.leftovers import leftover_markers, orphans, staged_rows, strays, temporary_files
-from lakehouse_engine.repair.mend import mendings
-from lakehouse_engine.repair.mending import Mending
+from lakehouse_engine.repair.mending import metafiles
+from lakehouse_engine.repair.mending.mend import mendings
+from lakehouse_engine.repair.mending.properties import broken_properties, put_properties_back
+from lakehouse_engine.repair.mending.remedy import Mending
+from lakehouse_engine.repair.mending.unplanned import unplanned_restore
 from lakehouse_engine.repair.pending import pending
-from lakehouse_engine.repair.properties import broken_properties, put_properties_back
 from lakehouse_engine.repair.unhealed import unhealed
-from lakehouse_engine.repair.unplanned import unplanned_restore
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import TableLock, lock_holder
 from lakehouse_engine.view.table_state import TableState

@@ -14,12 +14,13 @@ from pyspark.sql import DataFrame
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import LakehouseError, OptionError, SchemaIncompatibleError, UnseenFileError
-from lakehouse_engine.spark.pickling import dumps
-from lakehouse_engine.spark.runner import outcome_of, result_of
+from lakehouse_engine.spark.abilities import check_session
 from lakehouse_engine.spark.schema import to_arrow_schema
-from lakehouse_engine.spark.session import check_session, prepare_executors, use_this_interpreter
+from lakehouse_engine.spark.session import prepare_executors, use_this_interpreter
 from lakehouse_engine.spark.small import fetched
-from lakehouse_engine.sql.lexer import quote_name
+from lakehouse_engine.spark.tasks.pickling import dumps
+from lakehouse_engine.spark.tasks.runner import outcome_of, result_of
+from lakehouse_engine.sql.grammar.lexer import quote_name
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.write.batch.input import ArrowInput, Input, RowKeying, keyed_schema
 from lakehouse_engine.write.request import WriteRequest

@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pyarrow as pa
 from pyspark.sql import types as spark
 
 from lakehouse_engine.errors import UnsupportedTypeError
+from lakehouse_engine.record.spark_types import BY_ARROW, SPARK_TYPES
 
 _TO_ARROW: dict[type[spark.DataType], pa.DataType] = {
-    spark.BooleanType: pa.bool_(),
-    spark.ByteType: pa.int32(),
-    spark.ShortType: pa.int32(),
-    spark.IntegerType: pa.int32(),
-    spark.LongType: pa.int64(),
-    spark.FloatType: pa.float32(),
-    spark.DoubleType: pa.float64(),
-    spark.StringType: pa.string(),
+    **{getattr(spark, kind.class_name): kind.stored for kind in SPARK_TYPES},
     spark.CharType: pa.string(),
     spark.VarcharType: pa.string(),
-    spark.BinaryType: pa.binary(),
-    spark.DateType: pa.date32(),
-    spark.TimestampType: pa.timestamp("us", "UTC"),
-    spark.TimestampNTZType: pa.timestamp("us"),
     spark.NullType: pa.null(),
 }
-
-_FROM_ARROW: list[tuple[Callable[[pa.DataType], bool], Callable[[], spark.DataType]]] = [
-    (pa.types.is_boolean, spark.BooleanType),
-    (pa.types.is_int32, spark.IntegerType),
-    (pa.types.is_int64, spark.LongType),
-    (pa.types.is_float32, spark.FloatType),
-    (pa.types.is_float64, spark.DoubleType),
-    (pa.types.is_string, spark.StringType),
-    (pa.types.is_dictionary, spark.StringType),
-    (pa.types.is_binary, spark.BinaryType),
-    (pa.types.is_date32, spark.DateType),
-]
 
 
 def to_arrow_schema(schema: spark.StructType) -> pa.Schema:
@@ -72,8 +48,6 @@ def to_spark_schema(schema: pa.Schema) -> spark.StructType:
 
 
 def to_spark_type(kind: pa.DataType) -> spark.DataType:
-    if pa.types.is_timestamp(kind):
-        return spark.TimestampNTZType() if kind.tz is None else spark.TimestampType()
     if pa.types.is_decimal(kind):
         return spark.DecimalType(kind.precision, kind.scale)
     if pa.types.is_map(kind):
@@ -83,7 +57,10 @@ def to_spark_type(kind: pa.DataType) -> spark.DataType:
     if pa.types.is_struct(kind):
         fields = [kind.field(number) for number in range(kind.num_fields)]
         return spark.StructType([spark.StructField(field.name, to_spark_type(field.type), True) for field in fields])
-    for matches, made in _FROM_ARROW:
-        if matches(kind):
-            return made()
-    raise UnsupportedTypeError(f"there is no Spark type for {kind}")
+    if pa.types.is_dictionary(kind):
+        return to_spark_type(kind.value_type)
+    found = BY_ARROW.get(kind)
+    if found is None:
+        raise UnsupportedTypeError(f"there is no Spark type for {kind}")
+    made: spark.DataType = getattr(spark, found.class_name)()
+    return made

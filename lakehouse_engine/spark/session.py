@@ -7,34 +7,15 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakehouse_engine.engine import TaskRunner, local_runner
-from lakehouse_engine.errors import UnsupportedSessionError
 from lakehouse_engine.options import SHIP_ENGINE, TASK_RUNNER
-from lakehouse_engine.spark.handshake import ensure_executors
-from lakehouse_engine.spark.runner import SparkRunner
-from lakehouse_engine.spark.shipping import ship_engine
+from lakehouse_engine.spark.abilities import abilities_of
+from lakehouse_engine.spark.tasks.handshake import ensure_executors
+from lakehouse_engine.spark.tasks.runner import SparkRunner
+from lakehouse_engine.spark.tasks.shipping import ship_engine
 from lakehouse_engine.storage.base import Storage
-
-
-def is_local(spark: SparkSession) -> bool:
-    """Whether executors are threads of this machine's JVM; a Connect server counts as elsewhere."""
-    try:
-        master = spark.conf.get("spark.master", "") or ""
-    except PySparkException:
-        return False
-    return master.startswith("local")
-
-
-def check_session(spark: SparkSession) -> None:
-    """Raise `UnsupportedSessionError` for a session of Spark Connect."""
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise UnsupportedSessionError(
-            "a Spark Connect session is not supported yet: views of a statement, the interpreter of executors and the width of the cluster"
-            " are set through a SparkContext, which it has not; use a session with a master (local[*], spark://..., yarn, k8s://...)"
-        )
 
 
 def use_this_interpreter(spark: SparkSession) -> None:
@@ -42,8 +23,8 @@ def use_this_interpreter(spark: SparkSession) -> None:
 
     Spark would take the first `python3` of the PATH, which need not have the engine installed.
     """
-    if "PYSPARK_PYTHON" not in os.environ and is_local(spark):
-        spark.sparkContext.pythonExec = sys.executable
+    if "PYSPARK_PYTHON" not in os.environ:
+        abilities_of(spark).use_interpreter(sys.executable)
 
 
 def prepare_executors(spark: SparkSession, storage: Storage, options: Mapping[str, Any]) -> None:
@@ -52,7 +33,7 @@ def prepare_executors(spark: SparkSession, storage: Storage, options: Mapping[st
     Asked once for a session and table, and not on a local master. Raises as `handshake.ensure_executors`.
     """
     use_this_interpreter(spark)
-    if not is_local(spark):
+    if not abilities_of(spark).is_local:
         if SHIP_ENGINE.read(options):
             ship_engine(spark)
         ensure_executors(spark, storage)
@@ -65,7 +46,7 @@ def runner_for(spark: SparkSession | None, storage: Storage, options: Mapping[st
     docs/adr/0006). Raises as `prepare_executors`.
     """
     choice = TASK_RUNNER.read(options)
-    if spark is not None and (choice == "SPARK" or (choice == "AUTO" and not is_local(spark))):
+    if spark is not None and (choice == "SPARK" or (choice == "AUTO" and not abilities_of(spark).is_local)):
         prepare_executors(spark, storage, options)
         return SparkRunner(spark, storage)
     return local_runner(options)

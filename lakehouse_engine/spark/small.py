@@ -8,6 +8,8 @@ query runs once, and what was fetched cannot be given back, so that it has to be
  2. by what came of it: where little is read but a join, a generator or an expression may make much of it, or it is compressed, its rows
     go through a shuffle, whose size is known when it is done. Whoever reads the shuffle then, driver or Python workers, does not run the
     query again.
+
+Over Spark Connect there is neither plan nor shuffle to look at: rows are staged, by workers that the server keeps for its sessions.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: TID251 - plans of queries are not public
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import monotonically_increasing_id
+
+from lakehouse_engine.spark.abilities import abilities_of
+from lakehouse_engine.spark.schema import to_arrow_schema
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +48,7 @@ _LEFT_ONLY = frozenset({"LeftSemi", "LeftAnti"})
 _IN_MEMORY = frozenset({"LocalRelation", "OneRowRelation", "Range"})
 _ORDER = "__lakehouse_order"
 _CANNOT_TELL = 2**63
+_NOTHING = -1
 
 
 def fetched(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
@@ -50,22 +56,29 @@ def fetched(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
 
     Raises what the query raises.
     """
+    if not abilities_of(frame.sparkSession).has_plans:
+        return frame
     reads, makes = _reading(frame, most_bytes)
+    if reads == _NOTHING:
+        return to_arrow_schema(frame.schema).empty_table()
     if reads > most_bytes:
         return frame
     return _measured(frame, most_bytes) if makes else frame.toArrow()
 
 
 def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:
-    """At most how many bytes the query reads, and whether it may make more rows of them."""
+    """At most how many bytes the query reads, and whether it may make more rows of them; `_NOTHING` of one that has no rows by its plan."""
     if most_bytes <= 0:
         return _CANNOT_TELL, False
     try:
         plan = frame._jdf.queryExecution().optimizedPlan()
-        most = plan.maxRows()
-        if not most.isDefined() or most.get() > MOST_ROWS:
+        found = plan.maxRows()
+        most = int(found.get()) if found.isDefined() else None
+        if most is None or most > MOST_ROWS:
             return _read_by(frame, plan, most_bytes)
-        if most.get() <= _MOST_WIDE_ROWS or not _is_wide(frame, plan.output()):
+        if not most:
+            return _NOTHING, False
+        if most <= _MOST_WIDE_ROWS or not _is_wide(frame, plan.output()):
             return 0, False
         read, makes = _read_by(frame, plan, most_bytes)
         return 0, makes or read > most_bytes

@@ -9,24 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lakehouse_engine.errors import UnsupportedSqlError
-from lakehouse_engine.sql.lexer import significant
-from lakehouse_engine.sql.parse_ddl import (
+from lakehouse_engine.sql.binding.scan import scan
+from lakehouse_engine.sql.grammar.lexer import significant
+from lakehouse_engine.sql.grammar.parse_ddl import (
     ENGINE_PROVIDERS,
     SCHEMA_WORDS,
     parse_alter,
     parse_comment,
     parse_create_schema,
     parse_create_table,
+    parse_create_table_like,
     parse_create_view,
     parse_drop,
     parse_drop_schema,
 )
-from lakehouse_engine.sql.parse_dml import parse_call, parse_delete, parse_insert, parse_merge, parse_truncate, parse_update
-from lakehouse_engine.sql.parse_show import parse_describe, parse_refresh, parse_show, parse_use
-from lakehouse_engine.sql.reader import StatementReader
-from lakehouse_engine.sql.references import Parts, ReferenceKind, Scan, plain
-from lakehouse_engine.sql.scan import scan
-from lakehouse_engine.sql.statements import Passthrough, Query, Statement
+from lakehouse_engine.sql.grammar.parse_dml import parse_call, parse_delete, parse_insert, parse_merge, parse_truncate, parse_update
+from lakehouse_engine.sql.grammar.parse_show import parse_describe, parse_refresh, parse_show, parse_use
+from lakehouse_engine.sql.grammar.reader import StatementReader
+from lakehouse_engine.sql.grammar.references import Parts, ReferenceKind, Scan, plain
+from lakehouse_engine.sql.grammar.statements import Explain, Passthrough, Query, Statement
 
 Knows = Callable[[Parts], bool]
 
@@ -64,6 +65,8 @@ def route(text: str, knows: Knows) -> Statement:
     if known and reader.keyword() == "CREATE" and _creates(reader) == "FUNCTION":
         name = ".".join(known[0].parts)
         raise UnsupportedSqlError(f"CREATE FUNCTION whose body reads {name} would keep one snapshot for ever; read the table in the query")
+    if known and reader.keyword() == "EXPLAIN":
+        return Explain(text)
     return Query(text) if known or found.obstacles else Passthrough(text)
 
 
@@ -92,7 +95,7 @@ def _always_ours(reader: StatementReader) -> Statement | None:
         return parse_call(reader)
     if verb == "USE" and second != "CATALOG":
         return parse_use(reader)
-    if verb == "SHOW" and second in ("TABLES", "VIEWS", "SCHEMAS", "DATABASES", "NAMESPACES"):
+    if verb == "SHOW" and second in ("TABLES", "TABLE", "VIEWS", "SCHEMAS", "DATABASES", "NAMESPACES"):
         return parse_show(reader)
     if verb in ("DESCRIBE", "DESC") and second in SCHEMA_WORDS:
         return parse_describe(reader)
@@ -154,6 +157,8 @@ def _by_target(reader: StatementReader, found: Scan, knows: Knows) -> Statement 
     if not targets:
         return None
     name = ".".join(targets[0].parts)
+    if reader.keyword() == "CREATE" and _provider(reader) == "LIKE" and _is_local(reader, "TABLE"):
+        return parse_create_table_like(reader)
     if targets[0].obstacle or len([one for one in found.references if one.kind is ReferenceKind.TARGET]) > 1:
         raise UnsupportedSqlError(f"{targets[0].obstacle or 'several targets in one statement'} is not supported on {name}", relation=name)
     ctes = _skip_ctes(reader)

@@ -21,8 +21,8 @@ from lakehouse_engine.errors import (
     StoredFileExistsError,
     StoredFileNotFoundError,
 )
-from lakehouse_engine.format.layout import Layout
-from lakehouse_engine.format.plans_codec import decode_plan
+from lakehouse_engine.format.timeline.layout import Layout
+from lakehouse_engine.format.timeline.plans_codec import decode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.storage.base import Storage, StoredFile

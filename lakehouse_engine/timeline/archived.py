@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lakehouse_engine.errors import FormatError, LakehouseError, StoredFileNotFoundError
-from lakehouse_engine.format.archived import MERGE_PLAN, archive_file_number, read_archive, read_archived_instants, salvage_archive
-from lakehouse_engine.format.layout import Layout
-from lakehouse_engine.format.metadata_avro import decode_record
+from lakehouse_engine.format.timeline.archived import MERGE_PLAN, archive_file_number, read_archive, read_archived_instants, salvage_archive
+from lakehouse_engine.format.timeline.layout import Layout
+from lakehouse_engine.format.timeline.metadata_avro import decode_record
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.storage.base import Storage, StoredFile

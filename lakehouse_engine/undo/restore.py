@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 
-from lakehouse_engine.commit.executors import executors_kept_out
+from lakehouse_engine.commit.beside.executors import executors_kept_out
+from lakehouse_engine.commit.leftovers.metafiles import put_back_metafiles
 from lakehouse_engine.commit.locked import locked_table
-from lakehouse_engine.commit.metafiles import put_back_metafiles
 from lakehouse_engine.commit.restore.execute import begin_restore
 from lakehouse_engine.commit.table_clock import accept_future as accept
 from lakehouse_engine.model.services import RestoreResult

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import logging
 
-from lakehouse_engine.commit.executors import executors_kept_out
+from lakehouse_engine.commit.beside.executors import executors_kept_out
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.rollback.execute import execute_rollback, files_to_delete, relative_paths
 from lakehouse_engine.commit.rollback.plan import plan_rollback
 from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import InstantCleanedError, InstantNotFoundError, RollbackError, RollbackUnfinishedError, StorageError
-from lakehouse_engine.format.plans_codec import encode_plan
+from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRollbackMetadata, HoodieRollbackPlan
 from lakehouse_engine.model.services import RollbackResult

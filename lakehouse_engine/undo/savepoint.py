@@ -13,10 +13,10 @@ import getpass
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+from lakehouse_engine.commit.leftovers.log_owners import log_owners
 from lakehouse_engine.commit.locked import locked_table
-from lakehouse_engine.commit.log_owners import log_owners
 from lakehouse_engine.errors import InstantNotFoundError, SavepointError
-from lakehouse_engine.format.plans_codec import encode_plan
+from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.files import FileSlice, LogFile, join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.savepoint import (

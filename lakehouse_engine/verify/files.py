@@ -15,15 +15,15 @@ from lakehouse_engine.errors import (
     UnsupportedTableError,
     UnsupportedTypeError,
 )
-from lakehouse_engine.format.data_block import decode_data_block
-from lakehouse_engine.format.delete_block import decode_delete_block
-from lakehouse_engine.format.log_format import BlockType
+from lakehouse_engine.files.base_file import check_base_file
+from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope, ScannedBlock, scan_logs
+from lakehouse_engine.format.log.blocks import BlockType
+from lakehouse_engine.format.log.data_block import decode_data_block
+from lakehouse_engine.format.log.delete_block import decode_delete_block
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import Action, Instant
-from lakehouse_engine.read.base_file import check_base_file
 from lakehouse_engine.read.complete_slices import METADATA_BOOTSTRAP_INSTANT
 from lakehouse_engine.read.completeness import log_promises, lost_files, told_logs
-from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope, ScannedBlock, scan_logs
 from lakehouse_engine.read.scan import plan_snapshot
 from lakehouse_engine.verify.cleaned import Cleaned
 from lakehouse_engine.verify.report import Finding, FindingKind, Progress

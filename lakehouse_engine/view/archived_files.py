@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.errors import FormatError, LakehouseError, StorageError, StoredFileNotFoundError
-from lakehouse_engine.format.archived import archive_file_number
-from lakehouse_engine.format.archived_record import archived_commit
-from lakehouse_engine.format.layout import Layout
+from lakehouse_engine.format.timeline.archived import archive_file_number
+from lakehouse_engine.format.timeline.archived_record import archived_commit
+from lakehouse_engine.format.timeline.layout import Layout
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action

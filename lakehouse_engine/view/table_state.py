@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +16,7 @@ from lakehouse_engine.errors import (
     StoredFileNotFoundError,
     UnsupportedTableVersionError,
 )
-from lakehouse_engine.format.layout import Layout, layout_of
+from lakehouse_engine.format.timeline.layout import Layout, layout_of
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.keys import FileGroupId
@@ -41,12 +41,25 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class _Partitions:
+    """Paths of the partitions that have files once `writes` are counted after what archived ones left."""
+
+    archived: LiveFiles
+    writes: tuple[tuple[Instant, StoredFile | None], ...]
+    paths: tuple[str, ...]
+
+    def are_of(self, archived: LiveFiles, writes: tuple[tuple[Instant, StoredFile | None], ...]) -> bool:
+        return (self.archived is archived or not (len(archived) or len(self.archived))) and self.writes == writes
+
+
+@dataclass(slots=True)
 class _Commits:
     """Decoded metadata of completed writes, which never changes, so a refreshed state goes on with it."""
 
     active: ActiveTimeline
     files: Mapping[Instant, StoredFile]
     known: dict[Instant, DecodedCommit] = field(default_factory=dict)
+    partitions: _Partitions | None = None
 
     def of(self, instant: Instant) -> HoodieCommitMetadata:
         return self._decoded(instant).metadata
@@ -62,7 +75,18 @@ class _Commits:
     def at(self, active: ActiveTimeline, files: Mapping[Instant, StoredFile]) -> _Commits:
         """The same, of instants that are on the timeline still, in the files that they were read from."""
         known = {one: decoded for one, decoded in self.known.items() if one in files and files[one] == self.files.get(one)}
-        return _Commits(active, files, known)
+        return _Commits(active, files, known, self.partitions)
+
+    def live_partitions(self, archived: LiveFiles, writes: Sequence[Instant]) -> tuple[str, ...] | None:
+        """Partitions with files after these writes, and `archived`, sorted; None where one of the writes does not tell what it left."""
+        key = tuple((one, self.files.get(one)) for one in writes)
+        found = self.partitions
+        if found is None or not found.are_of(archived, key):
+            if any(self.named(one) is None for one in writes):
+                return None
+            paths = archived.after(self.record(one) for one in writes).partitions()
+            found = self.partitions = _Partitions(archived, key, tuple(sorted(paths)))
+        return found.paths
 
     def _decoded(self, instant: Instant) -> DecodedCommit:
         found = self.known.get(instant)
@@ -189,9 +213,9 @@ class TableState:
         if archived.is_known:
             with suppress(MetadataError):
                 # Another writer's commits may not say what they wrote.
-                if all(self._commits.named(one) is not None for one in self.timeline.completed().writes()):
-                    found = archived.live.after(self.active_writes()).partitions()
-                    return sorted(found) if found else self.view.partitions()
+                found = self._commits.live_partitions(archived.live, self.timeline.completed().writes().instants)
+                if found:
+                    return list(found)
         return self.view.partitions()
 
     @classmethod

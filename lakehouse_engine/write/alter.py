@@ -8,14 +8,14 @@ import pyarrow as pa
 
 from lakehouse_engine.commit.transaction import begin
 from lakehouse_engine.errors import OptionError
-from lakehouse_engine.format.arrow_avro import table_avro_schema
+from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import OPTIONS, STORED_PREFIX, WriteOptions, check_known
-from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.record.schema import check_reserved, reconcile
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.storage.base import Storage

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.model.write_stats import WriteOperationType
-from lakehouse_engine.record.mergers import RecordMerger
-from lakehouse_engine.record.ordering_fields import NO_ORDERING, OrderingFields
+from lakehouse_engine.record.merging.mergers import RecordMerger
+from lakehouse_engine.record.merging.ordering_fields import NO_ORDERING, OrderingFields
 from lakehouse_engine.write.batch.input import Batch, DeleteKeying, Input, RowKeying, RowNumberKeying, reduce_batch, unreduced
 from lakehouse_engine.write.batch.stage import DatedSource, Stage
 from lakehouse_engine.write.context import WriteContext
@@ -65,6 +65,12 @@ class Batches:
                 self.stage.rows(data, keying, self.context.config.partition_fields)
 
     @property
+    def are_empty(self) -> bool:
+        """Whether all was read by now, and there are no rows in it."""
+        given = list(self._inputs())
+        return all(self.stage.holds(data) and not self.stage.rows(data, keying).num_rows for data, keying in given)
+
+    @property
     def is_streamed(self) -> bool:
         """Whether rows go into files as they come, for nothing has to be known of them before."""
         return self.makes_new_groups and not self._combines and self.context.layout is None
@@ -113,9 +119,10 @@ class Batches:
         known = keys is not None and set(ordering.roots) <= set(self._delete_keying(keys).schema.names)
         return Reduction(ordering if known else NO_ORDERING, self.context.is_global)
 
-    def replaced(self, rows: Input) -> Batch:
-        """Stored rows that go, by their numbers."""
-        return unreduced(self.stage.rows(rows, RowNumberKeying()))
+    def replaced(self) -> RowSource | None:
+        """Stored rows that go, by their numbers, where the request names some."""
+        rows = self.request.replaced_rows
+        return None if rows is None else self.stage.rows(rows, RowNumberKeying.of(rows.schema))
 
     def _inputs(self) -> Iterator[tuple[Input, RowKeying]]:
         request = self.request
@@ -124,7 +131,7 @@ class Batches:
         if request.delete_keys is not None:
             yield request.delete_keys, self._delete_keying(request.delete_keys)
         if request.replaced_rows is not None:
-            yield request.replaced_rows, RowNumberKeying()
+            yield request.replaced_rows, RowNumberKeying.of(request.replaced_rows.schema)
 
     def source(self, instant_time: str) -> RowSource:
         """The rows to write, all that were given."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakehouse_engine.errors import ConstraintError, MissingOptionError, OptionError, SchemaIncompatibleError, UnsupportedTableError
-from lakehouse_engine.format.arrow_avro import table_avro_schema, with_meta_columns
+from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.format.avro.arrow_avro import table_avro_schema, with_meta_columns
 from lakehouse_engine.index.base import Index, StoredKeys
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.index.registry import load_index
@@ -18,12 +19,11 @@ from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.read.complete_slices import check_complete, check_not_bootstrapped
 from lakehouse_engine.read.scan import check_readable
-from lakehouse_engine.read.schema import table_schema
-from lakehouse_engine.record.deletions import DeleteMarks
-from lakehouse_engine.record.keygen import KeyGenerator, root_columns
-from lakehouse_engine.record.mergers import RecordMerger, storing_as_given
-from lakehouse_engine.record.ordering_fields import OrderingFields
-from lakehouse_engine.record.payloads import merger_of, payload_of
+from lakehouse_engine.record.keys.keygen import KeyGenerator, root_columns
+from lakehouse_engine.record.merging.deletions import DeleteMarks
+from lakehouse_engine.record.merging.mergers import RecordMerger, storing_as_given
+from lakehouse_engine.record.merging.ordering_fields import OrderingFields
+from lakehouse_engine.record.merging.payloads import merger_of, payload_of
 from lakehouse_engine.record.schema import check_reserved, reconcile
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.storage.base import Storage

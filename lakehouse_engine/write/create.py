@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakehouse_engine.errors import OptionError, SchemaIncompatibleError
-from lakehouse_engine.format.arrow_avro import table_avro_schema
+from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
 from lakehouse_engine.index.consistent import refuse_changing_buckets
 from lakehouse_engine.index.registry import INDEXES, stored_index_type
 from lakehouse_engine.model.constraints import NO_CONSTRAINTS, Constraints
@@ -27,9 +27,9 @@ from lakehouse_engine.options import (
     check_known,
     stored_defaults,
 )
-from lakehouse_engine.record.keygen import choose_key_generator
-from lakehouse_engine.record.ordering_fields import OrderingFields
-from lakehouse_engine.record.payloads import EVENT_TIME_STRATEGY, PAYLOADS, last_name, payload_of
+from lakehouse_engine.record.keys.keygen import choose_key_generator
+from lakehouse_engine.record.merging.ordering_fields import OrderingFields
+from lakehouse_engine.record.merging.payloads import EVENT_TIME_STRATEGY, PAYLOADS, last_name, payload_of
 from lakehouse_engine.record.schema import check_reserved
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.storage.base import Storage

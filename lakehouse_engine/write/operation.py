@@ -18,13 +18,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lakehouse_engine.commit.beside.pending import check_group_not_pending, pending_groups
 from lakehouse_engine.commit.expected import Expectation, check_expected, touched_by
 from lakehouse_engine.commit.outcome import write_of
-from lakehouse_engine.commit.pending import check_group_not_pending, pending_groups
 from lakehouse_engine.commit.transaction import Transaction, begin
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import LakehouseError
+from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.commit_metadata import ROUTE_KEY, SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
@@ -33,7 +34,6 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationTy
 from lakehouse_engine.read.complete_slices import check_complete
 from lakehouse_engine.read.completeness import lost_files
 from lakehouse_engine.read.moments import moment_of
-from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.view.moment import at_one_moment
@@ -137,6 +137,8 @@ class _Write:
     def run(self) -> WriteResult:
         if self.request.operation is WriteOperationType.DELETE_PARTITION:
             return self.delete_partitions()
+        if not self.batches.makes_new_groups and self.batches.are_empty:
+            return self._unchanged(None if self.context.is_global else frozenset())  # nobody needs to know of an instant
         self.transaction.start(self._action)
         return self.new_groups() if self.batches.makes_new_groups else self.changes()
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakehouse_engine.errors import OptionError, PartitionValueError
 from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.record.keygen import key_generator_of
+from lakehouse_engine.record.keys.keygen import key_generator_of
 
 
 def partition_paths_of(config: TableConfig, partitions: Sequence[str | Mapping[str, Any]]) -> tuple[str, ...]:

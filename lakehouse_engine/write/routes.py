@@ -15,12 +15,11 @@ from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.input import Batch
-from lakehouse_engine.write.batches import Batches
+from lakehouse_engine.write.batches import EVERY_ROW, Batches
+from lakehouse_engine.write.locate.numbered import numbered_rows
 from lakehouse_engine.write.locate.target import Target
-from lakehouse_engine.write.plan import cow as plan_cow
-from lakehouse_engine.write.plan import mor as plan_mor
 from lakehouse_engine.write.plan.buckets import plan_new_buckets
-from lakehouse_engine.write.plan.changes import Changes, plan_changes
+from lakehouse_engine.write.plan.changes import Changes, plan_changes, plan_replacement
 from lakehouse_engine.write.plan.write_plan import WritePlan, plan_new_groups, run_task
 from lakehouse_engine.write.shares.exchange import Exchange
 from lakehouse_engine.write.shares.route import Given, RoutedPlan, Shares
@@ -82,9 +81,10 @@ def plan_write(
     """Plan what a request writes. `check` is called with the partition paths of the batch before anything is planned; with `all_new` every
     row goes to a new file group. Raises as `check` and the planners.
     """
-    given = Given(batches.source(files.instant_time), batches.reduction)
-    planning = _Planning(state, batches, files, runner, check, all_new, given)
-    if batches.request.replaced_rows is None and _weight(given.source) > batches.context.options.broadcast_bytes:
+    given, replaced = Given(batches.source(files.instant_time), batches.reduction), batches.replaced()
+    planning = _Planning(state, batches, files, runner, check, all_new, given, replaced)
+    weight = _weight(given.source) + (0 if replaced is None else _weight(replaced))
+    if weight > batches.context.options.broadcast_bytes:
         return planning.in_shares()
     return planning.at_once()
 
@@ -106,6 +106,7 @@ class _Planning:
     check: Callable[[frozenset[str]], None]
     all_new: bool
     given: Given
+    replaced: RowSource | None
 
     def in_shares(self) -> PlannedWrite:
         batches, keys = self.batches, self.batches.deleted_keys()
@@ -119,6 +120,7 @@ class _Planning:
             all_new=self.all_new,
             batch=self.given,
             deletions=None if keys is None else Given(keys, batches.deletion),
+            replaced=None if self.replaced is None else Given(self.replaced, EVERY_ROW),
         )
         partitions = shares.partitions()
         self.check(partitions)
@@ -139,9 +141,7 @@ class _Planning:
     def _changes(self, batch: Batch, deletions: Batch | None) -> Changes:
         request, context, files, runner = self.batches.request, self.batches.context, self.files, self.runner
         target = Target.of(self.state, context)
-        if request.replaced_rows is None:
+        if self.replaced is None:
             return plan_changes(request.operation, target, context, files, batch, deletions, runner)
-        replaced = self.batches.replaced(request.replaced_rows)
-        if context.merges_on_read:
-            return plan_mor.plan_replacement(target, context, files, batch, replaced, runner)
-        return plan_cow.plan_replacement(target, context, files, batch, replaced, runner)
+        gone = numbered_rows(target, EVERY_ROW.of(self.replaced), runner)
+        return plan_replacement(target, context, files, batch, gone)

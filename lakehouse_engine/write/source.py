@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakehouse_engine.read.row_pool import take_rows
+from lakehouse_engine.files.row_pool import take_rows
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
 

@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyspark
+from tests.support.processes import HOST, SPARK_HOME, die_with_parent, free_port, stop, wait_for
 
-HOST = "127.0.0.1"
-HOME = Path(pyspark.__file__).parent
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 90
 _JAVA = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-_DIE_WITH_PARENT = 1
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind((HOST, 0))
-        return int(taken.getsockname()[1])
-
-
-def wait_for(what: str, there: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not there():
-        assert time.monotonic() < deadline, f"{what}: not in {PATIENCE} s"
-        time.sleep(0.05)
 
 
 def can_hide() -> bool:
@@ -100,14 +80,14 @@ class Cluster:
     def _start(self, name: str, command: Sequence[str], hidden: Path | None = None) -> subprocess.Popen[bytes]:
         scratch = self.folder / name
         scratch.mkdir(parents=True)
-        own = {"SPARK_LOCAL_IP": HOST, "SPARK_HOME": str(HOME), "SPARK_LOCAL_DIRS": str(scratch), "SPARK_SCALA_VERSION": "2.13"}
+        own = {"SPARK_LOCAL_IP": HOST, "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_DIRS": str(scratch), "SPARK_SCALA_VERSION": "2.13"}
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK_", "SPARK_"))}
-        start = ["java", *_JAVA, "-cp", str(HOME / "jars" / "*"), *command]
+        start = ["java", *_JAVA, "-cp", str(SPARK_HOME / "jars" / "*"), *command]
         if hidden is not None:
             start = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(hidden), *start]
         with open(scratch / "log", "wb") as log:
             process = subprocess.Popen(
-                start, env={**environment, **own}, stdout=log, stderr=log, cwd=scratch, start_new_session=True, preexec_fn=_die_with_parent
+                start, env={**environment, **own}, stdout=log, stderr=log, cwd=scratch, start_new_session=True, preexec_fn=die_with_parent
             )
         self.processes.append(process)
         return process
@@ -123,17 +103,6 @@ class Cluster:
         workers = (self._state() or {}).get("workers", [])
         assert isinstance(workers, list)
         return sum(worker["state"] == "ALIVE" for worker in workers)
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-
-
-def stop(process: subprocess.Popen[bytes]) -> None:
-    """End a process and all that it started."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait(PATIENCE)
 
 
 def executors_of(processes: Sequence[subprocess.Popen[bytes]]) -> list[int]:

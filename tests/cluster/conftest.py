@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse_engine import Lakehouse
-from tests.cluster.cluster import INTERPRETER, Cluster, conf, wait_for
+from tests.cluster.cluster import INTERPRETER, Cluster, conf
+from tests.support.processes import wait_for
 
 
 @pytest.fixture(scope="session")

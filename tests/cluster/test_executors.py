@@ -13,10 +13,11 @@ from pyspark.sql import SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import ExecutorStorageError, ExecutorVersionError
-from lakehouse_engine.spark import shipping
-from lakehouse_engine.spark.handshake import check_executors
-from tests.cluster.cluster import ROOT, Cluster, can_hide, stop, wait_for
+from lakehouse_engine.spark.tasks import shipping
+from lakehouse_engine.spark.tasks.handshake import check_executors
+from tests.cluster.cluster import ROOT, Cluster, can_hide
 from tests.cluster.conftest import registered
+from tests.support.processes import stop, wait_for
 
 SPARK_CONF = {"spark.task.maxFailures": "1"}
 

@@ -25,7 +25,8 @@ from lakehouse_engine.verify.table import verify
 from lakehouse_engine.write import routes
 from lakehouse_engine.write.plan.write_plan import run_task
 from lakehouse_engine.write.shares import route
-from tests.cluster.cluster import PATIENCE, Cluster, wait_for
+from tests.cluster.cluster import Cluster
+from tests.support.processes import PATIENCE, wait_for
 
 ROWS, FILES = 24_000, 6
 

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.format.file_names import TEMP_FOLDER
-from lakehouse_engine.spark import handshake
-from lakehouse_engine.spark.parcels import INLINE
+from lakehouse_engine.spark.tasks import handshake
+from lakehouse_engine.spark.tasks.parcels import INLINE
 from lakehouse_engine.verify.table import verify
 
 SPARK_CONF = {

@@ -13,10 +13,10 @@ import pytest
 
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import LakehouseError, UnsupportedTableError
-from lakehouse_engine.format.data_block import decode_data_block
-from lakehouse_engine.format.delete_block import decode_delete_block
-from lakehouse_engine.format.log_format import BlockType, HeaderKey
-from lakehouse_engine.format.log_reader import read_blocks
+from lakehouse_engine.format.log.blocks import BlockType, HeaderKey
+from lakehouse_engine.format.log.data_block import decode_data_block
+from lakehouse_engine.format.log.delete_block import decode_delete_block
+from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.services import CompactionResult
 from lakehouse_engine.model.write_stats import HoodieWriteStat

@@ -12,7 +12,7 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from lakehouse_engine.format.arrow_avro import arrow_to_avro, avro_to_arrow, with_meta_columns, without_meta_columns
+from lakehouse_engine.format.avro.arrow_avro import arrow_to_avro, avro_to_arrow, with_meta_columns, without_meta_columns
 from lakehouse_engine.format.bloom import BloomFilter, build_bloom_filter
 from lakehouse_engine.format.file_names import (
     PARTITION_METAFILE,
@@ -23,11 +23,11 @@ from lakehouse_engine.format.file_names import (
     parse_log_file,
     parse_marker_path,
 )
-from lakehouse_engine.format.layout import layout_of
-from lakehouse_engine.format.metadata_json import decode_commit_metadata, encode_commit_metadata, render_commit_metadata
 from lakehouse_engine.format.partition_metafile import parse_partition_metafile, render_partition_metafile
-from lakehouse_engine.format.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.format.properties import parse_properties, render_properties, verify_checksum
+from lakehouse_engine.format.timeline.layout import layout_of
+from lakehouse_engine.format.timeline.metadata_json import decode_commit_metadata, encode_commit_metadata, render_commit_metadata
+from lakehouse_engine.format.timeline.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model import plans, savepoint
 from lakehouse_engine.model.table_config import TableConfig
 from tests.support.fixtures import rs_fixtures, spark_fixtures, unpack_rs_fixture, unpack_spark_fixture

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakehouse_engine.record.mergers import RecordMerger
-from lakehouse_engine.record.payloads import PAYLOADS as KNOWN
+from lakehouse_engine.record.merging.mergers import RecordMerger
+from lakehouse_engine.record.merging.payloads import PAYLOADS as KNOWN
 from tests.support.fixtures import spark_fixtures, unpack_spark_fixture
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("a", pa.string()), ("b", pa.string()), ("gone", pa.bool_())])

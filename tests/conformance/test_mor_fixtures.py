@@ -14,11 +14,11 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import InstantCleanedError, OptionError, UnsupportedTableError
-from lakehouse_engine.format.data_block import decode_data_block, render_avro_block
-from lakehouse_engine.format.delete_block import Wrapper, decode_delete_block, encode_delete_content
-from lakehouse_engine.format.log_format import BlockType
-from lakehouse_engine.format.log_reader import read_blocks
-from lakehouse_engine.format.log_writer import render_block
+from lakehouse_engine.format.log.blocks import BlockType
+from lakehouse_engine.format.log.data_block import decode_data_block, render_avro_block
+from lakehouse_engine.format.log.delete_block import Wrapper, decode_delete_block, encode_delete_content
+from lakehouse_engine.format.log.reader import read_blocks
+from lakehouse_engine.format.log.writer import render_block
 from lakehouse_engine.read.arrow_scan import iter_arrow, read_arrow
 from lakehouse_engine.read.query import Query
 from lakehouse_engine.read.scan import plan_incremental, plan_snapshot

@@ -14,8 +14,8 @@ from lakehouse_engine.errors import UnsupportedTableError
 from lakehouse_engine.format.properties import parse_properties
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.record.keygen import KeyGenerator, generated_keys, key_generator_of
-from lakehouse_engine.record.partition_path import decode_partition_path
+from lakehouse_engine.record.keys.keygen import KeyGenerator, generated_keys, key_generator_of
+from lakehouse_engine.record.keys.partition_path import decode_partition_path
 from lakehouse_engine.record.text import java_text
 from tests.support.fixtures import rs_fixtures, spark_fixtures, unpack_rs_fixture, unpack_spark_fixture
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.commit.log_owners import log_owners
+from lakehouse_engine.commit.leftovers.log_owners import log_owners
 from lakehouse_engine.errors import InstantCleanedError, UnsupportedTableError
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.read.arrow_scan import read_arrow

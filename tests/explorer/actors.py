@@ -17,9 +17,9 @@ from lakehouse_engine.errors import (
     LateAttemptError,
     TimelineRestoredError,
 )
+from lakehouse_engine.files.crossing import told_of_crossing
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
-from lakehouse_engine.read.crossing import told_of_crossing
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.alter import evolve_schema

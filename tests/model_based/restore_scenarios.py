@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.commit.log_owners import log_owners
+from lakehouse_engine.commit.leftovers.log_owners import log_owners
 from lakehouse_engine.commit.transaction import begin
 from lakehouse_engine.errors import InstantCleanedError
-from lakehouse_engine.format.arrow_avro import table_avro_schema
-from lakehouse_engine.format.avro_schema import with_meta_columns
+from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
+from lakehouse_engine.format.avro.avro_schema import with_meta_columns
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file, parse_log_file
-from lakehouse_engine.format.plans_codec import encode_plan
+from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -36,7 +36,7 @@ from lakehouse_engine.model.plans import (
 )
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.options import WriteOptions
-from lakehouse_engine.record.keygen import key_generator_of
+from lakehouse_engine.record.keys.keygen import key_generator_of
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.local import LocalStorage

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse_engine import HoodieTable
-from lakehouse_engine.read import slice_reader
-from lakehouse_engine.spark import parcels, runner
-from lakehouse_engine.spark.parcels import Packing
+from lakehouse_engine.files import slice_reader
+from lakehouse_engine.spark.tasks import parcels, runner
+from lakehouse_engine.spark.tasks.parcels import Packing
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.readers import assert_same_rows

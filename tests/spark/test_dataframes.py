@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import RecordKeyError, UnsupportedTypeError
+from tests.support.connect_server import classic_only
 from tests.support.readers import assert_same_rows, read_with_hudi_rs, user_columns
 
 ROWS = """
@@ -138,6 +139,7 @@ def test_incremental_and_time_travel_agree_with_arrow(lakehouse: Lakehouse, spar
     assert table.dataframe(query="incremental", begin=first).count() == 2
 
 
+@classic_only("jobs are counted by a SparkContext")
 def test_small_upsert_takes_three_spark_jobs_at_most(lakehouse: Lakehouse, spark: SparkSession, runner: dict[str, str]) -> None:
     table = make(lakehouse, spark)
     table.insert(frame(spark, 20), options=runner)

@@ -8,11 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse_engine import Lakehouse
+from tests.support.connect_server import classic_only
 from tests.support.documents import blocks
 
 pytestmark = pytest.mark.spark
 
 
+@classic_only("the documents' own code makes its session")
 def test_the_tour_of_the_readme_runs_to_its_end(root_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`getOrCreate` of the example finds the session of the run."""
     monkeypatch.chdir(tmp_path)

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import random
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import count
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import CorruptLogError, LakehouseError, OptionError, SchemaIncompatibleError
-from lakehouse_engine.read import slice_reader
+from lakehouse_engine.files import slice_reader
 from lakehouse_engine.read.arrow_scan import plan_tasks
 from lakehouse_engine.read.query import Query, plan_query
-from lakehouse_engine.spark import decoding
-from lakehouse_engine.spark.scan import scan
+from lakehouse_engine.spark.frames import decoding
+from lakehouse_engine.spark.frames.scan import scan
 from tests.model_based.histories import History, Make, Refused
 from tests.spark.test_positions import make, rows
 from tests.support.fixtures import fixtures_root, spark_fixtures, unpack_spark_fixture
@@ -130,11 +132,17 @@ def test_two_frames_of_one_table_can_be_joined(table: HoodieTable) -> None:
     assert left.join(right, left["id"] == right["id"]).count() == 100
 
 
+def plan_text(frame: DataFrame) -> str:
+    with redirect_stdout(StringIO()) as shown:
+        frame.explain()
+    return shown.getvalue()
+
+
 def test_files_without_logs_are_scanned_by_spark(table: HoodieTable, decoded_here: list[str]) -> None:
     table.compact()
     table.upsert(rows([0], 3))
     frame = table.dataframe()
-    plan = frame._jdf.queryExecution().executedPlan().toString()
+    plan = plan_text(frame)
     assert "FileScan parquet" in plan
     assert "MapInArrow" in plan
     decoded_here.clear()

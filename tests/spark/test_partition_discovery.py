@@ -13,8 +13,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.record.partition_values import PathRules
-from lakehouse_engine.spark.partitions import tells_values
+from lakehouse_engine.record.keys.partition_values import PathRules
+from lakehouse_engine.spark.frames.partitions import tells_values
+from tests.support import connect_server
 from tests.support.readers import assert_same_rows
 
 ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
@@ -30,6 +31,11 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
 
 def files_opened(frame: DataFrame) -> int:
     """Run it; the files that its scans of Parquet files opened."""
+    if connect_server.WANTED:
+        frame.toArrow()
+        collected = frame.executionInfo.metrics
+        plans = {} if collected is None else {plan.plan_id: plan for plan in collected._metrics}
+        return sum(metric.value for plan in plans.values() for metric in plan.metrics if metric.name == "numFiles")
     frame.collect()
     return _files(frame._jdf.queryExecution().executedPlan())
 

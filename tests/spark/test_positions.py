@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, xxhash64
 
 from lakehouse_engine import HoodieTable
+from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.read.query import Query, plan_query
-from lakehouse_engine.read.slice_reader import SliceReader
-from lakehouse_engine.spark import positions, scan
-from lakehouse_engine.spark.positions import EffectCache, SliceEffect, bitmaps_of
-from lakehouse_engine.spark.xxhash import xxhash64 as hash_blocks
+from lakehouse_engine.spark.frames import positions, scan
+from lakehouse_engine.spark.frames.positions import EffectCache, SliceEffect, bitmaps_of
+from lakehouse_engine.spark.frames.xxhash import xxhash64 as hash_blocks
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.readers import assert_same_rows

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine import HoodieTable
-from lakehouse_engine.spark import scan
-from lakehouse_engine.spark.positions import EffectCache
-from lakehouse_engine.spark.sent import SentFrames
+from lakehouse_engine.spark.frames import scan
+from lakehouse_engine.spark.frames.positions import EffectCache
+from lakehouse_engine.spark.frames.sent import SentFrames
 from tests.spark.test_positions import make, rows
 from tests.support.readers import assert_same_rows
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.spark.parcels import Packing
+from lakehouse_engine.spark.tasks.parcels import Packing
 from lakehouse_engine.write import batches
 from lakehouse_engine.write.shares import stored
 from lakehouse_engine.write.shares.exchange import Exchange
@@ -53,8 +53,11 @@ def test_executors_plan_shares_and_the_driver_touches_no_rows(
     assert (losing.inserts, losing.updates) == (1500, 1500)
     deleted = table.delete(frame(spark, 0, 60, 9).select("id", "p"), options=OPTIONS)
     assert deleted.deletes == 60
+    told = table.dataframe(meta_columns=True).where("id >= 4500")
+    replaced = table.replace_rows(frame(spark, 7000, 7500, 4), replaced=told, options=OPTIONS)
+    assert (replaced.route, replaced.deletes, replaced.inserts) == ("LARGE", 1500, 500)
     found = {row["id"]: row["ts"] for row in table.to_arrow().to_pylist()}
-    assert found == {**dict.fromkeys(range(60, 1500), 2), **dict.fromkeys(range(1500, 4500), 3), **dict.fromkeys(range(4500, 6000), 2)}
+    assert found == {**dict.fromkeys(range(60, 1500), 2), **dict.fromkeys(range(1500, 4500), 3), **dict.fromkeys(range(7000, 7500), 4)}
 
 
 def test_what_a_task_is_sent_does_not_follow_the_batch(

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import RecordKeyError
 from lakehouse_engine.spark import small
+from tests.support import connect_server
 
 STAGED, FETCHED = {"lakehouse.stage.driver.max.bytes": "0"}, {"lakehouse.stage.driver.max.bytes": "4194304"}
 MIB = 1024 * 1024
@@ -35,6 +36,9 @@ def files(spark: SparkSession, folder: Path, rows: int) -> DataFrame:
 
 
 def given(spark: SparkSession, text: str) -> pa.Table | DataFrame:
+    """What becomes of a query's rows."""
+    if connect_server.WANTED:
+        pytest.skip("over Spark Connect the rows of every query are staged")
     return small.fetched(spark.sql(text), MIB)
 
 
@@ -78,6 +82,7 @@ def test_what_a_join_or_an_exploded_column_makes_is_fetched_in_its_order_when_it
     assert nothing.num_rows == 0
 
 
+@connect_server.classic_only("there is no plan to look at")
 def test_rows_given_to_create_data_frame_are_fetched(spark: SparkSession) -> None:
     rows = small.fetched(spark.createDataFrame([(i, "x") for i in range(9)], "a int, b string"), MIB)
     assert isinstance(rows, pa.Table)
@@ -131,6 +136,7 @@ def test_deletes_and_replaced_rows_are_found_either_way(lakehouse: Lakehouse, sp
     assert sorted(table.to_arrow(["id"])["id"].to_pylist()) == sorted({*range(28), 50} - {1, 3, 4, 5, 6})
 
 
+@connect_server.classic_only("rows of every query are staged")
 def test_python_workers_are_not_needed_for_rows_of_values(
     stock: HoodieTable, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lakehouse_engine.sql.bind import Pin, bind
+from lakehouse_engine.sql.binding.bind import Pin, bind
+from tests.support import connect_server
 from tests.unit.sql.corpus import BOUND, PAIRS, statement
 
 pytestmark = pytest.mark.spark
@@ -57,6 +58,8 @@ QUERIES = [
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    if connect_server.WANTED:
+        pytest.skip("not over Spark Connect: it has a session of its own settings")
     folder = tmp_path_factory.mktemp("sql-binding")
     builder = SparkSession.builder.master("local[1]").appName("sql-binding")
     for key, value in {

@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse_engine import Lakehouse
 from lakehouse_engine.errors import UnsupportedSqlError
-from lakehouse_engine.sql.files import ON_FILES_KEY
+from lakehouse_engine.sql.binding.files import ON_FILES_KEY
 
 
 def test_files_are_refused_where_they_are_not_allowed_also_behind_a_stored_view(lakehouse: Lakehouse, tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from lakehouse_engine.errors import (
     TableExistsError,
     UnsupportedSqlError,
 )
-from lakehouse_engine.spark.execute.dispatch import HANDLERS
-from lakehouse_engine.sql import statements
+from lakehouse_engine.sql.grammar import statements
+from lakehouse_engine.statements.dispatch import HANDLERS
 
 ORDERS = pa.table(
     {

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.commit.attempts import open_to_attempts
+from lakehouse_engine.commit.beside.attempts import open_to_attempts
 from lakehouse_engine.commit.transaction import begin
-from lakehouse_engine.format.arrow_avro import table_avro_schema
-from lakehouse_engine.format.avro_schema import with_meta_columns
+from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope
+from lakehouse_engine.files.merge_rules import MergeRules
+from lakehouse_engine.files.slice_reader import SliceReader
+from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
+from lakehouse_engine.format.avro.avro_schema import with_meta_columns
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.options import WriteOptions
-from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope
-from lakehouse_engine.read.merge_rules import MergeRules
-from lakehouse_engine.read.slice_reader import SliceReader
-from lakehouse_engine.record.keygen import key_generator_of
+from lakehouse_engine.record.keys.keygen import key_generator_of
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState

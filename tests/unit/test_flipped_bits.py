@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import CorruptFileError, CorruptLogError
-from lakehouse_engine.read.base_file import check_base_file
+from lakehouse_engine.files.base_file import check_base_file
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.write.create import TableSpec, create_table

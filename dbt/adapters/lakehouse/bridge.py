@@ -19,24 +19,28 @@ from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.lakehouse.later import Later
-from dbt.adapters.lakehouse.response import LakehouseResponse, write_message
+from dbt.adapters.lakehouse.work.response import LakehouseResponse, write_message
 from lakehouse_engine import errors, options
 from lakehouse_engine.catalog.names import RelationName
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from lakehouse_engine.model.constraints import Constraints
 
 _alter = Later("lakehouse_engine.write.alter")
 _catalog = Later("lakehouse_engine.catalog.catalog")
 _describe = Later("lakehouse_engine.cli.describe")
 _expected = Later("lakehouse_engine.commit.expected")
-_footer = Later("lakehouse_engine.read.footer")
+_footer = Later("lakehouse_engine.files.footer")
 _index = Later("lakehouse_engine.index.registry")
 _facade = Later("lakehouse_engine.lakehouse")
 _local = Later("lakehouse_engine.storage.local")
 _lock = Later("lakehouse_engine.timeline.lock")
 _moments = Later("lakehouse_engine.read.moments")
 _repair = Later("lakehouse_engine.repair")
+_spark_types = Later("lakehouse_engine.record.spark_types")
+_split = Later("lakehouse_engine.sql.grammar.split")
 _verify = Later("lakehouse_engine.verify")
 
 Result = TypeVar("Result")
@@ -62,9 +66,20 @@ ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
 KEPT_OPTIONS = ("hoodie.index.type", "hoodie.bucket.index.", "hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class")
 """Options that a table keeps from its creation on: whoever else writes or reads it has to do it by the same rules."""
 RETRIES = 3
+_LEAVING = frozenset({
+    *("SELECT", "WITH", "VALUES", "FROM", "TABLE", "EXPLAIN", "DESCRIBE", "DESC", "SHOW"),
+    *("INSERT", "UPDATE", "DELETE", "MERGE"),
+})  # fmt: skip
+"""First words of queries and of statements that change rows. All others may change the session: SET, USE, CREATE, DECLARE, ADD, ..."""
 _FOREIGN = ("pyspark", "py4j")
 _MAPPED_PARTITIONS = ("TimestampBasedKeyGenerator", "TIMESTAMP", "CustomKeyGenerator", "CUSTOM")
 """Key generators that put different values of a partition column into one partition."""
+
+
+def load() -> None:
+    """Import what statements use, ahead of the first one."""
+    for module in (_facade, _catalog, _expected, _local):
+        module.load()
 
 
 def dbt_error(error: Exception) -> Exception:
@@ -137,7 +152,8 @@ def check_options(hoodie: Mapping[str, Any]) -> list[str]:
 
 
 def is_write_result(value: Any) -> bool:
-    return hasattr(value, "instant") and hasattr(value, "inserts")
+    # A frame of Spark Connect has an attribute of any name.
+    return not hasattr(value, "toArrow") and hasattr(value, "instant") and hasattr(value, "inserts")
 
 
 def response_of(result: Any) -> AdapterResponse:
@@ -232,6 +248,11 @@ class Warehouse:
     @cached_property
     def _lakehouse(self) -> Any:
         return _facade.Lakehouse(self.root, spark=self.spark, options=self.options, allow_files=self.allow_files)
+
+    def forget_reads(self) -> None:
+        """Drop the temporary views that its statements read from; there will be no more of them."""
+        if "_lakehouse" in self.__dict__:
+            self._lakehouse.drop_pins()
 
     def sql(self, text: str, bindings: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
         """One statement through the engine's router: a DataFrame, a write result, or None."""
@@ -440,3 +461,25 @@ def statistics(table: Any) -> dict[str, Any]:
         "record_key": ", ".join(state.config.record_key_fields),
         "partition_by": ", ".join(state.config.partition_fields),
     }
+
+
+def split_statements(text: str) -> list[str]:
+    """The statements of a text that holds several, by the engine's lexer."""
+    found: list[str] = _split.split_statements(text)
+    return found
+
+
+def leaves_session(sql: str) -> bool:
+    """Whether a statement leaves the Spark session that it runs in as it is: its settings, views, functions and variables."""
+    return _split.first_word(sql) in _LEAVING
+
+
+def spark_name(kind: pa.DataType) -> str:
+    """The name that Spark prints for a column of this Arrow type."""
+    name: str = _spark_types.spark_name(kind)
+    return name
+
+
+def type_names() -> dict[str, pa.DataType]:
+    """Spark's types without parameters, by every name of theirs in lower case, as tables store them."""
+    return {name: kind.stored for name, kind in _spark_types.BY_NAME.items()}

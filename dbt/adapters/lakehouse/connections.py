@@ -11,8 +11,8 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.sql import SQLConnectionManager
 
 from dbt.adapters.lakehouse.bridge import dbt_error, response_of
-from dbt.adapters.lakehouse.cursor import Cursor
-from dbt.adapters.lakehouse.session import ThreadSession
+from dbt.adapters.lakehouse.work.cursor import Cursor
+from dbt.adapters.lakehouse.work.session import ThreadSession
 
 logger = AdapterLogger("Lakehouse")
 

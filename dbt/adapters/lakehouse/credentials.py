@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -9,11 +11,12 @@ from typing import Any
 from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.lakehouse.config.remote import Remote
 from dbt.adapters.lakehouse.names import did_you_mean
 
 METHODS = ("local", "session", "connect")
 _PROFILE_KEYS = ("type", "threads")
-_NO_CONNECT = "method 'connect' is not available in this version; use 'local', or 'session' with a session of your own."
+_OF_CONNECT = ("url", "host", "port", "token", "connect_retries", "connect_timeout")
 
 
 @dataclass
@@ -21,9 +24,11 @@ class LakehouseCredentials(Credentials):
     """Where the tables are and where Spark runs.
 
     `warehouse` is a directory, relative to the directory that dbt is started in. `method`: `local` starts an embedded Spark on
-    first need; `session` uses the active SparkSession of this process. `spark_config` are Spark's own keys; `hoodie` are
-    `hoodie.*` defaults for every table. Without `allow_files` statements on files are refused. `jvm_cache`: the folder of class archives
-    (docs/adr/0027); with `true` one in the user's cache, with `false` none. Raises `DbtConfigError`.
+    first need; `session` uses the active SparkSession of this process; `connect` sessions of the Spark Connect server at `url` (or `host`
+    and `port`), with `token` if it asks for one, which `url` never has here. A server that is not there is asked again `connect_retries`
+    times, `connect_timeout` seconds apart. `spark_config` are Spark's own keys; `hoodie` are `hoodie.*` defaults for every table. Without
+    `allow_files` statements on files are refused. `jvm_cache`: the folder of class archives (docs/adr/0027); with `true` one in the
+    user's cache, with `false` none. Raises `DbtConfigError`.
     """
 
     database: str | None = None  # type: ignore[assignment]
@@ -34,6 +39,12 @@ class LakehouseCredentials(Credentials):
     hoodie: dict[str, Any] = field(default_factory=dict)
     allow_files: bool = True
     jvm_cache: Any = True
+    url: str | None = field(default=None, repr=False)
+    host: str | None = None
+    port: int | None = None
+    token: str | None = field(default=None, repr=False)
+    connect_retries: int | None = None
+    connect_timeout: float | None = None
 
     def __post_init__(self) -> None:
         if not self.schema:
@@ -55,13 +66,31 @@ class LakehouseCredentials(Credentials):
         if self.method not in METHODS:
             raise DbtConfigError(f"method '{self.method}' is not one of {', '.join(METHODS)}{did_you_mean(self.method, METHODS)}")
         if self.method == "connect":
-            raise DbtConfigError(_NO_CONNECT)
+            self._check_connect()
+            return
+        given = [key for key in _OF_CONNECT if getattr(self, key) is not None]
+        if given:
+            raise DbtConfigError(f"The profile key '{given[0]}' belongs to method 'connect', and this one is '{self.method}'.")
+
+    def _check_connect(self) -> None:
+        remote = Remote.of(self.url, self.host, self.port, self.token)
+        self.url, self.host, self.port, self.token = remote.bare, None, None, remote.token
+        self.connect_retries = 0 if self.connect_retries is None else self.connect_retries
+        self.connect_timeout = 10 if self.connect_timeout is None else self.connect_timeout
+        if self.connect_retries < 0 or self.connect_timeout <= 0:
+            raise DbtConfigError("connect_retries is 0 or more, and connect_timeout more than 0 seconds")
+        for key in ("spark.remote", "spark.api.mode"):
+            if key in self.spark_config:
+                raise DbtConfigError(f"spark_config has '{key}', but with method 'connect' the server is named by 'url'.")
+
+    @property
+    def remote(self) -> Remote:
+        """The server of method `connect`."""
+        return Remote.of(self.url, self.host, self.port, self.token)
 
     @classmethod
     def __pre_deserialize__(cls, data: dict[str, Any]) -> dict[str, Any]:
         data = super().__pre_deserialize__(data)
-        if data.get("method") == "connect":
-            raise DbtConfigError(_NO_CONNECT)
         known = {item.name for item in fields(cls) if not item.name.startswith("_")}
         for key in data:
             if key not in known and key not in _PROFILE_KEYS:
@@ -76,8 +105,24 @@ class LakehouseCredentials(Credentials):
     def unique_field(self) -> str:
         return self.warehouse
 
+    def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
+        """What `dbt debug` prints, and models see as `target`: nothing secret."""
+        for key, value in super().connection_info(with_aliases=with_aliases):
+            shown = {"url": lambda: self.remote.shown, "spark_config": lambda: _redacted(self.spark_config)}.get(key)
+            yield key, value if shown is None else shown()
+
     def _connection_keys(self) -> tuple[str, ...]:
+        if self.method == "connect":
+            return ("schema", "warehouse", "method", "url", "connect_retries", "connect_timeout", "spark_config", "hoodie", "allow_files")
         return ("schema", "warehouse", "method", "spark_config", "hoodie", "allow_files", "jvm_cache")
+
+
+_SECRET = re.compile(r"(?i)secret|password|token|access[.]?key")
+
+
+def _redacted(settings: Mapping[str, str]) -> dict[str, str]:
+    """As Spark's own `spark.redaction.regex` has it."""
+    return {key: "***" if _SECRET.search(key) else value for key, value in settings.items()}
 
 
 def _text(value: Any) -> str:

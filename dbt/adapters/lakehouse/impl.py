@@ -23,24 +23,26 @@ from dbt_common.events.functions import fire_event
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
-from dbt.adapters.lakehouse import __version__, seeds, travel
+from dbt.adapters.lakehouse import __version__
 from dbt.adapters.lakehouse.bridge import Warehouse, check_options, conflict_retries, response_of
-from dbt.adapters.lakehouse.catalog import CatalogEntry, catalog_table
 from dbt.adapters.lakehouse.column import LakehouseColumn
+from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConfig, ModelConfig
+from dbt.adapters.lakehouse.config.validation import check_nodes, check_profile
 from dbt.adapters.lakehouse.connections import LakehouseConnectionManager
-from dbt.adapters.lakehouse.constraints import checks_of, lengths_of
 from dbt.adapters.lakehouse.environments import environment_of
-from dbt.adapters.lakehouse.guards import Guards
-from dbt.adapters.lakehouse.introspection import Introspection, store_view
-from dbt.adapters.lakehouse.microbatch import fill_responses
-from dbt.adapters.lakehouse.model_config import STRATEGIES, LakehouseConfig, ModelConfig
 from dbt.adapters.lakehouse.operations import Report, check_arguments, operate
-from dbt.adapters.lakehouse.python_models import run_python_model
-from dbt.adapters.lakehouse.queries import SnapshotColumns
+from dbt.adapters.lakehouse.reading import travel
+from dbt.adapters.lakehouse.reading.catalog import CatalogEntry, catalog_table
+from dbt.adapters.lakehouse.reading.introspection import Introspection, store_view
+from dbt.adapters.lakehouse.reading.queries import SnapshotColumns
 from dbt.adapters.lakehouse.relation import LakehouseRelation
-from dbt.adapters.lakehouse.selection import select_tables
-from dbt.adapters.lakehouse.validation import check_nodes, check_profile
-from dbt.adapters.lakehouse.writes import TableWriter, commit_metadata
+from dbt.adapters.lakehouse.work.python_models import run_python_model
+from dbt.adapters.lakehouse.writing import seeds
+from dbt.adapters.lakehouse.writing.constraints import checks_of, lengths_of
+from dbt.adapters.lakehouse.writing.guards import Guards
+from dbt.adapters.lakehouse.writing.microbatch import fill_responses
+from dbt.adapters.lakehouse.writing.selection import select_tables
+from dbt.adapters.lakehouse.writing.writes import TableWriter, commit_metadata
 
 if TYPE_CHECKING:
     import agate
@@ -158,9 +160,6 @@ class LakehouseAdapter(SparkAdapter):
     @available.parse_none
     def drop_relation(self, relation: LakehouseRelation) -> None:
         self.cache_dropped(relation)
-        connection = self.connections.get_if_exists()
-        if connection is not None:
-            connection.handle.forget_view(relation.identifier)
         self._ask(lambda metadata: metadata.drop(relation))
 
     @available.parse_none
@@ -244,7 +243,8 @@ class LakehouseAdapter(SparkAdapter):
     ) -> AdapterResponse:
         """Have the model's writer do something with the rows of `sql`."""
         writer = self._writer(self._files, relation, model)
-        return self._write(sql, lambda house: act(replace(writer, warehouse=house), house.sql(sql)), writer.config.options)
+        session = self.connections.session()
+        return self._write(sql, lambda house: act(replace(writer, warehouse=house), session.rows(sql, house)), writer.config.options)
 
     def _writer(self, warehouse: Warehouse, relation: LakehouseRelation, model: Mapping[str, Any]) -> TableWriter:
         return TableWriter(
@@ -301,7 +301,8 @@ class LakehouseAdapter(SparkAdapter):
     @available.parse(_nothing)
     def write_view(self, relation: LakehouseRelation, sql: str, existing: LakehouseRelation | None = None) -> AdapterResponse:
         """Store the view's definition, after Spark could analyse it."""
-        return self._write(sql, lambda house: store_view(house, relation, sql))
+        session = self.connections.session()
+        return self._write(sql, lambda house: store_view(house, relation, sql, session.rows(sql, house)))
 
     @available.parse(_nothing)
     def set_comments(self, relation: LakehouseRelation, comment: str | None, columns: Mapping[str, str]) -> None:
@@ -366,13 +367,12 @@ class LakehouseAdapter(SparkAdapter):
     def create_session_view(self, relation: LakehouseRelation, sql: str) -> None:
         """A view of this thread's session: it keeps the snapshots that `sql` was bound to."""
         with self.connections.exception_handler(sql):
-            name = relation.identifier
-            self.connections.session().keep_view(name, sql, lambda house: house.sql(sql).createOrReplaceTempView(name))
+            self.connections.session().keep_view(relation.identifier, sql)
 
     def submit_python_job(self, parsed_model: dict[str, Any], compiled_code: str) -> AdapterResponse:
-        view = self.python_view(parsed_model)
+        view, unique_id = self.python_view(parsed_model), parsed_model["unique_id"]
         with self.connections.exception_handler(compiled_code):
-            unique_id = parsed_model["unique_id"]
+            environment_of(self.config.credentials).before_python()
             self.connections.session().keep_view(view, "", lambda house: run_python_model(compiled_code, house, view, unique_id))
         return AdapterResponse(_message="OK", code="OK")
 

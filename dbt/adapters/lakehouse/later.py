@@ -12,5 +12,9 @@ class Later:
     def __init__(self, module: str) -> None:
         self._module = module
 
+    def load(self) -> None:
+        """Import it now."""
+        importlib.import_module(self._module)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(importlib.import_module(self._module), name)

@@ -13,8 +13,8 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge import Warehouse, dbt_error
 from dbt.adapters.lakehouse.names import did_you_mean
-from dbt.adapters.lakehouse.selection import Selected
-from dbt.adapters.lakehouse.table_operations import flag, run_on_table, unsolved
+from dbt.adapters.lakehouse.writing.selection import Selected
+from dbt.adapters.lakehouse.writing.table_operations import flag, run_on_table, unsolved
 
 TAKES_BACK = ("restore", "rollback", "delete_savepoint")
 """Operations that are tried on every selected table before they are done on any."""

@@ -20,7 +20,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
-from lakehouse_engine.commit.attempts import opened_instant
+from lakehouse_engine.commit.beside.attempts import opened_instant
 from lakehouse_engine.commit.checkpoint import renew_checkpoint
 from lakehouse_engine.commit.deletion import delete_files_after
 from lakehouse_engine.commit.restore.files import Blocking, PartitionChanges, find_changes
@@ -30,7 +30,7 @@ from lakehouse_engine.commit.rollback.intruders import remove_intruders
 from lakehouse_engine.commit.table_clock import check_clock, table_clock
 from lakehouse_engine.errors import LakehouseError, MetadataError, RestoreError, RestoreUnfinishedError, StorageError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
-from lakehouse_engine.format.plans_codec import encode_plan
+from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakehouse_engine.commit.log_owners import LogOwners, log_owners
+from lakehouse_engine.commit.leftovers.log_owners import LogOwners, log_owners
 from lakehouse_engine.commit.rollback.blocks import ROLLBACK_TOKEN
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakehouse_engine.commit.log_owners import log_owners
+from lakehouse_engine.commit.leftovers.log_owners import log_owners
 from lakehouse_engine.format.file_names import is_log_file_name, parse_log_file
-from lakehouse_engine.format.log_writer import render_rollback
+from lakehouse_engine.format.log.writer import render_rollback
 from lakehouse_engine.model.files import LogFile
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import Storage

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import logging
 
-from lakehouse_engine.commit.attempts import close_to_attempts, opened_instant
+from lakehouse_engine.commit.beside.attempts import close_to_attempts, opened_instant
 from lakehouse_engine.commit.deletion import delete_files_of
 from lakehouse_engine.commit.heartbeat import remove_heartbeat
-from lakehouse_engine.commit.log_owners import log_owners
+from lakehouse_engine.commit.leftovers.log_owners import log_owners
+from lakehouse_engine.commit.leftovers.strays import stray_files
 from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.commit.staging import remove_dead_stages
-from lakehouse_engine.commit.strays import stray_files
 from lakehouse_engine.commit.table_clock import PROBE
 from lakehouse_engine.format.file_names import TEMP_FOLDER, is_base_file_name, is_log_file_name, parse_log_file
 from lakehouse_engine.storage.paths import parent_of

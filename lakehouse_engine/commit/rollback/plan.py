@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from lakehouse_engine.commit.log_owners import log_owners
+from lakehouse_engine.commit.leftovers.log_owners import log_owners
 from lakehouse_engine.commit.rollback.blocks import group_logs, listed_logs
 from lakehouse_engine.commit.rollback.markers import has_markers, markers_of
 from lakehouse_engine.errors import FileNameError, StoredFileNotFoundError

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 
-from lakehouse_engine.commit.attempts import close_to_attempts
-from lakehouse_engine.commit.foreign import left_by_hudi
+from lakehouse_engine.commit.beside.attempts import close_to_attempts
+from lakehouse_engine.commit.beside.foreign import left_by_hudi
 from lakehouse_engine.commit.rollback.execute import execute_rollback, files_to_delete
 from lakehouse_engine.commit.rollback.plan import plan_rollback
 from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import CommitConflictError, FileNameError, MetadataError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file
-from lakehouse_engine.format.plans_codec import encode_plan
+from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRollbackPlan
 from lakehouse_engine.options import LockOptions

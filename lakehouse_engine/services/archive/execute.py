@@ -22,8 +22,8 @@ from datetime import datetime
 from lakehouse_engine.commit.checkpoint import keep_savepointed, write_checkpoint
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import FormatError
-from lakehouse_engine.format.archived import archive_file_name, render_archive
-from lakehouse_engine.format.archived_record import archived_entry
+from lakehouse_engine.format.timeline.archived import archive_file_name, render_archive
+from lakehouse_engine.format.timeline.archived_record import archived_entry
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, format_instant_time
 from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY

@@ -15,7 +15,7 @@ from lakehouse_engine.commit.deletion import delete_cleaned
 from lakehouse_engine.commit.versions import needed_files
 from lakehouse_engine.errors import MetadataError, StorageError
 from lakehouse_engine.format.file_names import PARTITION_METAFILE
-from lakehouse_engine.format.plans_codec import encode_plan
+from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Instant, State
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata, HoodieCleanPartitionMetadata

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from lakehouse_engine.commit.foreign import left_by_hudi
+from lakehouse_engine.commit.beside.foreign import left_by_hudi
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import MetadataError, StorageError
-from lakehouse_engine.format.plans_codec import encode_plan
+from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.services import CleanResult
 from lakehouse_engine.options import CleanOptions

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakehouse_engine.format.arrow_avro import with_meta_columns
+from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.format.avro.arrow_avro import with_meta_columns
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.instant import State
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.services import CompactionResult
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.options import WriteOptions
-from lakehouse_engine.read.schema import table_schema
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.tasks.base_files import FileContext
 

@@ -15,25 +15,25 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from lakehouse_engine.commit.attempts import open_to_attempts
-from lakehouse_engine.commit.executors import executor_lock, lock_file
+from lakehouse_engine.commit.beside.attempts import open_to_attempts
+from lakehouse_engine.commit.beside.executors import executor_lock, lock_file
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.publish import Publication
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import CommitOutcomeUnknownError, CompactionError, LakehouseError, LockTimeoutError
-from lakehouse_engine.format.arrow_avro import table_avro_schema
-from lakehouse_engine.format.plans_codec import encode_plan
+from lakehouse_engine.files.log_scanner import LogScope
+from lakehouse_engine.files.merge_rules import MergeRules
+from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.files.slice_reader import SliceReader
+from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
+from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.services import CompactionResult
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.options import CompactionOptions, WriteOptions
 from lakehouse_engine.read.complete_slices import check_complete
-from lakehouse_engine.read.log_scanner import LogScope
-from lakehouse_engine.read.merge_rules import MergeRules
 from lakehouse_engine.read.scan import check_readable
-from lakehouse_engine.read.schema import table_schema
-from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.services.compact.completion import compaction_metadata, completed_result, file_context
 from lakehouse_engine.services.compact.log_execution import run_log_compaction
 from lakehouse_engine.services.compact.log_plan import logged_slices

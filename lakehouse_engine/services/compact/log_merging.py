@@ -12,18 +12,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.format.data_block import render_avro_block, render_parquet_block
-from lakehouse_engine.format.delete_block import encode_delete_content
+from lakehouse_engine.files.log_records import DELETED
+from lakehouse_engine.files.log_scanner import LoggedSlice, ScannedLogs
+from lakehouse_engine.files.row_pool import Rows, SpillTo, take_rows
+from lakehouse_engine.files.slice_reader import SliceMerge, SliceReader
 from lakehouse_engine.format.file_names import MarkerType, marker_folder, write_token
-from lakehouse_engine.format.log_format import BlockType, HeaderKey
-from lakehouse_engine.format.log_writer import render_block
+from lakehouse_engine.format.log.blocks import BlockType, HeaderKey
+from lakehouse_engine.format.log.data_block import render_avro_block, render_parquet_block
+from lakehouse_engine.format.log.delete_block import encode_delete_content
+from lakehouse_engine.format.log.writer import render_block
 from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.keys import META_COLUMNS
 from lakehouse_engine.model.write_stats import HoodieWriteStat
-from lakehouse_engine.read.log_records import DELETED
-from lakehouse_engine.read.log_scanner import LoggedSlice, ScannedLogs
-from lakehouse_engine.read.row_pool import Rows, SpillTo, take_rows
-from lakehouse_engine.read.slice_reader import SliceMerge, SliceReader
 from lakehouse_engine.write.tasks.base_files import FileContext, attempt_at
 
 _MEGABYTE = 1024 * 1024

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope, scan_logs
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.plans import HoodieCompactionPlan, HoodieCompactionStrategy
 from lakehouse_engine.options import CompactionOptions
 from lakehouse_engine.read import completeness
-from lakehouse_engine.read.log_scanner import LoggedSlice, LogScope, scan_logs
 from lakehouse_engine.services.compact.plan import compactable, group_of, operation_of, pending_plans, read_plan
 from lakehouse_engine.view.table_state import TableState
 

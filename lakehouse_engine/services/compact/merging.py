@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from lakehouse_engine.files.base_file import DICTIONARY_COLUMNS, iter_base_file
+from lakehouse_engine.files.footer import read_footer
+from lakehouse_engine.files.log_scanner import LoggedSlice
+from lakehouse_engine.files.row_pool import SpillTo, take_rows
+from lakehouse_engine.files.slice_reader import SliceMerge, SliceReader, plain
 from lakehouse_engine.format.file_names import MarkerType, marker_folder
 from lakehouse_engine.index.simple import stored_filter
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import META_COLUMNS
 from lakehouse_engine.model.write_stats import HoodieWriteStat
-from lakehouse_engine.read.base_file import DICTIONARY_COLUMNS, iter_base_file
-from lakehouse_engine.read.footer import read_footer
-from lakehouse_engine.read.log_scanner import LoggedSlice
-from lakehouse_engine.read.row_pool import SpillTo, take_rows
-from lakehouse_engine.read.slice_reader import SliceMerge, SliceReader, plain
 from lakehouse_engine.write.tasks.base_files import FileContext, identity, next_version, open_writer
 from lakehouse_engine.write.tasks.file_writer import BaseFileWriter, FileIdentity
 

@@ -7,7 +7,7 @@ import logging
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import CompactionError, StoredFileExistsError, TimelineError
-from lakehouse_engine.format.plans_codec import encode_plan
+from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.services import CompactionResult

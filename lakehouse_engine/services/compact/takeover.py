@@ -9,16 +9,16 @@ from __future__ import annotations
 import logging
 import time
 
-from lakehouse_engine.commit.executors import lock_file
+from lakehouse_engine.commit.beside.executors import lock_file
 from lakehouse_engine.commit.publish import take_back_files
 from lakehouse_engine.errors import CompactionError
+from lakehouse_engine.files.base_file import missing_file
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Instant, State
 from lakehouse_engine.model.plans import HoodieCompactionOperation, HoodieCompactionPlan
 from lakehouse_engine.options import CompactionOptions
 from lakehouse_engine.options.services import COMPACTION_TIMEOUT_SECONDS
-from lakehouse_engine.read.base_file import missing_file
 from lakehouse_engine.services.compact.plan import bare_names, group_of, operation_of
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState

@@ -14,7 +14,7 @@ from typing import Any
 from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.errors import MissingOptionError, OptionError, UnsupportedSqlError
 from lakehouse_engine.options import check_known
-from lakehouse_engine.sql.statements import Call, Value
+from lakehouse_engine.sql.grammar.statements import Call, Value
 
 _INSTANT = re.compile(r"[0-9]{14}([0-9]{3}){0,2}")
 

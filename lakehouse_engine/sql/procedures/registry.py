@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from lakehouse_engine.catalog.names import split_name
 from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.sql.grammar.references import Parts, plain
+from lakehouse_engine.sql.grammar.statements import Call
 from lakehouse_engine.sql.procedures.arguments import TABLE, nearest
 from lakehouse_engine.sql.procedures.procedure import Procedure, Values
 from lakehouse_engine.sql.procedures.services import SERVICES
 from lakehouse_engine.sql.procedures.shows import SHOWS
-from lakehouse_engine.sql.references import Parts, plain
-from lakehouse_engine.sql.statements import Call
 from lakehouse_engine.table_services import TableServices
 
 

@@ -18,12 +18,12 @@ from lakehouse_engine.engine import LocalRunner, TaskRunner
 from lakehouse_engine.errors import DuplicateKeyError
 from lakehouse_engine.format.file_names import new_file_id
 from lakehouse_engine.model.constraints import NO_CONSTRAINTS, Constraints
-from lakehouse_engine.model.keys import COMMIT_SEQNO, PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.model.keys import COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.record.constraints import check_constraints, fitted
-from lakehouse_engine.record.keygen import KeyGenerator, generated_keys
-from lakehouse_engine.record.mergers import RecordMerger
-from lakehouse_engine.record.ordering import latest_per_key
-from lakehouse_engine.record.ordering_fields import OrderingFields
+from lakehouse_engine.record.keys.keygen import KeyGenerator, generated_keys
+from lakehouse_engine.record.merging.mergers import RecordMerger
+from lakehouse_engine.record.merging.ordering import latest_per_key
+from lakehouse_engine.record.merging.ordering_fields import OrderingFields
 from lakehouse_engine.record.schema import conform
 from lakehouse_engine.record.types import canonical_table
 from lakehouse_engine.storage.base import Storage
@@ -97,14 +97,26 @@ class DeleteKeying:
 
 @dataclass(frozen=True, slots=True)
 class RowNumberKeying:
-    """How rows that only name stored rows, by `_hoodie_commit_seqno`, become keyed rows: the number stands for the key."""
+    """How rows that only name stored rows, by `_hoodie_commit_seqno`, become keyed rows: the number stands for the key.
+
+    `are_placed`: they also say where they are, by `_hoodie_partition_path` and `_hoodie_file_name`.
+    """
+
+    are_placed: bool = False
+
+    @classmethod
+    def of(cls, offered: pa.Schema) -> RowNumberKeying:
+        return cls({PARTITION_PATH, FILE_NAME} <= set(offered.names))
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([])
+        return pa.schema([pa.field(FILE_NAME, pa.string())] if self.are_placed else [])
 
     def key(self, rows: pa.Table, *, task: int = 0, first_row: int = 0) -> pa.Table:
-        return _keyed(rows.column(COMMIT_SEQNO).cast(pa.string()), _nowhere(rows.num_rows), rows.select([]))
+        numbers = rows.column(COMMIT_SEQNO).cast(pa.string())
+        if not self.are_placed:
+            return _keyed(numbers, _nowhere(rows.num_rows), rows.select([]))
+        return _keyed(numbers, pc.fill_null(rows.column(PARTITION_PATH).cast(pa.string()), ""), rows.select([FILE_NAME]).cast(self.schema))
 
 
 def _keyed(keys: pa.Array, paths: pa.Array, rows: pa.Table) -> pa.Table:

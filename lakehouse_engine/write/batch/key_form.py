@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from lakehouse_engine.errors import LakehouseError, PartitionValueError, RecordKeyError
+from lakehouse_engine.files.footer import read_footer
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.options import INDEX_TYPE, LOGICAL_TIMESTAMP, STORED_PREFIX
-from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.read.sampling import StoredSample, sample_rows
-from lakehouse_engine.record.key_rules import check_key_rules, contradiction, family_of, refused_write
-from lakehouse_engine.record.keygen import FieldKeyGenerator, KeyGenerator, PartitionField, key_generator_of, root_columns, type_of
+from lakehouse_engine.record.keys.key_rules import check_key_rules, contradiction, family_of, refused_write
+from lakehouse_engine.record.keys.keygen import FieldKeyGenerator, KeyGenerator, PartitionField, key_generator_of, root_columns, type_of
 from lakehouse_engine.view.table_state import TableState
 
 _GENERATED = re.compile(r"[0-9]{14,17}_[0-9]+_[0-9]+")

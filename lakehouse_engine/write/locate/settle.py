@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from lakehouse_engine.files.base_file import projected_schema
+from lakehouse_engine.files.log_records import DELETED, NO_ROW, deletions_win, fold_logs
+from lakehouse_engine.files.log_scanner import LoggedSlice, scan_logs
+from lakehouse_engine.files.slice_reader import SliceReader, plain
 from lakehouse_engine.index.base import TaggedFile
 from lakehouse_engine.model.files import FileSlice
-from lakehouse_engine.read.base_file import projected_schema
-from lakehouse_engine.read.log_records import DELETED, NO_ROW, deletions_win, fold_logs
-from lakehouse_engine.read.log_scanner import LoggedSlice, scan_logs
-from lakehouse_engine.read.slice_reader import SliceReader, plain
-from lakehouse_engine.record.mergers import RecordMerger
-from lakehouse_engine.record.ordering import incoming_wins
-from lakehouse_engine.record.ordering_fields import OrderingFields
+from lakehouse_engine.record.merging.mergers import RecordMerger
+from lakehouse_engine.record.merging.ordering import incoming_wins
+from lakehouse_engine.record.merging.ordering_fields import OrderingFields
 from lakehouse_engine.write.locate.stored_values import stored_values
 from lakehouse_engine.write.source import Rows
 from lakehouse_engine.write.tasks.base_files import Mask

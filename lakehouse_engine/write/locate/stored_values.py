@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from lakehouse_engine.files.base_file import iter_base_file
+from lakehouse_engine.files.footer import read_footer
 from lakehouse_engine.model.files import BaseFile
-from lakehouse_engine.read.base_file import iter_base_file
-from lakehouse_engine.read.footer import read_footer
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.write.source import Rows
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lakehouse_engine.commit.pending import compacting_groups, pending_groups
+from lakehouse_engine.commit.beside.pending import compacting_groups, pending_groups
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.base import KeyedRows, Slices, TaggedFile
 from lakehouse_engine.model.files import FileSlice
@@ -35,6 +36,25 @@ class Located(Protocol):
         ...
 
     def side(self, piece: FileSlice) -> StoredSide: ...
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSlices:
+    """Slices by their partitions. Implements `index.base.Slices`."""
+
+    by_partition: Mapping[str, Sequence[FileSlice]]
+
+    @classmethod
+    def of(cls, slices: Iterable[FileSlice]) -> KnownSlices:
+        by_partition: dict[str, list[FileSlice]] = {}
+        for piece in slices:
+            by_partition.setdefault(piece.partition_path, []).append(piece)
+        return cls(by_partition)
+
+    def latest_slices(self, partition: str | None = None) -> list[FileSlice]:
+        if partition is not None:
+            return list(self.by_partition.get(partition, ()))
+        return [piece for path in sorted(self.by_partition) for piece in self.by_partition[path]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lakehouse_engine.engine import TaskRunner
@@ -9,6 +10,7 @@ from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import INSERTS
 from lakehouse_engine.write.context import WriteContext
+from lakehouse_engine.write.locate.numbered import FoundNumbers
 from lakehouse_engine.write.locate.target import Target
 from lakehouse_engine.write.plan import cow as plan_cow
 from lakehouse_engine.write.plan import mor as plan_mor
@@ -41,4 +43,11 @@ def plan_changes(
         changes = planner.plan_inserts(target, context, files, batch, runner)
     else:
         changes = planner.plan_upsert(target, context, files, batch, deletions, runner)
+    return changes
+
+
+def plan_replacement(target: Target, context: WriteContext, files: FileContext, batch: Batch, gone: Sequence[FoundNumbers]) -> Changes:
+    """Stored rows go, by where they were found; every row of the batch is new. Raises as the planners."""
+    planner: Any = plan_mor if context.merges_on_read else plan_cow
+    changes: Changes = planner.plan_replacement(target, context, files, batch, gone)
     return changes

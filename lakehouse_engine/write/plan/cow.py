@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lakehouse_engine.commit.pending import check_not_pending
+from lakehouse_engine.commit.beside.pending import check_not_pending
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.index.base import KeyedRows
 from lakehouse_engine.index.bucket import BucketIndex
-from lakehouse_engine.index.simple import KeyColumnIndex, RowNumbers
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext, refuse_cdc
+from lakehouse_engine.write.locate.numbered import FoundNumbers
 from lakehouse_engine.write.locate.target import Target
 from lakehouse_engine.write.plan.assign import SizedFile
 from lakehouse_engine.write.plan.buckets import place_in_bases
@@ -140,14 +139,12 @@ def plan_upsert(
     return plan
 
 
-def plan_replacement(
-    target: Target, context: WriteContext, files: FileContext, batch: Batch, replaced: Batch, runner: TaskRunner
-) -> CowPlan:
-    """Drop the stored rows whose numbers are the keys of `replaced`; every row of the batch is new."""
+def plan_replacement(target: Target, context: WriteContext, files: FileContext, batch: Batch, gone: Sequence[FoundNumbers]) -> CowPlan:
+    """Drop stored rows by where they are; every row of the batch is new."""
     plan = CowPlan(target, context, files, batch)
-    numbers = KeyedRows(replaced.keys, replaced.rows_by_partition())
-    for tagged in KeyColumnIndex(is_global=True, use_bloom=False).tag(target.storage, target.view, numbers, RowNumbers(), runner):
-        plan.change(tagged.base).deletes.append(tagged.positions)
+    for one in gone:
+        assert one.piece.base_file is not None
+        plan.change(one.piece.base_file).deletes.append(one.positions)
     plan.insert(alive(batch, np.arange(len(batch.rows), dtype=np.int64), context.marks))
     return plan
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakehouse_engine.files.base_file import read_base_file
 from lakehouse_engine.index.base import TaggedFile
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
-from lakehouse_engine.read.base_file import read_base_file
-from lakehouse_engine.record.ordering_fields import NO_ORDERING
+from lakehouse_engine.record.merging.ordering_fields import NO_ORDERING
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext
 from lakehouse_engine.write.source import PatchedSource, Rows

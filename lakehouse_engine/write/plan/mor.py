@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext
-from lakehouse_engine.write.locate.numbered import NumbersTask, find_numbers
+from lakehouse_engine.write.locate.numbered import FoundNumbers
 from lakehouse_engine.write.locate.tagging import find_hits
 from lakehouse_engine.write.locate.target import Target
 from lakehouse_engine.write.plan.mor_buckets import log_deletes, log_unseen, looks_up_deletes
@@ -55,22 +57,17 @@ def plan_upsert(
     return plan
 
 
-def plan_replacement(
-    target: Target, context: WriteContext, files: FileContext, batch: Batch, replaced: Batch, runner: TaskRunner
-) -> DeltaPlan:
-    """Drop the stored rows whose numbers are the keys of `replaced`; every row of the batch is new.
+def plan_replacement(target: Target, context: WriteContext, files: FileContext, batch: Batch, gone: Sequence[FoundNumbers]) -> DeltaPlan:
+    """Drop stored rows by their numbers; every row of the batch is new.
 
     Keys may repeat where rows go by their numbers, and a log names rows by key: so the slices that hold them are rewritten.
     """
     plan = DeltaPlan(target, context, files, batch)
-    if len(replaced.keys):
-        tasks = [NumbersTask(plan.logs.reader, plan.logs.logged(piece), replaced.keys) for piece in target.view.latest_slices()]
-        for found in runner.run(find_numbers, tasks, name="tag"):
-            if len(found.positions):
-                change = plan.change(found.piece)
-                change.rewrite = True
-                change.gone.append(found.positions)
-                change.seqnos.append(found.seqnos)
+    for one in gone:
+        change = plan.change(one.piece)
+        change.rewrite = True
+        change.gone.append(one.positions)
+        change.seqnos.append(one.seqnos)
     plan.insert(np.flatnonzero(~marked_rows(plan)).astype(np.int64))
     return plan
 

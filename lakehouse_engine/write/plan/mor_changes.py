@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.commit.pending import check_group_not_pending, check_not_compacting
+from lakehouse_engine.commit.beside.pending import check_group_not_pending, check_not_compacting
 from lakehouse_engine.errors import UnsupportedTableError
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.model.files import BaseFile, FileSlice

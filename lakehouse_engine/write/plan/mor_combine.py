@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakehouse_engine.files.log_scanner import LoggedSlice
+from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
-from lakehouse_engine.read.log_scanner import LoggedSlice
-from lakehouse_engine.read.slice_reader import SliceReader
-from lakehouse_engine.record.mergers import RecordMerger
+from lakehouse_engine.record.merging.mergers import RecordMerger
 from lakehouse_engine.write.source import Rows, RowSource, packed_source
 from lakehouse_engine.write.tasks.base_files import NO_ROWS, Mask
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from lakehouse_engine.files.footer import read_footer
 from lakehouse_engine.format.file_names import new_file_id
 from lakehouse_engine.index.bucket import bucket_file_id
 from lakehouse_engine.model.files import BaseFile
-from lakehouse_engine.read.footer import read_footer
-from lakehouse_engine.record.deletions import DeleteMarks
+from lakehouse_engine.record.merging.deletions import DeleteMarks
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.plan.assign import Assignment, Numbers, SizedFile, assign_inserts, average_record_size
 from lakehouse_engine.write.source import Rows, RowSource

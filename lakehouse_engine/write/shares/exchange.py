@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.record.java_hash import java_string_hash
+from lakehouse_engine.record.keys.java_hash import java_string_hash
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
 from lakehouse_engine.write.source import Rows, StagedFile

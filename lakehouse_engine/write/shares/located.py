@@ -9,16 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakehouse_engine.files.log_records import NO_ROW
+from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.index.base import TaggedFile
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.read.log_records import NO_ROW
-from lakehouse_engine.read.merge_rules import MergeRules
-from lakehouse_engine.record.ordering_fields import OrderingFields
+from lakehouse_engine.record.merging.ordering_fields import OrderingFields
 from lakehouse_engine.write.batch.input import Batch
+from lakehouse_engine.write.locate.numbered import FoundNumbers
 from lakehouse_engine.write.locate.settle import KeyLogs
 from lakehouse_engine.write.locate.target import Found
-from lakehouse_engine.write.shares.exchange import Exchange
+from lakehouse_engine.write.shares.exchange import Exchange, SplitFile
 from lakehouse_engine.write.shares.stored import AT, DELETED_AT, KEY, STATE, StoredSlice
 from lakehouse_engine.write.source import Rows
 from lakehouse_engine.write.tasks.base_files import NO_ROWS
@@ -96,6 +97,20 @@ class LocatedShare:
             if partition in by_partition:
                 _ask(found, batch.keys.take(pa.array(rows)), rows, by_partition[partition])
         return found
+
+
+def located_numbers(
+    exchange: Exchange, share: int, slices: Sequence[FileSlice], dealt: Sequence[SplitFile], numbers: Batch
+) -> list[FoundNumbers]:
+    """Which of the numbers of a share are in which slices; `dealt[i]` is what was dealt of `slices[i]`."""
+    read = [(piece, exchange.read_part(file, share)) for piece, file in zip(slices, dealt, strict=True)]
+    stored = [(piece, table) for piece, table in read if table is not None]
+    hits = _hits(numbers.keys, None, [table for _, table in stored])
+    return [
+        FoundNumbers(piece, np.asarray(table.column(AT)).astype(np.int64)[at], numbers.keys.take(pa.array(rows)))
+        for (piece, table), (at, rows) in zip(stored, hits, strict=True)
+        if len(at)
+    ]
 
 
 def _ask(found: Found, keys: pa.Array, rows: Rows | None, slices: Sequence[StoredShare]) -> None:

@@ -12,14 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.model.files import FileSlice
-from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.keys import FILE_NAME, FileGroupId
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
-from lakehouse_engine.read.log_scanner import LoggedSlice
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import Reduction
 from lakehouse_engine.write.context import WriteContext
-from lakehouse_engine.write.locate.target import Target
+from lakehouse_engine.write.locate.numbered import named_slices
+from lakehouse_engine.write.locate.target import KnownSlices, Target
 from lakehouse_engine.write.plan.changes import no_changes
 from lakehouse_engine.write.plan.log_target import log_target
 from lakehouse_engine.write.plan.placing import SAMPLE, encoded_size
@@ -28,9 +29,9 @@ from lakehouse_engine.write.shares.dealing import Dealing
 from lakehouse_engine.write.shares.exchange import Exchange
 from lakehouse_engine.write.shares.routed import NewRows, RoutedSlice, RoutedTask, RoutedWork
 from lakehouse_engine.write.shares.routing import Kind, PlaceId, Routed, cut_points
-from lakehouse_engine.write.shares.share import Dealt, KnownSlices, PlannedShare, Renumbering, ShareTask, ShareWork, plan_share
-from lakehouse_engine.write.shares.split import partitions_of, shared_source, split
-from lakehouse_engine.write.shares.stored import StoredSlice, StoredTask, deal_stored
+from lakehouse_engine.write.shares.share import Dealt, DealtNumbers, PlannedShare, Renumbering, ShareTask, ShareWork, plan_share
+from lakehouse_engine.write.shares.split import files_of, partitions_of, shared_source, split
+from lakehouse_engine.write.shares.stored import NumbersTask, StoredSlice, StoredTask, deal_numbers, deal_stored
 from lakehouse_engine.write.source import JoinedSource, RowSource, StagedFile, StagedSource
 from lakehouse_engine.write.tasks.append import balanced, load_of, slots_for
 from lakehouse_engine.write.tasks.base_files import FileContext
@@ -70,7 +71,10 @@ class RoutedPlan:
 
 @dataclass(slots=True)
 class Shares:
-    """A write planned in shares: `partitions` first, then `plan`. `all_new`: every row goes to a new file group, whatever there is."""
+    """A write planned in shares: `partitions` first, then `plan`. `all_new`: every row goes to a new file group, whatever there is.
+
+    `replaced` are stored rows that go by their numbers; then no key is looked up.
+    """
 
     runner: TaskRunner
     exchange: Exchange
@@ -81,6 +85,7 @@ class Shares:
     all_new: bool
     batch: Given
     deletions: Given | None
+    replaced: Given | None = None
     _dealing: Dealing = field(default_factory=lambda: Dealing(1))
 
     def partitions(self) -> frozenset[str]:
@@ -90,11 +95,42 @@ class Shares:
         if self.deletions is not None:
             self.deletions = replace(self.deletions, source=shared_source(self.runner, self.exchange, self.deletions.source))
             found |= partitions_of(self.runner, self.deletions.source)
+        if self.replaced is not None:
+            self.replaced = replace(self.replaced, source=shared_source(self.runner, self.exchange, self.replaced.source))
         return found
 
     def plan(self, partitions: frozenset[str]) -> RoutedPlan:
         """The tasks of the commit. Raises as `split_rows` and the planners."""
         slices = self._slices(partitions)
+        if self.replaced is not None:
+            return self._replacement(self.replaced, slices)
+        work, target = self._work(slices)
+        return self._routed(target, self._planned(work))
+
+    def _replacement(self, replaced: Given, slices: Sequence[FileSlice]) -> RoutedPlan:
+        """Rows that are not in the files that they name are looked for in all."""
+        everywhere = self.target.view.latest_slices()
+        named = everywhere
+        if FILE_NAME in replaced.source.column_names:
+            named = named_slices(everywhere, files_of(self.runner, replaced.source))
+        work, target = self._work(slices)
+        rows = self._dealt(replaced, Dealing(work.shares))
+        planned = self._planned(replace(work, numbers=self._numbers(rows, named)))
+        if len(named) < len(everywhere) and any(share.unseen for share in planned):
+            planned = self._planned(replace(work, numbers=self._numbers(rows, everywhere)))
+        return self._routed(target, planned)
+
+    def _numbers(self, rows: Dealt, slices: Sequence[FileSlice]) -> DealtNumbers:
+        target, dealing = self._known(slices), Dealing(self._dealing.count)
+        reader = None if target.logs is None else target.logs.reader
+        tasks = [NumbersTask(self.exchange, target.storage, _logged(target, piece), reader, dealing) for piece in slices]
+        return DealtNumbers(rows, tuple(slices), tuple(self.runner.run(deal_numbers, tasks, name="keys")))
+
+    def _planned(self, work: ShareWork) -> list[PlannedShare]:
+        return self.runner.run(plan_share, [ShareTask(work, number) for number in range(work.shares)], name="plan")
+
+    def _work(self, slices: Sequence[FileSlice]) -> tuple[ShareWork, Target]:
+        """What is to be planned, dealt, and the table as far as those slices go."""
         self._dealing = Dealing(self._count(slices), self.context.layout)
         target = self._known(slices)
         stored = self._stored(target, slices)
@@ -111,17 +147,15 @@ class Shares:
             shares=self._dealing.count,
             all_new=self.all_new,
         )
-        tasks = [ShareTask(work, number) for number in range(self._dealing.count)]
-        planned = self.runner.run(plan_share, tasks, name="plan")
-        return self._routed(target, planned)
+        return work, target
 
-    def _dealt(self, given: Given) -> Dealt:
-        files = split(self.runner, self.exchange, given.source, self._narrow(given.source), self._dealing)
+    def _dealt(self, given: Given, dealing: Dealing | None = None) -> Dealt:
+        files = split(self.runner, self.exchange, given.source, self._narrow(given.source), dealing or self._dealing)
         return Dealt(given.source, tuple(files), given.reduction)
 
     def _count(self, slices: Sequence[FileSlice]) -> int:
         """How many shares: by the rows of the batch, and by what is stored where their keys may be."""
-        rows = self.batch.source.num_rows + (0 if self.deletions is None else self.deletions.source.num_rows)
+        rows = sum(one.source.num_rows for one in (self.batch, self.deletions, self.replaced) if one is not None)
         stored = sum(piece.base_file.size for piece in slices if piece.base_file is not None) if self._looks_up else 0
         wanted = max(2 * self.runner.parallelism, -(-rows // _ROWS_OF_SHARE), -(-stored // _STORED_BYTES_OF_SHARE))
         return min(wanted, _MOST_SHARES)
@@ -137,7 +171,7 @@ class Shares:
     @property
     def _looks_up(self) -> bool:
         """Whether keys are held against stored ones; in a table with buckets a share looks into their files itself."""
-        return not self.all_new and self.context.layout is None and self.operation in _LOOKING_UP
+        return not (self.all_new or self.replaced) and self.context.layout is None and self.operation in _LOOKING_UP
 
     def _slices(self, partitions: frozenset[str]) -> list[FileSlice]:
         """Slices that planning asks about, by partition."""
@@ -149,11 +183,8 @@ class Shares:
 
     def _known(self, slices: Sequence[FileSlice]) -> Target:
         """The table as far as those slices go, to be sent."""
-        by_partition: dict[str, list[FileSlice]] = defaultdict(list)
-        for piece in slices:
-            by_partition[piece.partition_path].append(piece)
         logs = self.target.logs
-        return replace(self.target, view=KnownSlices(dict(by_partition)), logs=None if logs is None else logs.of_slices(slices))
+        return replace(self.target, view=KnownSlices.of(slices), logs=None if logs is None else logs.of_slices(slices))
 
     def _stored(self, target: Target, slices: Sequence[FileSlice]) -> tuple[StoredSlice, ...] | None:
         if not self._looks_up:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pyarrow.compute as pc
 
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import DuplicateKeyError
@@ -15,12 +16,13 @@ from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import Reduction
 from lakehouse_engine.write.context import WriteContext
 from lakehouse_engine.write.locate.buckets import rows_by_bucket
+from lakehouse_engine.write.locate.numbered import FoundNumbers
 from lakehouse_engine.write.locate.target import Target
 from lakehouse_engine.write.plan.buckets import new_bucket
-from lakehouse_engine.write.plan.changes import Changes, no_changes, plan_changes
+from lakehouse_engine.write.plan.changes import Changes, no_changes, plan_changes, plan_replacement
 from lakehouse_engine.write.plan.placing import unplaced
 from lakehouse_engine.write.shares.exchange import Exchange, SplitFile
-from lakehouse_engine.write.shares.located import LocatedShare
+from lakehouse_engine.write.shares.located import LocatedShare, located_numbers
 from lakehouse_engine.write.shares.routing import Routed, route
 from lakehouse_engine.write.shares.split import share_source
 from lakehouse_engine.write.shares.stored import StoredSlice
@@ -28,18 +30,6 @@ from lakehouse_engine.write.source import PatchedSource, Rows, RowSource, Staged
 from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext
 
 _PATCH_BITS = 40
-
-
-@dataclass(frozen=True, slots=True)
-class KnownSlices:
-    """Slices by their partitions. Implements `index.base.Slices`."""
-
-    by_partition: Mapping[str, Sequence[FileSlice]]
-
-    def latest_slices(self, partition: str | None = None) -> list[FileSlice]:
-        if partition is not None:
-            return list(self.by_partition.get(partition, ()))
-        return [piece for path in sorted(self.by_partition) for piece in self.by_partition[path]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +47,26 @@ class Dealt:
 
 
 @dataclass(frozen=True, slots=True)
+class DealtNumbers:
+    """Stored rows that go by their numbers, and the numbers of the rows of `slices`, both dealt: `stored[i]` is of `slices[i]`."""
+
+    rows: Dealt
+    slices: tuple[FileSlice, ...]
+    stored: tuple[SplitFile, ...]
+
+    def find(self, exchange: Exchange, number: int) -> tuple[list[FoundNumbers], int]:
+        """Where the rows of a share are, and how many of them are nowhere."""
+        numbers = self.rows.share(exchange, number)
+        found = located_numbers(exchange, number, self.slices, self.stored, numbers)
+        return found, int(pc.count_distinct(numbers.keys).as_py()) - sum(len(one.positions) for one in found)
+
+
+@dataclass(frozen=True, slots=True)
 class ShareWork:
     """What the planning of every share has in common.
 
-    `stored[i]` is what was dealt of `slices[i]`; None where nothing has to be. `all_new`: every row goes to a new file group.
+    `stored[i]` is what was dealt of `slices[i]`; None where nothing has to be. `all_new`: every row goes to a new file group. `numbers`:
+    rows of the batch come in the place of those, and are not compared with what is stored.
     """
 
     exchange: Exchange
@@ -74,6 +80,7 @@ class ShareWork:
     deletions: Dealt | None
     shares: int
     all_new: bool
+    numbers: DealtNumbers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +93,16 @@ class ShareTask:
 
 @dataclass(frozen=True, slots=True)
 class PlannedShare:
-    """What a share changes. Rows made while it was planned are in `patches`; `duplicates` and `moves` as those of a batch and a plan."""
+    """What a share changes. Rows made while it was planned are in `patches`; `duplicates` and `moves` as those of a batch and a plan.
+
+    `unseen` rows that were to go by their numbers are in none of the slices that were looked through.
+    """
 
     routed: tuple[Routed, ...]
     duplicates: int
     moves: int
     patches: StagedFile | None = None
+    unseen: int = 0
 
 
 def plan_share(task: ShareTask) -> PlannedShare:
@@ -101,18 +112,21 @@ def plan_share(task: ShareTask) -> PlannedShare:
         batch = work.batch.share(work.exchange, task.number)
     except DuplicateKeyError as error:
         raise DuplicateKeyError(f"in one of {work.shares} parts of the batch, {error.message}") from error
-    plan = _planned(work, task.number, batch)
+    gone, unseen = ([], 0) if work.numbers is None else work.numbers.find(work.exchange, task.number)
+    plan = _planned(work, task.number, batch, gone)
     patched, file = _patches(work, plan.batch.source)
 
     def numbers(rows: Rows) -> Rows:
         return _renumbered(rows, patched, task.number)
 
-    return PlannedShare(tuple(route(work.exchange, plan, numbers)), batch.duplicates, plan.moves, file)
+    return PlannedShare(tuple(route(work.exchange, plan, numbers)), batch.duplicates, plan.moves, file, unseen)
 
 
-def _planned(work: ShareWork, number: int, batch: Batch) -> Changes:
+def _planned(work: ShareWork, number: int, batch: Batch, gone: Sequence[FoundNumbers]) -> Changes:
     if work.all_new:
         return _all_new(work, batch)
+    if work.numbers is not None:
+        return plan_replacement(replace(work.target, is_part=True), work.context, work.files, batch, gone)
     located = None
     if work.stored is not None:
         rules = None if work.target.logs is None else work.target.logs.reader.rules

@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from lakehouse_engine.engine import LocalRunner, TaskRunner
+from lakehouse_engine.files.base_file import DICTIONARY_TYPE
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
-from lakehouse_engine.read.base_file import DICTIONARY_TYPE
 from lakehouse_engine.write.batch.stage import DatedSource
+from lakehouse_engine.write.locate.numbered import named_files
 from lakehouse_engine.write.shares.dealing import Dealing
 from lakehouse_engine.write.shares.exchange import Exchange, SplitFile
 from lakehouse_engine.write.source import MemorySource, Rows, RowSource, StagedSource
@@ -38,7 +39,7 @@ class SplitTask:
 
 @dataclass(frozen=True, slots=True)
 class PathsTask:
-    """Look for the partition paths of `count` rows of `source` from its row `first` on."""
+    """Look for the partition paths, or the files, of `count` rows of `source` from its row `first` on."""
 
     source: RowSource
     first: int
@@ -54,6 +55,16 @@ def partitions_of(runner: TaskRunner, source: RowSource) -> frozenset[str]:
 def paths_of_rows(task: PathsTask) -> list[str]:
     found = task.source.slice(task.first, task.count).column(PARTITION_PATH).unique().to_pylist()
     return [str(path) for path in found]
+
+
+def files_of(runner: TaskRunner, source: RowSource) -> set[tuple[str, str]]:
+    """Partition paths and file names that stand in the rows."""
+    tasks = [PathsTask(part, first, count) for part, first, count, _ in _pieces(source)]
+    return set(itertools.chain.from_iterable(runner.run(files_of_rows, tasks, name="paths")))
+
+
+def files_of_rows(task: PathsTask) -> set[tuple[str, str]]:
+    return named_files(task.source.slice(task.first, task.count))
 
 
 def split(runner: TaskRunner, exchange: Exchange, source: RowSource, columns: Sequence[str], dealing: Dealing) -> list[SplitFile]:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lakehouse_engine.files.base_file import iter_base_file, projected_schema
+from lakehouse_engine.files.log_records import fold_logs
+from lakehouse_engine.files.log_scanner import LoggedSlice, scan_logs
+from lakehouse_engine.files.slice_reader import SliceReader, plain
 from lakehouse_engine.index.base import StoredKeys
 from lakehouse_engine.model.files import BaseFile
-from lakehouse_engine.read.base_file import iter_base_file, projected_schema
-from lakehouse_engine.read.log_records import fold_logs
-from lakehouse_engine.read.log_scanner import LoggedSlice, scan_logs
-from lakehouse_engine.read.slice_reader import SliceReader, plain
+from lakehouse_engine.model.keys import COMMIT_SEQNO
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.write.shares.dealing import Dealing
 from lakehouse_engine.write.shares.exchange import Exchange, SplitFile
@@ -59,7 +60,35 @@ def deal_stored(task: StoredTask) -> StoredSlice:
     return StoredSlice(split, rows, logs)
 
 
-def _write(task: StoredTask, what: str, table: pa.Table) -> SplitFile:
+@dataclass(frozen=True, slots=True)
+class NumbersTask:
+    """Deal the numbers (`_hoodie_commit_seqno`) of the rows of one slice, with their places in it. `reader` as in `StoredTask`."""
+
+    exchange: Exchange
+    storage: Storage
+    piece: LoggedSlice
+    reader: SliceReader | None
+    dealing: Dealing
+
+
+def deal_numbers(task: NumbersTask) -> SplitFile:
+    """Raises as `iter_base_file` and `SliceReader.iter`."""
+    tables, start = [_with_keys(pa.array([], pa.string()), 0, pa.table({}))], 0
+    for table in _numbered(task):
+        tables.append(_with_keys(table.column(COMMIT_SEQNO).cast(pa.string()), start, pa.table({})))
+        start += table.num_rows
+    return _write(task, "numbers", pa.concat_tables(tables))
+
+
+def _numbered(task: NumbersTask) -> Iterator[pa.Table]:
+    base = task.piece.slice.base_file
+    if task.reader is not None:
+        yield from task.reader.iter(task.piece, [COMMIT_SEQNO])
+    elif base is not None:
+        yield from iter_base_file(task.storage, base, pa.schema([]), meta_columns=[COMMIT_SEQNO])
+
+
+def _write(task: StoredTask | NumbersTask, what: str, table: pa.Table) -> SplitFile:
     keys = pa.concat_arrays([pa.array([], pa.string()), *table.column(KEY).chunks])
     return task.exchange.split(what, table, task.dealing.shares(keys), task.dealing.count)
 

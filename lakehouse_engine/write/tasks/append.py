@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
+from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.format.file_names import MarkerType, write_token
 from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.options import WriteOptions
-from lakehouse_engine.read.merge_rules import MergeRules
-from lakehouse_engine.record.ordering import latest_per_key
+from lakehouse_engine.record.merging.ordering import latest_per_key
 from lakehouse_engine.write.source import Rows, RowSource, packed_source
 from lakehouse_engine.write.tasks.base_files import FileContext, WriteStatus, attempt_at
 from lakehouse_engine.write.tasks.buffer import BucketBuffer

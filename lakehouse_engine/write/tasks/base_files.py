@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakehouse_engine.errors import PartitionValueError, StoredFileExistsError
+from lakehouse_engine.files.base_file import iter_base_file
+from lakehouse_engine.files.footer import read_footer
 from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.format.file_names import PARTITION_METAFILE, MarkerType, marker_path, write_token
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
@@ -24,11 +26,9 @@ from lakehouse_engine.model.files import BaseFile, LogFile, join_path
 from lakehouse_engine.model.keys import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.options import WriteOptions
-from lakehouse_engine.read.base_file import iter_base_file
-from lakehouse_engine.read.footer import read_footer
-from lakehouse_engine.record.deletions import HUDI_MARK, DeleteMarks
-from lakehouse_engine.record.mergers import RecordMerger
-from lakehouse_engine.record.ordering_fields import NO_ORDERING, OrderingFields
+from lakehouse_engine.record.merging.deletions import HUDI_MARK, DeleteMarks
+from lakehouse_engine.record.merging.mergers import RecordMerger
+from lakehouse_engine.record.merging.ordering_fields import NO_ORDERING, OrderingFields
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.listing import StorageLister
 from lakehouse_engine.write.source import Rows, RowSource, packed_source

@@ -7,10 +7,10 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from lakehouse_engine.format.data_block import render_avro_block, render_parquet_block
-from lakehouse_engine.format.delete_block import encode_delete_content
-from lakehouse_engine.format.log_format import BlockType, HeaderKey
-from lakehouse_engine.format.log_writer import frame_block
+from lakehouse_engine.format.log.blocks import BlockType, HeaderKey
+from lakehouse_engine.format.log.data_block import render_avro_block, render_parquet_block
+from lakehouse_engine.format.log.delete_block import encode_delete_content
+from lakehouse_engine.format.log.writer import frame_block
 from lakehouse_engine.model.keys import COMMIT_SEQNO, RECORD_KEY
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.storage.base import Storage

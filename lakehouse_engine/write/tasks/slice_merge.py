@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakehouse_engine.files.footer import read_footer
+from lakehouse_engine.files.log_scanner import LoggedSlice
+from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.format.file_names import MarkerType
 from lakehouse_engine.index.simple import stored_filter
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_SEQNO, COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import HoodieWriteStat
-from lakehouse_engine.read.footer import read_footer
-from lakehouse_engine.read.log_scanner import LoggedSlice
-from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.write.source import Rows, RowSource, packed_source
 from lakehouse_engine.write.tasks.append import NO_KEYS
 from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext, Mask, WriteStatus, identity, next_version, open_writer

@@ -1,12 +1,21 @@
-"""One warehouse and one Spark session for the whole run; every test class has a schema of its own."""
+"""One warehouse and one Spark for the whole run; every test class has a schema of its own.
+
+With LAKEHOUSE_CONNECT=1 that Spark is a Spark Connect server.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from dbt.tests.fixtures.project import *  # noqa: F403 - as a plugin it could only be named by the top-level conftest
+
+from dbt.adapters.lakehouse import environments
+from dbt.adapters.lakehouse.environments.connect import ConnectEnvironment
+from tests.support import connect_server
+from tests.support.connect_server import ConnectServer
 
 SPARK = {
     "spark.master": "local[2]",
@@ -23,7 +32,8 @@ SPARK = {
 HERE = Path(__file__).parent
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    connect_server.take_share(config, items, "Connect: dbt", HERE, 8)
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.dbt)
@@ -35,6 +45,25 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tmp_path_factory.mktemp("warehouse"))
 
 
+@pytest.fixture(scope="session")
+def connect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str | None]:
+    if not connect_server.WANTED:
+        yield None
+        return
+    with ConnectServer(tmp_path_factory.mktemp("connect") / "server", {**SPARK, "spark.driver.memory": "1500m"}) as running:
+        yield running.url
+        stop_sessions()
+
+
+def stop_sessions() -> None:
+    """Sessions go before their server, for which PySpark would look for a while."""
+    for environment in list(environments._current.values()):
+        if isinstance(environment, ConnectEnvironment):
+            environment._stop_all()
+
+
 @pytest.fixture(scope="class")
-def dbt_profile_target(warehouse: str) -> dict[str, Any]:
+def dbt_profile_target(warehouse: str, connect_url: str | None) -> dict[str, Any]:
+    if connect_url is not None:
+        return {"type": "lakehouse", "threads": 4, "warehouse": warehouse, "method": "connect", "url": connect_url}
     return {"type": "lakehouse", "threads": 4, "warehouse": warehouse, "spark_config": SPARK}

@@ -11,7 +11,7 @@ from dbt.tests.adapter.basic.test_get_catalog_for_single_relation import BaseGet
 from dbt.tests.adapter.catalog import files
 from dbt.tests.adapter.catalog.relation_types import CatalogRelationTypes
 
-from dbt.adapters.lakehouse.catalog import STATISTICS
+from dbt.adapters.lakehouse.reading.catalog import STATISTICS
 
 
 class AnyValue:

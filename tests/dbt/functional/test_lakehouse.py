@@ -11,6 +11,7 @@ from dbt.adapters.lakehouse.credentials import LakehouseCredentials
 from dbt.adapters.lakehouse.environments import environment_of
 from lakehouse_engine.table import HoodieTable
 from tests.dbt.functional.conftest import SPARK
+from tests.support.connect_server import classic_only
 
 RESPONSE = {
     "instant",
@@ -250,6 +251,7 @@ def model(dbt, session):
         assert self.rows(project) == [(4, 8)]
 
 
+@classic_only("the session of the process has a master")
 class TestSessionOfTheProcess(Base):
     """`method: session`: dbt works in a SparkSession that the process has already, and leaves it running."""
 

@@ -9,7 +9,17 @@ import pyarrow as pa
 import pytest
 from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import ERRORS, Warehouse, check_options, dbt_error, mapped_class, response_of, retried, statistics
+from dbt.adapters.lakehouse.bridge import (
+    ERRORS,
+    Warehouse,
+    check_options,
+    dbt_error,
+    is_write_result,
+    mapped_class,
+    response_of,
+    retried,
+    statistics,
+)
 from lakehouse_engine import Lakehouse, errors
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
@@ -121,3 +131,13 @@ def test_defaults_of_the_profile_hold_for_tables_that_are_opened_by_name(tmp_pat
     Lakehouse(str(tmp_path)).create_table("s.t", schema=pa.schema([("id", pa.int64())]), record_key=["id"])
     with pytest.raises(OptionError, match="expected a positive whole number"):
         Warehouse(str(tmp_path), options={"hoodie.clean.commits.retained": "many"}).table("s", "t").clean()
+
+
+def test_a_frame_that_has_attributes_of_any_name_is_no_write_result() -> None:
+    """As those of Spark Connect."""
+
+    class Frame:
+        def __getattr__(self, name: str) -> str:
+            return name
+
+    assert not is_write_result(Frame())

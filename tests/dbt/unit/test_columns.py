@@ -6,7 +6,7 @@ import pytest
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
 from dbt.adapters.lakehouse.columns import plan_columns, resolve, resolve_paths
-from dbt.adapters.lakehouse.queries import split_deleted
+from dbt.adapters.lakehouse.reading.queries import split_deleted
 
 TABLE = {"id": "int", "name": "string", "n": "bigint"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt.adapters.lakehouse.constraints import checks_of, lengths_of, violation_query
+from dbt.adapters.lakehouse.writing.constraints import checks_of, lengths_of, violation_query
 
 MODEL = {
     "config": {"contract": {"enforced": True}},

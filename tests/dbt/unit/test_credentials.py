@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 
 import pytest
-from dbt_common.exceptions import DbtConfigError
+from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.lakehouse.credentials import LakehouseCredentials
+from dbt.adapters.lakehouse.environments.local import LocalEnvironment
 
 
 def test_schema_alone_is_enough() -> None:
@@ -33,8 +34,18 @@ def test_object_store_warehouse_is_left_as_written() -> None:
         ({}, "needs a 'schema'"),
         ({"schema": "s", "database": "d"}, "no 'database'"),
         ({"schema": "s", "method": "locl"}, "did you mean 'local'"),
-        ({"schema": "s", "method": "connect"}, "not available in this version"),
-        ({"schema": "s", "method": "connect", "url": "sc://localhost:15002"}, "not available in this version"),
+        ({"schema": "s", "url": "sc://localhost:15002"}, "'url' belongs to method 'connect'"),
+        ({"schema": "s", "method": "connect"}, "needs the server's 'url'"),
+        ({"schema": "s", "method": "connect", "url": "sc://h", "host": "h"}, "not by both"),
+        ({"schema": "s", "method": "connect", "url": "http://h:15002"}, "begins with 'sc://'"),
+        ({"schema": "s", "method": "connect", "url": "sc://h:15002/path"}, "write it as sc://host:port"),
+        ({"schema": "s", "method": "connect", "url": "sc://h:hidden"}, "write it as sc://host:port"),
+        ({"schema": "s", "method": "connect", "url": "sc://h/;use_ssl"}, "has no value"),
+        ({"schema": "s", "method": "connect", "url": "sc://h/;x-api-key=c2Vj=="}, "x-api-key .* has a second '='"),
+        ({"schema": "s", "method": "connect", "url": "sc://h/;session_id=x"}, "a session of its own"),
+        ({"schema": "s", "method": "connect", "url": "sc://h/;token=a", "token": "b"}, "not in both"),
+        ({"schema": "s", "method": "connect", "host": "h", "connect_retries": -1}, "0 or more"),
+        ({"schema": "s", "method": "connect", "host": "h", "spark_config": {"spark.remote": "sc://h"}}, "named by 'url'"),
         ({"schema": "s", "warehose": "x"}, "did you mean 'warehouse'"),
     ],
 )
@@ -46,3 +57,54 @@ def test_wrong_profile_is_refused(profile: dict[str, str], words: str) -> None:
 def test_booleans_of_spark_config_become_text_as_spark_writes_them() -> None:
     credentials = LakehouseCredentials.from_dict({"schema": "s", "spark_config": {"spark.ui.enabled": True, "n": 2}})
     assert credentials.spark_config == {"spark.ui.enabled": "true", "n": "2"}
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ({"url": "sc://h"}, "sc://h:15002"),
+        ({"host": "h", "port": 7}, "sc://h:7"),
+        ({"host": "::1"}, "sc://[::1]:15002"),
+        ({"url": "sc://h:7/;use_ssl=true;token=a%2Fb"}, "sc://h:7/;use_ssl=true;token=a%2Fb"),
+        ({"url": "sc://h:7/;use_ssl=true", "token": "a/b"}, "sc://h:7/;use_ssl=true;token=a%2Fb"),
+    ],
+)
+def test_a_server_is_named_by_url_or_by_host_and_port(given: dict[str, object], url: str) -> None:
+    assert LakehouseCredentials.from_dict({"schema": "s", "method": "connect", **given}).remote.url == url
+
+
+def test_a_token_and_headers_are_not_shown() -> None:
+    url = "sc://h:7/;use_ssl=true;x-key=hidden1;token=hidden2"
+    credentials = LakehouseCredentials.from_dict({"schema": "s", "method": "connect", "url": url})
+    shown = dict(credentials.connection_info())
+    assert shown["url"] == "sc://h:7/;use_ssl=true;x-key=***"
+    assert credentials.token == "hidden2"
+    assert not [text for text in (str(shown), repr(credentials), repr(credentials.remote)) if "hidden" in text]
+
+
+def test_what_is_wrong_with_a_url_is_said_without_its_token() -> None:
+    with pytest.raises(DbtConfigError) as caught:
+        LakehouseCredentials.from_dict({"schema": "s", "method": "connect", "url": "sc://h/x;token=hidden"})
+    assert "hidden" not in str(caught.value)
+
+
+def test_an_embedded_spark_is_not_started_in_a_process_of_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://h")
+    with pytest.raises(DbtRuntimeError, match="use method 'connect'"):
+        LocalEnvironment(LakehouseCredentials.from_dict({"schema": "s"})).root_session()
+
+
+def test_secrets_in_settings_of_spark_are_not_shown() -> None:
+    given = {"spark.hadoop.fs.s3a.secret.key": "hidden", "spark.hadoop.fs.s3a.access.key": "hidden", "spark.sql.ansi.enabled": "true"}
+    profile = LakehouseCredentials.from_dict({"schema": "s", "spark_config": given})
+    shown = dict(profile.connection_info())["spark_config"]
+    assert "hidden" not in str(shown)
+    assert shown["spark.sql.ansi.enabled"] == "true"
+    assert profile.spark_config == given
+
+
+def test_an_address_that_is_none_is_not_repeated_for_a_token_may_be_in_it() -> None:
+    with pytest.raises(DbtConfigError) as caught:
+        _ = LakehouseCredentials.from_dict({"schema": "s", "method": "connect", "url": "sc://h:15002,token=hidden"}).remote
+    assert "hidden" not in str(caught.value)
+    assert caught.value.__cause__ is None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dbt.adapters.lakehouse.cursor import Cursor
+from dbt.adapters.lakehouse.work.cursor import Cursor
 
 
 class FakeFrame:

@@ -266,3 +266,15 @@ def test_spark_is_taken_from_where_pyspark_takes_it(tmp_path: Path, monkeypatch:
         assert jvm.spark_home() == home
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     assert jvm.spark_home() is None
+
+
+def _read_of_the_environment() -> tuple[str | None, str | None]:
+    return os.environ.get("PYSPARK_GATEWAY_PORT"), os.environ.get("PATH")
+
+
+def test_pyspark_is_told_of_the_jvm_without_a_change_of_the_environment_that_other_threads_read() -> None:
+    function = jvm.told(_read_of_the_environment, {"PYSPARK_GATEWAY_PORT": "7"})
+    before = dict(os.environ)
+    assert function() == ("7", os.environ.get("PATH"))
+    assert dict(os.environ) == before
+    assert _read_of_the_environment()[0] is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt.adapters.lakehouse.microbatch import merged
+from dbt.adapters.lakehouse.writing.microbatch import merged
 
 
 def test_counts_are_added_and_instants_span_all_batches() -> None:

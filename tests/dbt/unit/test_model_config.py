@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.lakehouse.model_config import ModelConfig, check_config, check_strategy_name, strategy_of
+from dbt.adapters.lakehouse.config.model_config import ModelConfig, check_config, check_strategy_name, strategy_of
 
 
 def config(**values: Any) -> dict[str, Any]:

@@ -12,9 +12,9 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge import Warehouse
-from dbt.adapters.lakehouse.guards import Guard, Guards, failed_tests
 from dbt.adapters.lakehouse.operations import Report, check_arguments, operate, text_table
-from dbt.adapters.lakehouse.selection import Selected
+from dbt.adapters.lakehouse.writing.guards import Guard, Guards, failed_tests
+from dbt.adapters.lakehouse.writing.selection import Selected
 from lakehouse_engine.errors import RestoreError
 from lakehouse_engine.model.services import CompactionResult, RestoreResult, Savepoint
 from lakehouse_engine.storage.local import LocalStorage

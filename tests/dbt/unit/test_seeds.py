@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.lakehouse.seeds import seed_table, text_lengths
-from dbt.adapters.lakehouse.types import arrow_type, spark_name
+from dbt.adapters.lakehouse.bridge import spark_name
+from dbt.adapters.lakehouse.writing.seeds import seed_table, text_lengths
+from dbt.adapters.lakehouse.writing.types import arrow_type
 
 
 def one(values: list[object], kind: agate.data_types.DataType, inferred: str, override: str | None = None) -> pa.Array:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.selection import Selected, select_tables
+from dbt.adapters.lakehouse.writing.selection import Selected, select_tables
 
 
 def node(name: str, kind: str = "model", materialized: str = "table", tags: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import pytest
 from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.lakehouse.bridge import Warehouse
-from dbt.adapters.lakehouse.model_config import ModelConfig
-from dbt.adapters.lakehouse.writes import TableWriter
+from dbt.adapters.lakehouse.config.model_config import ModelConfig
+from dbt.adapters.lakehouse.writing.writes import TableWriter
 from lakehouse_engine.errors import ConstraintError
 
 ROWS = pa.table({"id": pa.array([1], pa.int64()), "p": ["x"], "code": ["abc"]})

@@ -19,9 +19,9 @@ from lakehouse_engine.commit import table_clock
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import TimelineError
 from lakehouse_engine.model.instant import parse_instant_time
+from lakehouse_engine.sql.grammar.statements import Call
 from lakehouse_engine.sql.procedures.registry import prepare
 from lakehouse_engine.sql.router import route
-from lakehouse_engine.sql.statements import Call
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.timeline import clock
 from lakehouse_engine.timeline.clock import InstantClock

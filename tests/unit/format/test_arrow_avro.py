@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakehouse_engine.errors import MetadataError, SchemaIncompatibleError, UnsupportedTypeError
-from lakehouse_engine.format.arrow_avro import (
+from lakehouse_engine.format.avro.arrow_avro import (
     arrow_to_avro,
     avro_to_arrow,
     decimal_size,

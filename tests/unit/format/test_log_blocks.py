@@ -18,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakehouse_engine.errors import FormatError, LakehouseError, UnsupportedTableError
-from lakehouse_engine.format import delete_block
-from lakehouse_engine.format.arrow_avro import table_avro_schema
-from lakehouse_engine.format.data_block import decode_data_block, render_avro_block
-from lakehouse_engine.format.delete_block import Wrapper, decode_delete_block, encode_delete_content
-from lakehouse_engine.format.log_format import MAGIC, BlockType, HeaderKey, LogBlock
-from lakehouse_engine.format.log_reader import read_blocks
-from lakehouse_engine.format.log_writer import render_block, render_rollback
+from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
+from lakehouse_engine.format.log import delete_block
+from lakehouse_engine.format.log.blocks import MAGIC, BlockType, HeaderKey, LogBlock
+from lakehouse_engine.format.log.data_block import decode_data_block, render_avro_block
+from lakehouse_engine.format.log.delete_block import Wrapper, decode_delete_block, encode_delete_content
+from lakehouse_engine.format.log.reader import read_blocks
+from lakehouse_engine.format.log.writer import render_block, render_rollback
 
 TYPES = st.sampled_from([kind for kind in BlockType if kind is not BlockType.CORRUPT])
 TEXTS = st.dictionaries(st.integers(0, 20), st.text(st.characters(codec="utf-8"), max_size=30), max_size=5)

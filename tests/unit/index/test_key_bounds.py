@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lakehouse_engine.files.footer import BaseFileFooter, KeyRange
 from lakehouse_engine.index import key_bounds
 from lakehouse_engine.index.key_bounds import bounds_of, enclosing
-from lakehouse_engine.read.footer import BaseFileFooter, KeyRange
 
 TEXTS = ["", "a", "a\0", "b", "bb", "é", "z", "\U0001f600", "ﬀ"]
 

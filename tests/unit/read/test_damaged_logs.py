@@ -10,17 +10,17 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import CorruptLogError, LakehouseError
-from lakehouse_engine.format.log_format import MAGIC, BlockType
-from lakehouse_engine.format.log_reader import read_blocks
-from lakehouse_engine.format.log_writer import render_rollback
+from lakehouse_engine.files.log_scanner import LoggedSlice, LogPromise, LogScope
+from lakehouse_engine.files.merge_rules import MergeRules
+from lakehouse_engine.files.slice_reader import SliceReader
+from lakehouse_engine.format.log.blocks import MAGIC, BlockType
+from lakehouse_engine.format.log.reader import read_blocks
+from lakehouse_engine.format.log.writer import render_rollback
 from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.read.arrow_scan import read_arrow
-from lakehouse_engine.read.log_scanner import LoggedSlice, LogPromise, LogScope
-from lakehouse_engine.read.merge_rules import MergeRules
 from lakehouse_engine.read.scan import plan_snapshot
-from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.storage.memory import MemoryStorage
 from tests.support.shares import share_of
 from tests.unit.read.hand_made import PARTITION, SCHEMA, instant

@@ -14,8 +14,9 @@ import pytest
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.commit import publish
 from lakehouse_engine.errors import MissingFileError, OptionError
-from lakehouse_engine.read import arrow_scan, footers
-from lakehouse_engine.read.base_file import base_file_metadata
+from lakehouse_engine.files import footers
+from lakehouse_engine.files.base_file import base_file_metadata
+from lakehouse_engine.read import arrow_scan
 from lakehouse_engine.services.archive.execute import execute_archive
 from lakehouse_engine.storage.base import Listing
 from lakehouse_engine.storage.memory import MemoryStorage

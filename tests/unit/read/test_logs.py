@@ -9,9 +9,9 @@ import pytest
 
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import MissingFileError, UnsupportedTableError
-from lakehouse_engine.format.log_format import BlockType, HeaderKey
-from lakehouse_engine.format.log_reader import read_blocks
-from lakehouse_engine.format.log_writer import render_block, render_rollback
+from lakehouse_engine.format.log.blocks import BlockType, HeaderKey
+from lakehouse_engine.format.log.reader import read_blocks
+from lakehouse_engine.format.log.writer import render_block, render_rollback
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.scan import ScanPlan, plan_incremental, plan_snapshot

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakehouse_engine.format.arrow_avro import table_avro_schema
-from lakehouse_engine.format.avro_schema import with_meta_columns
-from lakehouse_engine.format.data_block import render_avro_block
-from lakehouse_engine.format.delete_block import encode_delete_content
-from lakehouse_engine.format.log_format import BlockType, HeaderKey
-from lakehouse_engine.format.log_writer import render_block
+from lakehouse_engine.files.log_scanner import LoggedSlice, LogPromise, LogScope
+from lakehouse_engine.files.merge_rules import MergeRules
+from lakehouse_engine.files.slice_reader import SliceReader
+from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
+from lakehouse_engine.format.avro.avro_schema import with_meta_columns
+from lakehouse_engine.format.log.blocks import BlockType, HeaderKey
+from lakehouse_engine.format.log.data_block import render_avro_block
+from lakehouse_engine.format.log.delete_block import encode_delete_content
+from lakehouse_engine.format.log.writer import render_block
 from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
 from lakehouse_engine.model.keys import META_COLUMNS, FileGroupId
 from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.read.log_scanner import LoggedSlice, LogPromise, LogScope
-from lakehouse_engine.read.merge_rules import MergeRules
-from lakehouse_engine.read.slice_reader import SliceReader
 from lakehouse_engine.storage.memory import MemoryStorage
 from tests.unit.read.hand_made import PARTITION, instant
 

@@ -11,8 +11,8 @@ import pytest
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.cli.describe import describe_table
 from lakehouse_engine.errors import InstantNotFoundError, MissingFileError, TimelineRestoredError
+from lakehouse_engine.files.crossing import told_of_crossing
 from lakehouse_engine.read.arrow_scan import read_arrow
-from lakehouse_engine.read.crossing import told_of_crossing
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage

@@ -8,11 +8,11 @@ import pytest
 
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import CorruptInstantError, InstantCleanedError, MissingFileError, OptionError, UnsupportedTableError
+from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_TIME, META_COLUMNS
 from lakehouse_engine.read.arrow_scan import iter_arrow, read_arrow
 from lakehouse_engine.read.scan import ScanPlan, plan_incremental, plan_snapshot
-from lakehouse_engine.read.schema import table_schema
 from tests.unit.read.hand_made import PARTITION, SCHEMA, HandMadeTable, instant
 
 T1, T2, T3, T4 = (instant(number) for number in range(1, 5))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse_engine.record import java_hash
-from lakehouse_engine.record.java_hash import java_string_hash
+from lakehouse_engine.record.keys import java_hash
+from lakehouse_engine.record.keys.java_hash import java_string_hash
 
 
 def reference(text: str) -> int:

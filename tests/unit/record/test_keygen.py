@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lakehouse_engine.errors import PartitionValueError, RecordKeyError, UnsupportedTableError
 from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.record.keygen import FieldKeyGenerator, choose_key_generator, generated_keys, key_generator_of
+from lakehouse_engine.record.keys.keygen import FieldKeyGenerator, choose_key_generator, generated_keys, key_generator_of
 
 
 def keys(generator: FieldKeyGenerator, **columns: object) -> list[str]:

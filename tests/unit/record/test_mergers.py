@@ -8,8 +8,8 @@ import pytest
 
 from lakehouse_engine.errors import OptionError, UnsupportedTableError
 from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.record.mergers import EventTime, OverwriteWithLatest, PartialUpdate, UpdateColumns, choose
-from lakehouse_engine.record.payloads import PAYLOADS, merger_of
+from lakehouse_engine.record.merging.mergers import EventTime, OverwriteWithLatest, PartialUpdate, UpdateColumns, choose
+from lakehouse_engine.record.merging.payloads import PAYLOADS, merger_of
 
 MODELS = "org.apache.hudi.common.model."
 BASE = pa.table({"id": ["a", "b", "c"], "ts": [10, 10, None], "v": ["x", None, "z"], "n": [[1], None, [3]]})

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse_engine.errors import SchemaIncompatibleError
-from lakehouse_engine.record.ordering import incoming_wins, last_values_per_key, latest_per_key
+from lakehouse_engine.record.merging.ordering import incoming_wins, last_values_per_key, latest_per_key
 
 # Each row of values ascends strictly.
 ASCENDING = [

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lakehouse_engine.errors import PartitionValueError
-from lakehouse_engine.record.partition_path import (
+from lakehouse_engine.record.keys.partition_path import (
     DEFAULT_PARTITION,
     decode_partition_path,
     encode_partition_paths,

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from lakehouse_engine.errors import PartitionValueError
 from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.record.keygen import key_generator_of
-from lakehouse_engine.record.partition_path import DEFAULT_PARTITION
-from lakehouse_engine.record.partition_values import PathRules
+from lakehouse_engine.record.keys.keygen import key_generator_of
+from lakehouse_engine.record.keys.partition_path import DEFAULT_PARTITION
+from lakehouse_engine.record.keys.partition_values import PathRules
 
 SCHEMA = pa.schema(
     [

@@ -8,8 +8,8 @@ import pytest
 
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import OptionError, PartitionValueError
-from lakehouse_engine.record.date_pattern import DatePattern, java_zone
-from lakehouse_engine.record.timestamp_partition import TimestampFormat
+from lakehouse_engine.record.keys.date_pattern import DatePattern, java_zone
+from lakehouse_engine.record.keys.timestamp_partition import TimestampFormat
 
 
 def paths(values: pa.Array, **properties: str) -> list[str]:

@@ -13,9 +13,9 @@ import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.engine import LocalRunner, TaskRunner
-from lakehouse_engine.spark.parcels import INLINE, Packing
-from lakehouse_engine.spark.pickling import dumps, loads
-from lakehouse_engine.spark.runner import pack
+from lakehouse_engine.spark.tasks.parcels import INLINE, Packing
+from lakehouse_engine.spark.tasks.pickling import dumps, loads
+from lakehouse_engine.spark.tasks.runner import pack
 from lakehouse_engine.storage.local import LocalStorage
 
 ROWS, FILES = 10_000, 10

@@ -9,8 +9,8 @@ import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import ExecutorStorageError, ExecutorVersionError, LakehouseError, UnsupportedSessionError
-from lakehouse_engine.spark.handshake import Greeting, judge
-from lakehouse_engine.spark.shipping import engine_digest
+from lakehouse_engine.spark.tasks.handshake import Greeting, judge
+from lakehouse_engine.spark.tasks.shipping import engine_digest
 from lakehouse_engine.storage.local import LocalStorage
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -24,11 +24,26 @@ class _Remote:
     def createDataFrame(self) -> None: ...
 
 
-def test_a_session_of_connect_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedSessionError, match="Spark Connect"):
+class _WithMaster:
+    """As a session with a SparkContext."""
+
+    __module__ = "pyspark.sql.session"
+
+    def createDataFrame(self) -> None: ...
+
+
+def test_a_session_of_connect_that_pyspark_was_not_told_of_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_CONNECT_MODE_ENABLED", raising=False)
+    with pytest.raises(UnsupportedSessionError, match=r"builder\.remote"):
         Lakehouse(str(tmp_path), spark=_Remote())  # type: ignore[arg-type]
-    with pytest.raises(UnsupportedSessionError, match="Spark Connect"):
+    with pytest.raises(UnsupportedSessionError, match=r"builder\.remote"):
         HoodieTable.open(str(tmp_path), spark=_Remote())  # type: ignore[arg-type]
+
+
+def test_a_session_with_a_master_is_refused_in_a_process_of_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    with pytest.raises(UnsupportedSessionError, match="one kind of session in a process"):
+        Lakehouse(str(tmp_path), spark=_WithMaster())  # type: ignore[arg-type]
 
 
 def test_executors_that_are_as_the_driver_pass(tmp_path: Path) -> None:

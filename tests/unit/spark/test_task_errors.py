@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakehouse_engine.errors import CorruptLogError, LakehouseError, MissingFileError
-from lakehouse_engine.spark.task_errors import engine_error, told_as_raised
+from lakehouse_engine.spark.tasks.task_errors import engine_error, told_as_raised
 
 SPARK = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lakehouse_engine.errors import SqlError, UnsupportedSqlError
-from lakehouse_engine.sql.bind import AsOf, Pin, bind
-from lakehouse_engine.sql.binder import Names, ViewText, bind_statement
+from lakehouse_engine.sql.binding.bind import AsOf, Pin, bind
+from lakehouse_engine.sql.binding.binder import Names, ViewText, bind_statement
 from tests.unit.sql.corpus import BOUND, KNOWN, PAIRS, REFUSED, UNTOUCHED, expected, statement, view_name
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import UnsupportedSqlError
-from lakehouse_engine.sql.condition import row_condition
+from lakehouse_engine.sql.binding.condition import row_condition
 
 TABLE = pa.table(
     {

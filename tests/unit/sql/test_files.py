@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lakehouse_engine.errors import UnsupportedSqlError
-from lakehouse_engine.sql.files import check_no_files
-from lakehouse_engine.sql.references import Parts
+from lakehouse_engine.sql.binding.files import check_no_files
+from lakehouse_engine.sql.grammar.references import Parts
 from lakehouse_engine.sql.router import route
 
 ON_FILES = [

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse_engine.errors import UnsupportedSqlError
-from lakehouse_engine.sql.lexer import Token, TokenKind, name_value, quote_name, quote_string, significant, string_value, tokenize
+from lakehouse_engine.sql.grammar.lexer import Token, TokenKind, name_value, quote_name, quote_string, significant, string_value, tokenize
 
 FRAGMENTS = [
     "select",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.sql.partitions_read import partitions_read
+from lakehouse_engine.sql.binding.partitions_read import partitions_read
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.create import TableSpec, create_table

@@ -20,10 +20,10 @@ from lakehouse_engine.errors import (
     UnknownOptionError,
     UnsupportedSqlError,
 )
+from lakehouse_engine.sql.grammar.statements import Call
 from lakehouse_engine.sql.procedures.arguments import Kind
 from lakehouse_engine.sql.procedures.registry import PROCEDURES, Prepared, prepare
 from lakehouse_engine.sql.router import route
-from lakehouse_engine.sql.statements import Call
 
 HOSTILE = (
     "../../etc",

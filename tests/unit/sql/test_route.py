@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakehouse_engine.errors import UnsupportedSqlError
-from lakehouse_engine.sql.router import route
-from lakehouse_engine.sql.statements import (
+from lakehouse_engine.sql.grammar.statements import (
     AddColumns,
     AlterColumn,
     Call,
@@ -14,15 +13,18 @@ from lakehouse_engine.sql.statements import (
     Comment,
     CreateSchema,
     CreateTable,
+    CreateTableLike,
     CreateView,
     Delete,
     Describe,
+    DescribeHistory,
     DescribeSchema,
     DropColumns,
     DropPartitions,
     DropSchema,
     DropTable,
     DropView,
+    Explain,
     Insert,
     Merge,
     MergeClause,
@@ -44,6 +46,7 @@ from lakehouse_engine.sql.statements import (
     Update,
     UseSchema,
 )
+from lakehouse_engine.sql.router import route
 from tests.unit.sql.corpus import BOUND, KNOWN, statement
 
 AB = ("a", "b")
@@ -55,6 +58,15 @@ def knows(parts: tuple[str, ...]) -> bool:
 
 
 PARSED: dict[str, Statement] = {
+    "insert into a.b replace where b.x is not distinct from 1 from q select x": Insert(
+        AB, "from q select x", replaced="b.x is not distinct from 1"
+    ),
+    "insert into a.b (x) replace where case x when 1 then true end values (1)": Insert(
+        AB, "values (1)", ("x",), replaced="case x when 1 then true end"
+    ),
+    "create table if not exists z like a.b tblproperties (type 'mor')": CreateTableLike(("z",), AB, (("type", "mor"),), True),
+    "desc history a.b limit 3": DescribeHistory(AB, 3),
+    "show table extended from s like 'a*|b'": ShowTables("s", "a*|b", extended=True),
     # schemas
     "create schema s": CreateSchema("s"),
     "CREATE DATABASE IF NOT EXISTS `my s` COMMENT 'x'": CreateSchema("my s", True, "x"),
@@ -213,7 +225,6 @@ QUERIES = [
     "create temp view z as select * from a.b",
     "create table z using parquet as select * from a.b",
     "insert into z select * from a.b",
-    "explain select * from a.b",
     "select * from hudi_table_changes('z.y', 'latest_state', 'earliest')",
 ]
 
@@ -247,7 +258,8 @@ REFUSED = {
     "create table s.t (id int, check (id > 0))": "CHECK",
     "create table s.t (id int) partitioned by (bucket(4, id))": "partition transform",
     "create table s.t (id int) clustered by (id) into 4 buckets": "CLUSTERED",
-    "create table a.z like a.b": "several targets",
+    "create table a.z like a.b using parquet": "USING hudi",
+    "create table a.z like a.b location '/x'": "USING or TBLPROPERTIES",
     "create table a.b using parquet as select 1": "CREATE TABLE",
     "create view s.v with schema binding as select 1": "AS, COMMENT",
     "create view s.v": "AS, COMMENT",
@@ -263,7 +275,9 @@ REFUSED = {
     "from a.c insert into a.b select id insert into z select x": "several targets",
     "insert into a.b with ('k' = 'v') select 1": "options",
     "insert into a.b partition (x = 1) if not exists select 1": "IF NOT EXISTS",
-    "insert into a.b replace where x = 1 select 1": "REPLACE WHERE",
+    "insert into a.b replace where x in (select 1) select 1": "without a sub-query",
+    "insert overwrite a.b replace where x = 1 select 1": "a query",
+    "describe history a.b limit 'x'": "a number of instants",
     "insert into a.b set x = 1": "a query",
     "with q as (select 1) delete from a.b where id in (select * from q)": "WITH before DELETE",
     "update a.b set s.x = 1": "nested",
@@ -288,6 +302,11 @@ def test_statements_of_the_engine_are_parsed(text: str) -> None:
 @pytest.mark.parametrize("text", QUERIES)
 def test_statements_that_only_read_known_relations_are_queries(text: str) -> None:
     assert route(text, knows) == Query(text)
+
+
+def test_what_a_query_reads_is_explained_where_it_reads_a_known_relation() -> None:
+    assert route("explain formatted select * from a.b", knows) == Explain("explain formatted select * from a.b")
+    assert route("explain select 1", knows) == Passthrough("explain select 1")
 
 
 @pytest.mark.parametrize("text", PASSED_ON)

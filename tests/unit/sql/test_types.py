@@ -7,8 +7,8 @@ import pytest
 
 from lakehouse_engine.errors import UnsupportedTypeError
 from lakehouse_engine.model.constraints import Constraints
-from lakehouse_engine.sql.statements import ColumnDefinition
-from lakehouse_engine.sql.types import arrow_schema, arrow_type, constraints_of
+from lakehouse_engine.sql.grammar.statements import ColumnDefinition
+from lakehouse_engine.sql.grammar.types import arrow_schema, arrow_type, constraints_of
 
 UTC_TIME = pa.timestamp("us", tz="UTC")
 TYPES = {

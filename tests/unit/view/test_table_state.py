@@ -3,6 +3,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import (
@@ -12,7 +13,7 @@ from lakehouse_engine.errors import (
     TableNotFoundError,
     UnsupportedTableVersionError,
 )
-from lakehouse_engine.format.layout_v1 import LayoutV1
+from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
@@ -185,3 +186,24 @@ def test_opening_a_table_of_a_thousand_instants_takes_less_than_a_fifth_of_a_sec
         seconds.append(time.perf_counter() - begin)
     assert len(state.timeline) == 1000
     assert min(seconds) < 0.2
+
+
+def test_partitions_of_commits_are_those_of_a_state_that_is_loaded_anew(tmp_path: Path) -> None:
+    from lakehouse_engine import Lakehouse
+
+    lake = Lakehouse(str(tmp_path))
+    lake.create_schema("s")
+    schema = pa.schema([("id", pa.int64()), ("day", pa.string())])
+    made = lake.create_table("s.t", schema=schema, record_key=["id"], partition_by=["day"])
+    state = made.state
+    steps = [
+        lambda: made.insert(pa.table({"id": [1, 2], "day": ["a", "b"]}, schema=schema)),
+        lambda: made.delete_partitions(["day=a"]),
+        lambda: made.insert(pa.table({"id": [3], "day": ["c"]}, schema=schema)),
+        lambda: made.rollback(),
+    ]
+    for step, expected in zip(steps, (["day=a", "day=b"], ["day=b"], ["day=b", "day=c"], ["day=b"]), strict=True):
+        step()
+        state = state.advance()
+        assert state.live_partitions() == expected == TableState.load(state.storage).live_partitions()
+        assert state.advance().live_partitions() == expected

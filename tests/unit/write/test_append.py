@@ -13,16 +13,16 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import StorageError
-from lakehouse_engine.format.data_block import decode_data_block
-from lakehouse_engine.format.delete_block import decode_delete_block
-from lakehouse_engine.format.log_format import BlockType, HeaderKey, LogBlock
-from lakehouse_engine.format.log_reader import read_blocks
+from lakehouse_engine.files.merge_rules import MergeRules
+from lakehouse_engine.format.log.blocks import BlockType, HeaderKey, LogBlock
+from lakehouse_engine.format.log.data_block import decode_data_block
+from lakehouse_engine.format.log.delete_block import decode_delete_block
+from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import META_COLUMNS, FileGroupId
 from lakehouse_engine.model.write_stats import HoodieWriteStat
-from lakehouse_engine.read.merge_rules import MergeRules
-from lakehouse_engine.record.mergers import EventTime
-from lakehouse_engine.record.ordering_fields import OrderingFields
+from lakehouse_engine.record.merging.mergers import EventTime
+from lakehouse_engine.record.merging.ordering_fields import OrderingFields
 from lakehouse_engine.storage.faults import Fault, FaultyStorage
 from lakehouse_engine.write.source import MemorySource
 from lakehouse_engine.write.tasks import append as append_module

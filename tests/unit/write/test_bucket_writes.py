@@ -121,7 +121,7 @@ def test_updates_and_deletes_read_no_data_file(ordering: str | None, tmp_path: P
         "lakehouse_engine.index.simple.iter_base_file",
         "lakehouse_engine.index.simple.read_footer",
         "lakehouse_engine.write.locate.stored_values.iter_base_file",
-        "lakehouse_engine.read.slice_reader.scan_logs",
+        "lakehouse_engine.files.slice_reader.scan_logs",
     ):
         monkeypatch.setattr(name, refuse)
     upserted = built.upsert([row(number, 2, "new") for number in (1, 2, 3, 50, 51)])

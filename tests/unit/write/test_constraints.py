@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import ConstraintError, PropertiesError
-from lakehouse_engine.format.arrow_avro import table_avro_schema
+from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
 from lakehouse_engine.model.constraints import MAX_LENGTH_KEY, Constraints
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable

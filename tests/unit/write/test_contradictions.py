@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import LakehouseError, PartitionValueError, PropertiesError, UnsupportedTableError
-from lakehouse_engine.record.keygen import FieldKeyGenerator
+from lakehouse_engine.record.keys.keygen import FieldKeyGenerator
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.write import context
 from lakehouse_engine.write.tasks import base_files as tasks

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import CommitConflictError, OptionError
-from lakehouse_engine.format.delete_block import Wrapper, decode_delete_block
-from lakehouse_engine.format.log_format import BlockType, LogBlock
-from lakehouse_engine.format.log_reader import read_blocks
+from lakehouse_engine.format.log.blocks import BlockType, LogBlock
+from lakehouse_engine.format.log.delete_block import Wrapper, decode_delete_block
+from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.write.locate import tagging
 from lakehouse_engine.write.locate.settle import SettleTask
 from lakehouse_engine.write.plan import mor_upsert as upsert

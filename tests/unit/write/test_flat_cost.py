@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.errors import CorruptFileError, CorruptInstantError, MissingFileError
+from lakehouse_engine.commit.expected import ExpectedState
+from lakehouse_engine.errors import ChangedSinceReadError, CorruptFileError, CorruptInstantError, MissingFileError
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.storage.local import LocalStorage
 
@@ -182,3 +183,73 @@ def test_commits_are_read_once_by_a_process_and_again_when_their_files_change(tm
         HoodieTable.open(path).to_arrow()
     first.write_bytes(text)
     assert HoodieTable.open(path).to_arrow().num_rows == 4
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_rows_that_say_where_they_are_are_replaced_without_opening_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    opened = []
+    for days in (8, 80):
+        table = HoodieTable.open(table_of(tmp_path, kind, "simple", days))
+        stored = table.to_arrow(meta_columns=True)
+        gone = stored.filter(pc.is_in(stored["id"], pa.array([0, 3])))
+        with counted(monkeypatch) as calls:
+            result = table.replace_rows(rows([900], days, 5), replaced=gone)
+        assert (result.deletes, result.inserts) == (2, 1)
+        assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 2, *range(4, days), 900]
+        opened.append(calls["open_input"])
+    assert opened[0] == opened[1]
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_rows_that_are_not_where_they_say_are_replaced_where_they_are(tmp_path: Path, kind: str) -> None:
+    table = HoodieTable.open(table_of(tmp_path, kind, "simple", 8))
+    stored = table.to_arrow(meta_columns=True)
+    gone = stored.filter(pc.is_in(stored["id"], pa.array([0, 3, 5])))
+    path = gone.schema.get_field_index("_hoodie_partition_path")
+    elsewhere = pa.array([None, "day=d0004", "no such partition"])
+    moved = gone.set_column(path, "_hoodie_partition_path", elsewhere)
+    name = gone.schema.get_field_index("_hoodie_file_name")
+    assert table.replace_rows(rows([900], 8, 5), replaced=moved).deletes == 3
+    again = table.to_arrow(meta_columns=True)
+    gone = again.filter(pc.is_in(again["id"], pa.array([1, 7]))).set_column(name, "_hoodie_file_name", pa.array([None, "else"]))
+    assert table.replace_rows(rows([901], 8, 5), replaced=gone).deletes == 2
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [2, 4, 6, 900, 901]
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_write_of_nothing_makes_no_instant_and_leaves_the_table_in_order_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    table = HoodieTable.open(table_of(tmp_path, kind, "simple", 4))
+    newest = table.timeline.completed().writes().last()
+    nothing = rows([], 4, 2)
+    for write in (table.upsert, table.insert, lambda none: table.delete(none.select(["id", "day"]))):
+        with counted(monkeypatch) as calls:
+            result = write(nothing)
+        assert result.instant is None
+        assert result.previous_instant == newest.requested_time
+        assert not calls.keys() & {"create", "overwrite", "delete", "open_output"}
+    dead = Path(table.path, ".hoodie", f"{int(newest.requested_time) + 1}.commit.requested")
+    dead.touch()
+    assert table.upsert(nothing).instant is None
+    assert not dead.exists()
+
+
+def test_a_write_of_nothing_says_when_what_was_read_for_it_has_changed(tmp_path: Path) -> None:
+    table = HoodieTable.open(table_of(tmp_path, "cow", "simple", 4))
+    read = table.timeline.completed().writes().last()
+    expected = ExpectedState.of(table.state)
+    table.upsert(rows([3], 4, 5))
+    with pytest.raises(ChangedSinceReadError):
+        table.upsert(rows([], 4, 6), expected=expected)
+    assert table.upsert(rows([], 4, 6), expected_instant=read.requested_time).instant is None  # of no partition
+
+
+def test_a_write_of_nothing_that_looks_everywhere_says_when_anything_has_changed(tmp_path: Path) -> None:
+    table = HoodieTable.open(table_of(tmp_path, "cow", "simple", 4), options={"hoodie.index.type": "GLOBAL_SIMPLE"})
+    read = table.timeline.completed().writes().last()
+    table.upsert(rows([3], 4, 5))
+    with pytest.raises(ChangedSinceReadError):
+        table.upsert(rows([], 4, 6), expected_instant=read.requested_time)

@@ -80,7 +80,7 @@ def test_text_of_another_zone_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     table = make_table(tmp_path / "t", SCHEMA, key=["at"], properties=TEXT)
     with monkeypatch.context() as patched:
         tokyo = lambda values: pa.array(["2026-05-01 21:00:00.12"] * len(values))  # noqa: E731
-        patched.setattr("lakehouse_engine.record.record_key.timestamp_text", tokyo)
+        patched.setattr("lakehouse_engine.record.keys.record_key.timestamp_text", tokyo)
         table.insert(rows(0))
     refused(tmp_path, UnsupportedTableError, lambda: table.upsert(rows(0)), r"the record key '2026-05-01 21:00:00\.12'")
 

@@ -103,6 +103,36 @@ def test_both_routes_give_the_same_rows_and_counts(tmp_path: Path, made: str) ->
     assert not list(Path(tables[1].path).glob(".hoodie/.temp/*"))
 
 
+PLACES = {
+    "named": lambda rows: rows,
+    "by number alone": lambda rows: rows.select(["_hoodie_commit_seqno"]),
+    "misplaced": lambda rows: rows.set_column(4, "_hoodie_file_name", pa.nulls(rows.num_rows, pa.string())),
+}
+
+
+@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize("index", ["simple", "bucket"])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_rows_are_replaced_by_their_numbers_on_both_routes(tmp_path: Path, kind: str, index: str, places: str) -> None:
+    chance, results = random.Random(f"{kind} {index} {places}"), []
+    steps = [batch(chance, 60, 80) for _ in range(4)]
+    for name, way in (("small", SMALL), ("large", LARGE)):
+        table = make(tmp_path, kind, {**INDEXES[index], **SMALL_FILES}, name)
+        table.upsert(steps[0], options=SMALL)
+        table.upsert(steps[1], options=SMALL)
+        for turn, rows in enumerate(steps[2:]):
+            stored = table.to_arrow(meta_columns=True)
+            chosen = stored.filter(np.array([(row + turn) % 3 == 0 for row in stored["id"].to_pylist()]))
+            assert chosen.num_rows > 5
+            result = table.replace_rows(rows, replaced=PLACES[places](chosen), options=way)
+            assert result.route == name.upper()
+            if (kind, index) != ("mor", "bucket"):  # there a row that comes in the place of one with its key is an update
+                assert (result.deletes, result.inserts) == (chosen.num_rows, rows.num_rows)
+            results.append((turn, result.deletes, result.inserts, result.updates, content(table)))
+    assert results[:2] == results[2:]
+    assert table.replace_rows(steps[0].slice(0, 0), replaced=chosen, options=LARGE).instant is None
+
+
 def test_the_route_is_told_by_the_result_and_by_the_history(tmp_path: Path) -> None:
     table = make(tmp_path, "cow", {})
     rows = batch(random.Random(0), 10, 1000)

@@ -6,18 +6,20 @@ import threading
 
 from dbt.adapters.lakehouse.credentials import LakehouseCredentials
 from dbt.adapters.lakehouse.environments.base import Environment
+from dbt.adapters.lakehouse.environments.connect import ConnectEnvironment
 from dbt.adapters.lakehouse.environments.existing import ExistingEnvironment
 from dbt.adapters.lakehouse.environments.local import LocalEnvironment
 
-ENVIRONMENTS: dict[str, type[Environment]] = {"local": LocalEnvironment, "session": ExistingEnvironment}
+ENVIRONMENTS: dict[str, type[Environment]] = {"local": LocalEnvironment, "session": ExistingEnvironment, "connect": ConnectEnvironment}
 
 _lock = threading.RLock()
-_current: dict[tuple[str, tuple[tuple[str, str], ...]], Environment] = {}
+_current: dict[tuple[object, ...], Environment] = {}
 
 
 def environment_of(credentials: LakehouseCredentials) -> Environment:
     """The environment of a profile. Nothing is started; its first `session()` does that."""
-    key = (credentials.method, tuple(sorted(credentials.spark_config.items())))
+    place = (credentials.remote, credentials.connect_retries, credentials.connect_timeout) if credentials.method == "connect" else ()
+    key = (credentials.method, *place, tuple(sorted(credentials.spark_config.items())))
     with _lock:
         if key not in _current:
             _current[key] = ENVIRONMENTS[credentials.method](credentials)

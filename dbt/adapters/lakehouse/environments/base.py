@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
@@ -28,37 +29,81 @@ class Environment(ABC):
         """End what `start_early` began, if no statement asked for it: the command is over, but its process may go on, and start another."""
 
     @abstractmethod
-    def root_session(self) -> SparkSession:
-        """The session that the others are children of; started on the first call."""
+    def session(self, allow_files: bool = True) -> SparkSession:
+        """A session for one connection: its SET, temporary views and current database are its own. The first may start Spark."""
 
     @abstractmethod
     def describe(self) -> dict[str, str]:
         """Lines for `dbt debug`; may start Spark."""
 
-    def session(self) -> SparkSession:
-        """A new child session: its SET, temporary views and current database are its own."""
+    @abstractmethod
+    def release(self, session: SparkSession, *, as_new: bool, allow_files: bool = True) -> None:
+        """Take back what `session` gave: its connection is closed. `as_new`: nothing is left in it of what ran, but of `allow_files`."""
+
+    @abstractmethod
+    def before_python(self) -> None:
+        """Have Spark complete for whatever a Python model does with it."""
+
+    def session_conf(self) -> dict[str, str]:
+        """Settings of every session. Only those that Spark lets a running session change belong here."""
+        return {"spark.sql.session.timeZone": self.credentials.spark_config.get("spark.sql.session.timeZone", "UTC")}
+
+    @abstractmethod
+    def tag(self, session: SparkSession, tag: str) -> None:
+        """Mark the jobs that this thread starts from here on, so that `interrupt` finds them."""
+
+    @abstractmethod
+    def untag(self, session: SparkSession, tag: str) -> None:
+        """Mark no more of them."""
+
+    @abstractmethod
+    def interrupt(self, session: SparkSession, tag: str) -> None:
+        """Cancel what runs for this session; called from another thread than its own."""
+
+
+class ClassicEnvironment(Environment):
+    """Over a SparkContext of this process."""
+
+    @abstractmethod
+    def root_session(self) -> SparkSession:
+        """The session that the others are children of; started on the first call."""
+
+    def __init__(self, credentials: LakehouseCredentials) -> None:
+        super().__init__(credentials)
+        self._idle: dict[bool, list[SparkSession]] = {True: [], False: []}
+
+    def session(self, allow_files: bool = True) -> SparkSession:
+        """A child session: one that was given back as new, or a new one."""
         with self._lock:
             root = self.root_session()
+            idle = self._idle[allow_files]
+            while idle:
+                known = idle.pop()
+                if known.sparkContext is root.sparkContext:  # else its Spark has ended
+                    return known
             child = root.newSession()
         for key, value in self.session_conf().items():
             child.conf.set(key, value)
         return child
 
-    def session_conf(self) -> dict[str, str]:
-        """Settings of every child session. Only those that Spark lets a running session change belong here."""
-        return {"spark.sql.session.timeZone": self.credentials.spark_config.get("spark.sql.session.timeZone", "UTC")}
+    def release(self, session: SparkSession, *, as_new: bool, allow_files: bool = True) -> None:
+        if as_new:
+            with self._lock:
+                self._idle[allow_files].append(session)
 
     def tag(self, session: SparkSession, tag: str) -> None:
-        """Mark the jobs that this thread starts from here on, so that `interrupt` finds them."""
         session.sparkContext.addJobTag(tag)
 
     def untag(self, session: SparkSession, tag: str) -> None:
         session.sparkContext.removeJobTag(tag)
 
     def interrupt(self, session: SparkSession, tag: str) -> None:
-        """Cancel what runs for this session; called from another thread than its own.
-
-        Queries are found by their session (some are run by threads of Spark's, which do not know the tag), other jobs by the tag.
-        """
+        """Queries are found by their session (some are run by threads of Spark's, which do not know the tag), other jobs by the tag."""
         session.interruptAll()
         session.sparkContext.cancelJobsWithTag(tag)
+
+
+def quiet_python_loggers() -> None:
+    """PySpark prints every error that it raises as one long JSON line; dbt shows the error itself."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)

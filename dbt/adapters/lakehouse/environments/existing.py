@@ -6,19 +6,22 @@ from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.environments.base import Environment
+from dbt.adapters.lakehouse.environments.base import ClassicEnvironment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class ExistingEnvironment(Environment):
+class ExistingEnvironment(ClassicEnvironment):
     """`method: session`. Starts nothing and stops nothing."""
 
     def start_early(self) -> None:
         """Nothing: the session is whoever's it is."""
 
     def end_early(self) -> None:
+        """Nothing, likewise."""
+
+    def before_python(self) -> None:
         """Nothing, likewise."""
 
     def root_session(self) -> SparkSession:
@@ -28,7 +31,7 @@ class ExistingEnvironment(Environment):
         if session is None:
             raise DbtRuntimeError("method 'session' needs an active SparkSession in this process; start one first, or use method 'local'.")
         if type(session).__module__.startswith("pyspark.sql.connect"):
-            raise DbtRuntimeError("method 'session' found a Spark Connect session, which is not supported yet; start one with a master.")
+            raise DbtRuntimeError("method 'session' found a Spark Connect session; use method 'connect' with its url.")
         return session
 
     def describe(self) -> dict[str, str]:

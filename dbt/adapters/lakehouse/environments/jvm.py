@@ -16,14 +16,18 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+import types
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 _NO_INTERRUPTS = """trap '' INT; exec "$0" "$@\""""
 _END_TIMEOUT_S = 5
+_LAUNCHER, _SHORT_LIVED = "SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Spark's script has a JVM of its own print the command line: for a fifth of a second nothing is worth compiling well."""
 
 
 def spark_home() -> Path | None:
@@ -68,7 +72,7 @@ class Jvm:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _begin(self, command: list[str], answer: Path) -> None:
-        environment = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer)}
+        environment = {_LAUNCHER: _SHORT_LIVED, **os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer)}
         with self._lock:
             if self._stopped:
                 raise DbtRuntimeError("Spark is not started: the process ends.")
@@ -97,11 +101,7 @@ class Jvm:
             if SparkContext._gateway is not None:  # somebody else's was faster
                 self.stop()
                 return
-            os.environ.update({_PORT: str(port), _SECRET: secret})
-            try:
-                gateway = launch_gateway()
-            finally:
-                del os.environ[_PORT], os.environ[_SECRET]
+            gateway = told(launch_gateway, {_PORT: str(port), _SECRET: secret})()
             gateway.proc = self.process
             SparkContext._ensure_initialized(gateway=gateway)
 
@@ -121,6 +121,15 @@ class Jvm:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def told(function: Callable[[], Any], variables: Mapping[str, str]) -> Callable[[], Any]:
+    """A function of another module that reads `os.environ`, with more variables in it. Those of the process stay as they are: other threads
+    copy them just now, and so do the processes that they start.
+    """
+    seen = types.SimpleNamespace(**{**vars(os), "environ": {**os.environ, **variables}})
+    code: Any = function
+    return types.FunctionType(code.__code__, {**code.__globals__, "os": seen}, code.__name__, code.__defaults__, code.__closure__)
 
 
 def _arguments(conf: Mapping[str, str]) -> list[str]:

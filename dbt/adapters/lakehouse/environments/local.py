@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import re
 import shutil
@@ -15,9 +14,11 @@ from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.lakehouse import bridge
 from dbt.adapters.lakehouse.environments.archive import archive_for, archive_options, build_at_exit, folder_of, tell_refused
-from dbt.adapters.lakehouse.environments.base import Environment
+from dbt.adapters.lakehouse.environments.base import ClassicEnvironment, quiet_python_loggers
 from dbt.adapters.lakehouse.environments.early import EarlyStart
+from dbt.adapters.lakehouse.environments.first_session import first_session, register_ml
 from dbt.adapters.lakehouse.environments.jvm import Jvm, forget_ended, spark_home
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 MINIMUM_JAVA = 17
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _VERSION = re.compile(r'version "(\d+)[^"]*"')
+_REMOTE = (
+    "method 'local' starts a Spark of its own, but this process is one for Spark Connect (SPARK_REMOTE or"
+    " SPARK_CONNECT_MODE_ENABLED is set):"
+    " use method 'connect' with the server's url, or unset the variable."
+)
 _NO_JAVA = (
     f"Spark needs Java {MINIMUM_JAVA} or newer and none was found. "
     f"Install one (for example 'apt-get install openjdk-{MINIMUM_JAVA}-jre-headless' "
@@ -35,26 +41,33 @@ _NO_JAVA = (
 )
 
 
-class LocalEnvironment(Environment):
+class LocalEnvironment(ClassicEnvironment):
     """`method: local`. One SparkContext a process: a second profile with other settings shares the one that runs."""
 
     _session: SparkSession | None = None
     _early: EarlyStart[SparkSession] | None = None
+    _loading: EarlyStart[None] | None = None
+    _without_ml = False
 
     def start_early(self) -> None:
         with self._lock:
             if self._early is None and not self._runs():
                 jvm = Jvm()
                 self._early = EarlyStart(lambda: self._start(jvm), jvm.stop)
+                # Beside the JVM, which takes longer: a session is of no use without the engine.
+                self._loading = self._loading or EarlyStart(bridge.load, lambda: None)
 
     def end_early(self) -> None:
         if not self._lock.acquire(blocking=False):
             return  # a statement waits for it just now
         try:
             early, self._early = self._early, None
+            loading, self._loading = self._loading, None
             if early is not None:
                 early.give_up()
                 forget_ended()
+            if loading is not None:
+                loading.give_up()
         finally:
             self._lock.release()
 
@@ -65,12 +78,17 @@ class LocalEnvironment(Environment):
                 self._session = early.result()
             if not self._runs():
                 self._session = self._start(Jvm())
+            loading, self._loading = self._loading, None
+            if loading is not None:
+                loading.result()
             return self._session
 
     def _runs(self) -> bool:
         return self._session is not None and self._session._sc._jsc is not None
 
     def _start(self, jvm: Jvm) -> SparkSession:
+        if any(name in os.environ for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")):
+            raise DbtRuntimeError(_REMOTE)
         java = java_answer()
         quiet_python_loggers()
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -79,12 +97,15 @@ class LocalEnvironment(Environment):
         jvm.launch(conf)
         if archive is not None and jvm.process is not None:
             tell_refused(archive, jvm.process.pid)
-        from pyspark.sql import SparkSession
+        session, self._without_ml = first_session(conf)
+        return session
 
-        builder = SparkSession.builder
-        for key, value in conf.items():
-            builder = builder.config(key, value)
-        return builder.getOrCreate()
+    def before_python(self) -> None:
+        with self._lock:
+            session = self.root_session()
+            if self._without_ml:
+                register_ml(session)
+                self._without_ml = False
 
     def session_conf(self) -> dict[str, str]:
         return {**super().session_conf(), **_changeable(self.credentials.spark_config)}
@@ -136,12 +157,6 @@ def start_conf(chosen: dict[str, str], archive: Path | None = None) -> dict[str,
     own = chosen.get(JAVA_OPTIONS, "")
     options = " ".join(filter(None, [quiet, archive_options(archive, own) if archive else "", own]))
     return {**default_conf(), **chosen, JAVA_OPTIONS: options}
-
-
-def quiet_python_loggers() -> None:
-    """PySpark prints every error that it raises as one long JSON line; dbt shows the error itself."""
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def java_executable() -> str:

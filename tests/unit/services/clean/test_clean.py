@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse_engine.commit.deletion import delete_cleaned
 from lakehouse_engine.errors import InstantCleanedError, ProtectedFileError
-from lakehouse_engine.format.plans_codec import decode_plan, encode_plan
+from lakehouse_engine.format.timeline.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata
 from lakehouse_engine.model.services import CleanResult

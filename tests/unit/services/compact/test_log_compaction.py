@@ -7,9 +7,9 @@ import pytest
 
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import CompactionError
-from lakehouse_engine.format.delete_block import Wrapper, decode_delete_block
-from lakehouse_engine.format.log_format import BlockType
-from lakehouse_engine.format.log_reader import read_blocks
+from lakehouse_engine.format.log.blocks import BlockType
+from lakehouse_engine.format.log.delete_block import Wrapper, decode_delete_block
+from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.model.instant import Action, State
 from lakehouse_engine.model.services import CompactionResult
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType

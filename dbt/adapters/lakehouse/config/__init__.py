@@ -1,0 +1,1 @@
+"""What models, services and profiles may say, and what is refused."""

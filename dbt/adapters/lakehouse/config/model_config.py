@@ -1,0 +1,351 @@
+"""The typed configs of one model, and their translation to engine options.
+
+`check_config` is what `dbt parse` and `dbt compile` call for every node; `ModelConfig.from_node` is what a write works with.
+A value that cannot be right is refused with the model's name, the value and the nearest valid one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt.adapters.base import AdapterConfig
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.lakehouse.config.service_config import SERVICES, SERVICES_LATER, check_services, default_options, service_options, texts
+from dbt.adapters.lakehouse.names import did_you_mean, nearest
+
+STRATEGIES = ("append", "merge", "insert_overwrite", "delete+insert", "replace_where", "microbatch")
+TABLE_TYPES = ("cow", "mor")
+INDEXES = ("auto", "simple", "global_simple", "bloom", "global_bloom", "bucket", "record_level")
+INDEXES_LATER = ("record_level",)
+SCHEMA_CHANGES = ("ignore", "fail", "append_new_columns", "sync_all_columns")
+DUPLICATES = ("latest", "error")
+OWN_KEYS = (
+    "table_type",
+    "ordering_fields",
+    "precombine_field",
+    "partition_by",
+    "hive_style_partitioning",
+    "merge_update_columns",
+    "merge_exclude_columns",
+    "incremental_predicates",
+    "predicates",
+    "delete_condition",
+    "on_duplicate_source_keys",
+    "index",
+    "hoodie",
+    *SERVICES,
+    *SERVICES_LATER,
+)
+"""Configs of this adapter."""
+
+DBT_KEYS = (
+    "sql_header",
+    "strategy",
+    "updated_at",
+    "check_cols",
+    "hard_deletes",
+    "invalidate_hard_deletes",
+    "target_schema",
+    "target_database",
+    "snapshot_meta_column_names",
+    "snapshot_table_column_names",
+    "dbt_valid_to_current",
+    "delimiter",
+    "quote_columns",
+    "column_types",
+    "submission_method",
+    "config_keys_used",
+    "config_keys_defaults",
+    "meta_keys_used",
+    "meta_keys_defaults",
+    "access",
+    "freshness",
+    "catalog_name",
+    "catalog",
+    "post-hook",
+    "pre-hook",
+    "language",
+    "store_failures",
+    "store_failures_as",
+    "limit",
+    "where",
+    "severity",
+    "overwrite",
+    "description",
+    "static_analysis",
+    "sync",
+)
+"""Configs that dbt itself reads although its config classes do not list them for every node type."""
+
+ELSEWHERE = {
+    "file_format": "every table is a Hudi table; leave 'file_format' out",
+    "location_root": "tables live in the profile's 'warehouse'",
+    "tblproperties": "Hudi's own settings go under 'hoodie'",
+    "options": "Hudi's own settings go under 'hoodie'",
+    "hudi_options": "Hudi's own settings go under 'hoodie'",
+    "clustered_by": "bucketing is Hudi's bucket index: index 'bucket', with 'hoodie.bucket.index.num.buckets' under 'hoodie'",
+    "buckets": "bucketing is Hudi's bucket index: index 'bucket', with 'hoodie.bucket.index.num.buckets' under 'hoodie'",
+    "partitioned_by": "did you mean 'partition_by'?",
+    "primary_key": "did you mean 'unique_key'?",
+}
+"""Configs of other adapters that have an answer of their own here."""
+
+WITHOUT_EFFECT = ("sort", "sort_type", "dist", "bind", "unlogged", "transient", "cluster_by", "automatic_clustering", "backup")
+"""Hints of other adapters about how a table is stored: a project that runs on several platforms carries them, and they promise nothing."""
+
+CONFIG_OF_OPTION = {
+    "hoodie.datasource.write.recordkey.field": "unique_key",
+    "hoodie.table.recordkey.fields": "unique_key",
+    "hoodie.datasource.write.precombine.field": "ordering_fields",
+    "hoodie.table.precombine.field": "ordering_fields",
+    "hoodie.table.ordering.fields": "ordering_fields",
+    "hoodie.datasource.write.partitionpath.field": "partition_by",
+    "hoodie.table.partition.fields": "partition_by",
+    "hoodie.datasource.write.hive_style_partitioning": "hive_style_partitioning",
+    "hoodie.datasource.write.table.type": "table_type",
+    "hoodie.table.type": "table_type",
+    "hoodie.datasource.write.operation": "incremental_strategy",
+    "hoodie.index.type": "index",
+    "hoodie.table.name": "alias",
+}
+"""Hudi keys that a dbt config speaks for; given twice they would contradict each other."""
+
+
+@dataclass
+class LakehouseConfig(AdapterConfig):
+    """The configs of this adapter, as dbt lists them."""
+
+    table_type: str = "cow"
+    ordering_fields: list[str] | str | None = None
+    precombine_field: list[str] | str | None = None
+    partition_by: list[str] | str | None = None
+    hive_style_partitioning: bool = True
+    merge_update_columns: list[str] | str | None = None
+    merge_exclude_columns: list[str] | str | None = None
+    incremental_predicates: list[str] | str | None = None
+    delete_condition: str | None = None
+    on_duplicate_source_keys: str = "latest"
+    index: str = "auto"
+    hoodie: dict[str, Any] | None = None
+    compaction: dict[str, Any] | None = None
+    clustering: dict[str, Any] | None = None
+    cleaning: dict[str, Any] | None = None
+    archiving: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """What one model asks of its table. `name` is for messages; column names are as the user wrote them."""
+
+    name: str
+    materialized: str = "view"
+    table_type: str = "cow"
+    record_key: tuple[str, ...] = ()
+    ordering_fields: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    hive_style: bool = True
+    strategy: str = "append"
+    merge_update_columns: tuple[str, ...] = ()
+    merge_exclude_columns: tuple[str, ...] = ()
+    predicates: tuple[str, ...] = ()
+    delete_condition: str | None = None
+    on_schema_change: str = "ignore"
+    on_duplicate_source_keys: str | None = None
+    index: str = "auto"
+    event_time: str | None = None
+    hoodie: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_node(cls, node: Mapping[str, Any], defaults: Mapping[str, str] | None = None) -> ModelConfig:
+        """The configs of a node as Jinja's `model` holds it. Raises `DbtConfigError` as `check_config` does."""
+        return cls.from_config(node_name(node), node["config"], defaults)
+
+    @classmethod
+    def from_config(cls, name: str, config: Mapping[str, Any], defaults: Mapping[str, str] | None = None) -> ModelConfig:
+        check_values(name, config)
+        materialized = str(config.get("materialized") or "view")
+        unique_key = names(config.get("unique_key"))
+        strategy = strategy_of(config)
+        return cls(
+            name=name,
+            materialized=materialized,
+            table_type=_lower(config.get("table_type"), "cow"),
+            record_key=record_key_of(materialized, strategy, unique_key) if materialized != "snapshot" else (_scd_id(config),),
+            ordering_fields=_ordering_fields(config),
+            partition_by=names(config.get("partition_by")),
+            hive_style=bool(config.get("hive_style_partitioning", True)),
+            strategy=strategy,
+            merge_update_columns=names(config.get("merge_update_columns")),
+            merge_exclude_columns=names(config.get("merge_exclude_columns")),
+            predicates=names(config.get("incremental_predicates") or config.get("predicates")),
+            delete_condition=config.get("delete_condition") or None,
+            on_schema_change=_lower(config.get("on_schema_change"), "ignore"),
+            on_duplicate_source_keys=_lower(config.get("on_duplicate_source_keys"), "") or None,
+            index=_lower(config.get("index"), "auto"),
+            event_time=config.get("event_time") or None,
+            hoodie={**default_options(config), **(defaults or {}), **service_options(config), **texts(config.get("hoodie") or {})},
+        )
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Engine options of a write."""
+        chosen = dict(self.hoodie)
+        if self.index != "auto":
+            chosen["hoodie.index.type"] = self.index.upper()
+        if self.record_key and self.on_duplicate_source_keys:
+            chosen["lakehouse.duplicate.source.keys"] = self.on_duplicate_source_keys.upper()
+        return chosen
+
+
+def record_key_of(materialized: str, strategy: str, unique_key: tuple[str, ...]) -> tuple[str, ...]:
+    """The record key: `unique_key`, unless the strategy lets several rows share its value (then the key is generated)."""
+    if materialized == "incremental" and strategy != "merge":
+        return ()
+    return unique_key
+
+
+def _scd_id(config: Mapping[str, Any]) -> str:
+    """A snapshot's record key: its row identifier, never the model's `unique_key`, of which there are many versions."""
+    return str((config.get("snapshot_meta_column_names") or {}).get("dbt_scd_id") or "dbt_scd_id")
+
+
+def strategy_of(config: Mapping[str, Any]) -> str:
+    """The incremental strategy: merge with a key, else append."""
+    chosen = config.get("incremental_strategy")
+    if chosen and chosen != "default":
+        return str(chosen)
+    return "merge" if names(config.get("unique_key")) else "append"
+
+
+def names(value: Any) -> tuple[str, ...]:
+    """A string or a list of them as a tuple; nothing and blanks are left out."""
+    if value is None:
+        return ()
+    listed = [value] if isinstance(value, str) else list(value)
+    return tuple(str(item).strip() for item in listed if str(item).strip())
+
+
+def node_name(node: Mapping[str, Any]) -> str:
+    return str(node.get("unique_id") or node.get("name") or "?")
+
+
+def check_config(name: str, config: Mapping[str, Any], extra: Sequence[str], *, strict: bool = True) -> None:
+    """Refuse unknown keys (those in `extra` that nobody reads) and impossible or contradictory values.
+
+    `strict` is false for models of installed packages, whose configs for other adapters their user cannot change: there only
+    a key that is close to one of ours is refused. Raises `DbtConfigError` with `name`.
+    """
+    known = (*OWN_KEYS, *DBT_KEYS)
+    for key in extra:
+        if key in known or key in WITHOUT_EFFECT:
+            continue
+        if key in ELSEWHERE and strict:
+            raise DbtConfigError(f"{name}: the config '{key}' has no meaning here: {ELSEWHERE[key]}")
+        if strict or nearest(key, OWN_KEYS):
+            hint = did_you_mean(key, (*known, *(str(name) for name in config if name not in extra))) or "; keys of your own go under 'meta'"
+            raise DbtConfigError(f"{name}: the config '{key}' is not known{hint}")
+    check_values(name, config)
+
+
+def check_values(name: str, config: Mapping[str, Any]) -> None:
+    """Refuse values that cannot be right, alone or together. Raises `DbtConfigError`."""
+    _check_choices(name, config)
+    _check_key_configs(name, config)
+    _check_strategy(name, config)
+    _check_hoodie(name, config.get("hoodie"))
+    check_services(name, config)
+    _check_unavailable(name, config)
+
+
+def _check_choices(name: str, config: Mapping[str, Any]) -> None:
+    for key, valid in (
+        ("table_type", TABLE_TYPES),
+        ("index", INDEXES),
+        ("on_schema_change", SCHEMA_CHANGES),
+        ("on_duplicate_source_keys", DUPLICATES),
+    ):
+        value = config.get(key)
+        if value is not None and str(value).lower() not in valid:
+            raise DbtConfigError(f"{name}: {key} '{value}' is not one of {', '.join(valid)}{did_you_mean(str(value).lower(), valid)}")
+
+
+def _check_key_configs(name: str, config: Mapping[str, Any]) -> None:
+    ordering, older = names(config.get("ordering_fields")), names(config.get("precombine_field"))
+    if ordering and older and ordering != older:
+        raise DbtConfigError(f"{name}: ordering_fields {list(ordering)} and its alias precombine_field {list(older)} differ; keep one")
+    materialized = config.get("materialized")
+    if (ordering or older) and materialized in ("table", "incremental") and not names(config.get("unique_key")):
+        raise DbtConfigError(f"{name}: ordering_fields says which of two records with one key wins; it needs a unique_key")
+    if len(ordering or older) > 1:
+        raise DbtConfigError(f"{name}: a table keeps one ordering field, not {list(ordering or older)}; combine them into one column")
+    if _lower(config.get("index"), "auto") == "bucket" and materialized in ("table", "incremental"):
+        strategy = strategy_of(config) if materialized == "incremental" else ""
+        if not record_key_of(str(materialized), strategy, names(config.get("unique_key"))):
+            needed = "a unique_key, and of an incremental model the strategy 'merge'"
+            raise DbtConfigError(f"{name}: index 'bucket' needs a record key: {needed}")
+    if config.get("merge_update_columns") and config.get("merge_exclude_columns"):
+        raise DbtConfigError(f"{name}: give merge_update_columns or merge_exclude_columns, not both")
+
+
+def _check_strategy(name: str, config: Mapping[str, Any]) -> None:
+    if config.get("materialized") != "incremental":
+        return
+    strategy = strategy_of(config)
+    if strategy not in STRATEGIES:
+        return
+    if strategy == "merge" and not names(config.get("unique_key")):
+        raise DbtConfigError(f"{name}: incremental_strategy 'merge' needs a unique_key; without one use 'append' or 'insert_overwrite'")
+    if strategy == "delete+insert" and not names(config.get("unique_key")):
+        raise DbtConfigError(
+            f"{name}: incremental_strategy 'delete+insert' needs a unique_key; to replace by condition use 'replace_where'"
+        )
+    predicates = names(config.get("incremental_predicates") or config.get("predicates"))
+    if strategy == "replace_where" and not predicates:
+        raise DbtConfigError(f"{name}: incremental_strategy 'replace_where' needs incremental_predicates: the rows to replace")
+    if predicates and strategy in ("append", "insert_overwrite", "microbatch"):
+        raise DbtConfigError(f"{name}: incremental_predicates have no meaning for the strategy '{strategy}'; leave them out")
+    for key in ("merge_update_columns", "merge_exclude_columns", "delete_condition"):
+        if config.get(key) and strategy != "merge":
+            raise DbtConfigError(f"{name}: {key} belongs to incremental_strategy 'merge', but the strategy is '{strategy}'")
+
+
+def check_strategy_name(name: str, config: Mapping[str, Any], macros: Collection[str]) -> None:
+    """Refuse a mistyped strategy: not ours, no macro of the project, and close to one of ours. dbt itself refuses the rest when it runs."""
+    if config.get("materialized") != "incremental":
+        return
+    strategy = strategy_of(config)
+    if strategy in STRATEGIES or f"get_incremental_{strategy.replace('+', '_')}_sql" in macros:
+        return
+    if near := {"upsert": "merge"}.get(strategy) or nearest(strategy, STRATEGIES):
+        raise DbtConfigError(f"{name}: incremental_strategy '{strategy}' is not known; did you mean '{near}'?")
+
+
+def _check_hoodie(name: str, hoodie: Any) -> None:
+    if hoodie is None:
+        return
+    if not isinstance(hoodie, Mapping):
+        raise DbtConfigError(f"{name}: hoodie is a mapping of hoodie.* keys, not {type(hoodie).__name__} '{hoodie}'")
+    for key in hoodie:
+        if key in CONFIG_OF_OPTION:
+            raise DbtConfigError(f"{name}: '{key}' is said by the config '{CONFIG_OF_OPTION[key]}'; use that one")
+
+
+def _check_unavailable(name: str, config: Mapping[str, Any]) -> None:
+    if _lower(config.get("index"), "auto") in INDEXES_LATER:
+        raise DbtConfigError(f"{name}: index '{config.get('index')}' is not available in this version; use 'auto', 'bloom' or 'bucket'")
+    for service in SERVICES_LATER:
+        if config.get(service):
+            raise DbtConfigError(f"{name}: '{service}' is not available in this version; leave it out")
+    if any((config.get("grants") or {}).values()):
+        raise DbtConfigError(f"{name}: grants cannot be applied: a warehouse directory has no users; use the permissions of its storage")
+
+
+def _ordering_fields(config: Mapping[str, Any]) -> tuple[str, ...]:
+    return names(config.get("ordering_fields")) or names(config.get("precombine_field"))
+
+
+def _lower(value: Any, default: str) -> str:
+    return str(value).lower() if value is not None else default

@@ -1,0 +1,1 @@
+"""What dbt asks about relations, and queries that it makes."""

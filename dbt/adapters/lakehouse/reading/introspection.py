@@ -1,0 +1,83 @@
+"""What there is in the warehouse: relations, columns, last writes. Only a view's columns need Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from dbt_common.exceptions import DbtDatabaseError
+
+from dbt.adapters.lakehouse.bridge import Warehouse, last_write, spark_name, statistics
+from dbt.adapters.lakehouse.columns import quoted
+from dbt.adapters.lakehouse.reading.catalog import CatalogEntry
+
+if TYPE_CHECKING:
+    from dbt.adapters.lakehouse.connections import LakehouseConnectionManager
+    from dbt.adapters.lakehouse.relation import LakehouseRelation
+
+Columns = list[tuple[str, str]]
+_ABSENT = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
+
+
+@dataclass(frozen=True)
+class Introspection:
+    """Questions and changes that dbt asks for outside of a model's write."""
+
+    warehouse: Warehouse
+    connections: LakehouseConnectionManager
+
+    def columns(self, relation: LakehouseRelation) -> Columns:
+        """(name, Spark type) of a relation; empty when it does not exist."""
+        if not relation.is_temporary and self.warehouse.kind(relation.schema, relation.identifier) == "table":
+            table = self.warehouse.table(relation.schema, relation.identifier)
+            return [(item.name, spark_name(item.type)) for item in table.schema]
+        return self._analysed(relation)
+
+    def _analysed(self, relation: LakehouseRelation) -> Columns:
+        try:
+            with self.connections.exception_handler(str(relation)):
+                frame = self.connections.session().run(f"select * from {_reference(relation)}")
+        except DbtDatabaseError as error:
+            if any(text in error.msg for text in _ABSENT):
+                return []
+            raise
+        return [(item.name, item.dataType.simpleString()) for item in frame.schema.fields]
+
+    def drop(self, relation: LakehouseRelation) -> None:
+        if relation.is_temporary:
+            self.connections.session().drop_view(relation.identifier)
+        else:
+            self.warehouse.drop(relation.schema, relation.identifier)
+
+    def truncate(self, relation: LakehouseRelation) -> None:
+        table = self.warehouse.table(relation.schema, relation.identifier)
+        table.insert_overwrite_table(table.schema.empty_table())
+
+    def rename(self, source: LakehouseRelation, target: LakehouseRelation) -> None:
+        self.warehouse.rename((source.schema, source.identifier), (target.schema, target.identifier))
+
+    def last_write(self, relation: LakehouseRelation) -> datetime | None:
+        return last_write(self.warehouse.table(relation.schema, relation.identifier))
+
+    def entry(self, relation: LakehouseRelation) -> CatalogEntry | None:
+        """What documentation shows of a relation; None when it is not in the warehouse."""
+        kind = self.warehouse.kind(relation.schema, relation.identifier)
+        if kind is None:
+            return None
+        comment, columns = self.warehouse.comments(relation.schema, relation.identifier)
+        facts = statistics(self.warehouse.table(relation.schema, relation.identifier)) if kind == "table" else {}
+        comments = {"relation": comment, "columns": columns}
+        return CatalogEntry(relation.schema, relation.identifier, kind, self.columns(relation), comments, facts)
+
+
+def store_view(warehouse: Warehouse, relation: LakehouseRelation, sql: str, rows: Any) -> None:
+    """Store a view of `sql`, which gives `rows`, in place of whatever has its name. A definition without columns changes nothing."""
+    rows.schema  # noqa: B018 - what Spark could not analyse has none
+    if warehouse.kind(relation.schema, relation.identifier) == "table":
+        warehouse.drop(relation.schema, relation.identifier)
+    warehouse.create_view(relation.schema, relation.identifier, sql)
+
+
+def _reference(relation: LakehouseRelation) -> str:
+    return quoted(relation.identifier) if relation.is_temporary else f"{quoted(relation.schema)}.{quoted(relation.identifier)}"

@@ -1,0 +1,1 @@
+"""The work of one connection: its session, its statements, its answers."""

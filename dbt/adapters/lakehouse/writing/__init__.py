@@ -1,0 +1,1 @@
+"""What writes of models, seeds and snapshots do to tables."""

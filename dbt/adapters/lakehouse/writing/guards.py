@@ -1,0 +1,115 @@
+"""Protected runs: savepoints before the first model, and back to them for the tables whose tests failed.
+
+A savepoint is taken of every table that the run is about to build, so that nothing the run cleans, compacts or archives can stand in
+the way back. When the run is over, tables that a failed test guards are restored, and the savepoints of the run are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.lakehouse.bridge import Warehouse, dbt_error
+from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS
+from dbt.adapters.lakehouse.writing.selection import Selected, table_of
+
+FAILED = ("fail", "error")
+"""Outcomes of a test at error severity that did not pass."""
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A table as it was when the run began. `own`: the savepoint at `instant` was taken for this run."""
+
+    table: Selected
+    instant: str
+    own: bool
+
+
+@dataclass
+class Guards:
+    """The guarded tables of one invocation, by node."""
+
+    invocation_id: str
+    guarded: dict[str, Guard] = field(default_factory=dict)
+
+    def protect(self, warehouse: Warehouse, nodes: Mapping[str, Any], selected: Iterable[str]) -> list[str]:
+        """Take a savepoint of every selected node's table that has a commit; lines to print."""
+        for unique_id in sorted(set(selected)):
+            table = table_of(nodes[unique_id]) if unique_id in nodes else None
+            if table is not None and warehouse.kind(table.schema, table.identifier) == "table":
+                self._guard(warehouse, unique_id, table)
+        return [f"Protected {len(self.guarded)} table(s): a failed test restores the tables it guards"] if self.guarded else []
+
+    def _guard(self, warehouse: Warehouse, unique_id: str, table: Selected) -> None:
+        stored = warehouse.table(table.schema, table.identifier)
+        newest = stored.timeline.completed().writes().last()
+        if newest is None:
+            return
+        own = newest.requested_time not in {one.instant for one in stored.savepoints()}
+        if own:
+            name = f"{OWN_SAVEPOINTS}{self.invocation_id}"
+            stored.savepoint(newest.requested_time, name=name, comment="taken before a protected dbt run")
+        self.guarded[unique_id] = Guard(table, newest.requested_time, own)
+
+    def settle(self, warehouse: Warehouse, results: Iterable[Any]) -> tuple[list[str], list[str]]:
+        """Restore what failed tests guard, drop the savepoints of this run: lines to print, and what went wrong."""
+        lines: list[str] = []
+        failures: list[str] = []
+        causes = failed_tests(results)
+        for unique_id, tests in causes.items():
+            if unique_id not in self.guarded:
+                lines.append(f"Not restored: {unique_id} had no table when the run began ({', '.join(tests)} failed)")
+        for unique_id, guard in self.guarded.items():
+            try:
+                line = _settle(warehouse, guard, causes.get(unique_id, []))
+            except Exception as error:  # noqa: PERF203 - one table that cannot be restored must not keep the others
+                found = dbt_error(error)
+                if not isinstance(found, DbtRuntimeError):
+                    raise
+                failures.append(f"{guard.table}: {found.msg}")
+            else:
+                lines += [line] if line else []
+        self.guarded.clear()
+        return lines, failures
+
+
+def _settle(warehouse: Warehouse, guard: Guard, tests: list[str]) -> str | None:
+    if not _is_still_there(warehouse, guard):
+        if tests:
+            raise DbtRuntimeError(f"the run built it anew, and with the old table its history is gone ({', '.join(tests)} failed)")
+        return None
+    stored = warehouse.table(guard.table.schema, guard.table.identifier)
+    newest = stored.timeline.completed().writes().last()
+    line = None
+    if tests and (newest is None or newest.requested_time != guard.instant):
+        done = stored.restore(guard.instant)
+        line = (
+            f"Restored {guard.table} to {guard.instant}: {len(done.rolled_back)} commit(s) with {done.rows_taken_back:,} row change(s) "
+            f"taken back because {', '.join(tests)} failed"
+        )
+    if guard.own:
+        stored.delete_savepoint(guard.instant)
+    return line
+
+
+def _is_still_there(warehouse: Warehouse, guard: Guard) -> bool:
+    """Whether it is the table that was guarded, and not one of another key, layout or type that took its place."""
+    schema, identifier = guard.table.schema, guard.table.identifier
+    if warehouse.kind(schema, identifier) != "table":
+        return False
+    return any(one.instant == guard.instant for one in warehouse.table(schema, identifier).savepoints())
+
+
+def failed_tests(results: Iterable[Any]) -> dict[str, list[str]]:
+    """Names of the failed tests of error severity by the node that they guard."""
+    causes: dict[str, list[str]] = {}
+    for result in results:
+        node = result.node
+        if str(getattr(node, "resource_type", "")) == "test" and str(result.status) in FAILED:
+            for unique_id in node.depends_on.nodes:
+                causes.setdefault(unique_id, []).append(node.name)
+    return causes

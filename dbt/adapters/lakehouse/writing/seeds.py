@@ -1,0 +1,126 @@
+"""A seed's agate table as a typed Arrow table: no SQL text, no bindings, one write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.lakehouse.later import Later
+from dbt.adapters.lakehouse.writing.types import arrow_type, text_length
+
+if TYPE_CHECKING:
+    import agate
+    import pyarrow as pa
+    import pyarrow.compute as pc
+else:
+    pa, pc = Later("pyarrow"), Later("pyarrow.compute")
+
+_TIME_FORMS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y")
+
+
+def seed_table(table: agate.Table, inferred: Mapping[str, str], overrides: Mapping[str, str]) -> pa.Table:
+    """The seed's rows. `inferred` and `overrides` give a column's Spark type; an override's column holds text.
+
+    Raises `DbtRuntimeError` naming the column whose text does not parse as its type.
+    """
+    chosen = {name.lower(): kind for name, kind in overrides.items()}
+    columns = [_column(table, name, chosen.get(name.lower(), inferred[name])) for name in table.column_names]
+    return pa.table(columns, names=list(table.column_names))
+
+
+def text_lengths(columns: Sequence[str], overrides: Mapping[str, str]) -> dict[str, int | None]:
+    """Of the columns that an override makes text the most characters that each holds, None for any number."""
+    chosen = {name.lower(): kind for name, kind in overrides.items()}
+    return {
+        name: text_length(chosen[name.lower()])
+        for name in columns
+        if name.lower() in chosen and pa.types.is_string(arrow_type(chosen[name.lower()]))
+    }
+
+
+def _column(table: agate.Table, name: str, type_name: str) -> pa.Array:
+    kind = arrow_type(type_name)
+    values = list(table.columns[name].values())
+    try:
+        return _fitted(_typed(values, kind), name, type_name)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise DbtRuntimeError(f"The seed column '{name}' does not hold values of type {type_name}: {error}") from error
+
+
+def _fitted(column: pa.Array, name: str, type_name: str) -> pa.Array:
+    """Texts that are too long by blanks at their ends alone are cut, as Spark does; others are refused."""
+    length = text_length(type_name)
+    if length is None:
+        return column
+    too_long = pc.fill_null(pc.greater(pc.utf8_length(column), length), False)
+    cut = pc.utf8_rtrim(column, characters=" ")
+    broken = pc.and_(too_long, pc.fill_null(pc.greater(pc.utf8_length(cut), length), False))
+    count = pc.sum(broken).as_py() or 0
+    if count:
+        example = column[pc.index(broken, True).as_py()].as_py()
+        raise DbtRuntimeError(f"The seed column '{name}' has {count:,} value(s) that are longer than {type_name}, for example {example!r}")
+    return pc.if_else(too_long, pc.utf8_slice_codeunits(column, 0, length), column)
+
+
+def _typed(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if any(isinstance(value, str) for value in values):
+        return _from_text(pa.array([None if value is None else str(value) for value in values], pa.string()), kind)
+    if pa.types.is_string(kind):
+        return pa.array([None if value is None else _as_text(value) for value in values], kind)
+    if pa.types.is_integer(kind):
+        return pa.array([None if value is None else int(value) for value in values], kind)
+    if pa.types.is_floating(kind):
+        return pa.array([None if value is None else float(value) for value in values], kind)
+    return pa.array(values, kind) if not pa.types.is_timestamp(kind) else _timestamps(values, kind)
+
+
+def _timestamps(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """agate reads a time without zone as such; a seed's times are UTC, the session's zone."""
+    naive = [value.astimezone(_utc()).replace(tzinfo=None) if value is not None and value.tzinfo else value for value in values]
+    plain = pa.array(naive, pa.timestamp("us"))
+    return pc.assume_timezone(plain, "UTC") if kind.tz else plain
+
+
+def _from_text(text: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_string(kind):
+        return text
+    trimmed = pc.utf8_trim_whitespace(text)
+    if pa.types.is_boolean(kind):
+        return _booleans(trimmed)
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return _times(trimmed, kind)
+    return pc.cast(trimmed, kind)
+
+
+def _booleans(text: pa.Array) -> pa.Array:
+    lowered = pc.utf8_lower(text)
+    true = pc.is_in(lowered, pa.array(["true", "t", "yes", "y", "1"]))
+    false = pc.is_in(lowered, pa.array(["false", "f", "no", "n", "0"]))
+    wrong = pc.and_(pc.is_valid(text), pc.invert(pc.or_(true, false)))
+    if pc.any(wrong).as_py():
+        raise ValueError(f"'{text.filter(wrong)[0].as_py()}' is neither true nor false")
+    return pc.if_else(pc.is_valid(text), true, pa.scalar(None, pa.bool_()))
+
+
+def _times(text: pa.Array, kind: pa.DataType) -> pa.Array:
+    for form in (None, *_TIME_FORMS):
+        try:
+            parsed = pc.cast(text, pa.timestamp("us")) if form is None else pc.strptime(text, form, "us")
+        except pa.ArrowInvalid:
+            continue
+        if pa.types.is_date(kind):
+            return pc.cast(parsed, pa.date32())
+        return pc.assume_timezone(parsed, "UTC") if kind.tz else parsed
+    return pc.cast(text, kind)
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _utc() -> Any:
+    from datetime import timezone
+
+    return timezone.utc

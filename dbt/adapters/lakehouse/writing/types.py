@@ -1,0 +1,56 @@
+"""Types of columns as a project writes them: for seeds, and lengths of texts."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.lakehouse.bridge import type_names
+from dbt.adapters.lakehouse.later import Later
+from dbt.adapters.lakehouse.names import did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = Later("pyarrow")
+
+
+_ALSO = {"text": "string", "bool": "boolean"}
+"""Names that seeds are given on other adapters."""
+_DECIMAL = re.compile(r"(?:decimal|numeric|dec)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
+_TEXT = re.compile(r"(?:varchar|character varying)\s*(?:\(\s*(\d+)\s*\))?")
+_CHAR = re.compile(r"(?:char|character)\s*(?:\(\s*\d+\s*\))?")
+
+
+def arrow_type(spark_name: str) -> pa.DataType:
+    """The Arrow type of a column type as a user writes it (`decimal(10, 2)`, `varchar(20)`). Raises `DbtConfigError`."""
+    name = _ALSO.get(_plain(spark_name), _plain(spark_name))
+    if found := _DECIMAL.fullmatch(name):
+        return pa.decimal128(int(found.group(1) or 10), int(found.group(2) or 0))
+    if _TEXT.fullmatch(name):
+        return pa.string()
+    if _CHAR.fullmatch(name):
+        raise DbtConfigError(f"The column type '{spark_name}' is not kept: its values would have to be filled up with blanks; use varchar")
+    known = type_names()
+    if name not in known:
+        raise DbtConfigError(f"The column type '{spark_name}' is not one that a seed can have{did_you_mean(name, [*known, *_ALSO])}")
+    return known[name]
+
+
+def is_text(spark_name: str) -> bool:
+    """Whether a column of this type holds text."""
+    name = _plain(spark_name)
+    return name in ("string", "text") or _TEXT.fullmatch(name) is not None
+
+
+def text_length(spark_name: str) -> int | None:
+    """The most characters that a column of this type holds; None for any number, and for what is no text."""
+    found = _TEXT.fullmatch(_plain(spark_name))
+    return int(found.group(1)) if found and found.group(1) else None
+
+
+def _plain(spark_name: str) -> str:
+    """A type as written, without regard to case and blanks."""
+    return " ".join(spark_name.lower().split())

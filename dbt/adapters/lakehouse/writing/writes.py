@@ -1,0 +1,391 @@
+"""What each materialization writes, in terms of one table: every public method is one commit (`sync_all_columns` may add one).
+
+Rows come as SQL; they are computed by Spark and written by the engine. Nothing here imports the engine.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt_common.exceptions import DbtDatabaseError
+
+from dbt.adapters.lakehouse.bridge import (
+    EngineError,
+    TableShape,
+    Warehouse,
+    conflict_retries,
+    is_changed_since_read,
+    is_outcome_unknown,
+    retried,
+    run_again,
+    spark_name,
+)
+from dbt.adapters.lakehouse.columns import plan_columns, quoted, resolve, resolve_paths
+from dbt.adapters.lakehouse.config.model_config import ModelConfig
+from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS
+from dbt.adapters.lakehouse.reading.queries import SOURCE, TARGET, SnapshotColumns, outside_predicates, snapshot_changes, split_deleted
+from dbt.adapters.lakehouse.writing.constraints import Check, violation_query
+
+EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
+COMBINE = {"hoodie.combine.before.insert": "true"}
+UNTOUCHED = {
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    "hoodie.compact.inline": "false",
+    "hoodie.compact.schedule.inline": "false",
+    "hoodie.log.compaction.inline": "false",
+}
+"""Options of a commit that may have to be taken back: nothing comes after it, and nothing that it replaced is deleted."""
+
+
+_PLACE = ("_hoodie_commit_seqno", "_hoodie_partition_path", "_hoodie_file_name")
+"""Which stored row, and in which file."""
+
+
+@dataclass(frozen=True)
+class TableWriter:
+    """Writes one model's table. `metadata` goes into every commit's extra metadata."""
+
+    warehouse: Warehouse
+    schema: str
+    identifier: str
+    config: ModelConfig
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    checks: Sequence[Check] = ()
+    lengths: Mapping[str, int | None] = field(default_factory=dict)
+    """Of text columns whose length the config says: the most characters that each holds, None for any number."""
+
+    # -- whole tables
+
+    def create(self, frame: Any) -> Any:
+        """A new table with the frame's columns and rows; also with no rows. Nothing is left when the rows cannot be written."""
+        return self._create(self.identifier, frame)
+
+    def replace(self, frame: Any, *, existing: str | None) -> Any:
+        """The table with these columns and rows only. A table of the same shape keeps its history: one replace commit."""
+        if existing is None:
+            return self.create(frame)
+        if existing == "table" and self._fits(frame):
+            # What the new rows may break is lifted before they come, what the old rows may break is kept once they are gone.
+            self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
+            written = self._put("insert_overwrite_table", frame, self._combine, replace_schema=True)
+            self.warehouse.limit(self.schema, self.identifier, self.lengths)
+            return written
+        if existing == "table":
+            self._check_nothing_is_kept()
+        staged = f"{self.identifier}__dbt_tmp"
+        self.warehouse.drop(self.schema, staged)
+        result = self._create(staged, frame)
+        if existing == "table":
+            # A savepoint may have been taken while the new table was filled.
+            self.warehouse.replace(self.schema, self.identifier, staged, self._check_nothing_is_kept)
+            return result
+        self.warehouse.drop(self.schema, self.identifier)
+        self.warehouse.rename((self.schema, staged), (self.schema, self.identifier))
+        return result
+
+    def _check_nothing_is_kept(self) -> None:
+        """A table that is built anew takes its savepoints with it; those of protected runs were made for less."""
+        savepoints = self.warehouse.table(self.schema, self.identifier).savepoints()
+        kept = [str(one.name or one.instant) for one in savepoints if not str(one.name).startswith(OWN_SAVEPOINTS)]
+        if kept:
+            raise DbtDatabaseError(
+                f"{self.config.name}: its key, partitions, ordering or type changed, so {self.schema}.{self.identifier} is built anew, "
+                f"and its savepoints would be lost: {', '.join(kept)}; delete them first (dbt run-operation delete_savepoint)"
+            )
+
+    def _create(self, identifier: str, frame: Any) -> Any:
+        options = {**self.config.options, **self._combine}
+        with self._checked(frame) as rows:
+            shape = self._shape(_columns(rows))
+            return self.warehouse.create_filled(self.schema, identifier, rows, shape, options, self.metadata, self.lengths)
+
+    def _shape(self, columns: Sequence[str]) -> TableShape:
+        name = self.config.name
+        return TableShape(
+            record_key=tuple(resolve(self.config.record_key, columns, "unique_key", name)),
+            partition_by=tuple(resolve(self.config.partition_by, columns, "partition_by", name)),
+            ordering_fields=tuple(resolve_paths(self.config.ordering_fields, columns, "ordering_fields", name)),
+            hive_style=self.config.hive_style,
+            table_type=self.config.table_type,
+        )
+
+    def _fits(self, frame: Any) -> bool:
+        mine, wanted = self.warehouse.shape(self.schema, self.identifier), self._shape(_columns(frame))
+        return (
+            mine.table_type == wanted.table_type
+            and _same(mine.record_key, wanted.record_key)
+            and _same(mine.partition_by, wanted.partition_by)
+            and (_same(mine.ordering_fields, wanted.ordering_fields) and (mine.hive_style == wanted.hive_style or not wanted.partition_by))
+        )
+
+    # -- increments
+
+    def append(self, frame: Any) -> Any:
+        with self._increment(frame) as (batch, options):
+            return self._put("insert", batch, options)
+
+    def merge(self, frame: Any) -> Any:
+        with self._increment(frame) as (batch, options):
+            updates = self._update_columns(_columns(batch))
+            if self.config.delete_condition is None and not self.config.predicates:
+                return self._put("upsert", batch, options, merge_update_columns=updates)
+            with self._view(batch, keep=True) as source:
+                self._check_predicates(source, _columns(batch))
+                kept, more = self._split(batch, source)
+                return self._put("upsert", kept, options, merge_update_columns=updates, **more)
+
+    def insert_overwrite(self, frame: Any) -> Any:
+        """Replace the partitions that the rows are in; without partitions, the table."""
+        with self._increment(frame) as (batch, options):
+            return self._put("insert_overwrite" if self.config.partition_by else "insert_overwrite_table", batch, options)
+
+    def delete_insert(self, frame: Any, keys: Sequence[str]) -> Any:
+        """Replace the stored rows whose key is among the incoming ones (and that the predicates hold for)."""
+        with self._increment(frame) as (batch, options), self._view(batch, keep=True) as source:
+            resolved = resolve(keys, _columns(batch), "unique_key", self.config.name)
+            if self.warehouse.sql(f"select 1 from {source} limit 1").isEmpty():
+                return self._put("insert", batch, options)  # no news: nothing is replaced, and nothing rewritten
+            same = " and ".join(f"{SOURCE}.{quoted(key)} = {TARGET}.{quoted(key)}" for key in resolved)
+            matched = f"exists (select 1 from {source} as {SOURCE} where {same})"
+            condition = " and ".join([matched, *(f"({text})" for text in self.config.predicates)])
+            return self._rewrite(condition, source, _columns(batch), options)
+
+    def replace_where(self, frame: Any, condition: str) -> Any:
+        """Replace the stored rows that `condition` holds for."""
+        with self._increment(frame) as (batch, options), self._view(batch, keep=True) as source:
+            return self._rewrite(condition, source, _columns(batch), options)
+
+    def snapshot(self, staged: Any, columns: SnapshotColumns) -> Any:
+        """Apply a snapshot's staged changes: close rows, add rows. `staged` has `dbt_change_type` and dbt's helper columns."""
+        kept = [name for name in _columns(staged) if not _helper(name)]
+        self._check_shape(staged.selectExpr(*map(quoted, kept)))
+        with self._view(staged, keep=True) as source:
+            frame = self.warehouse.sql(snapshot_changes(source, self._name, kept, columns))
+            plan = plan_columns(self.config.name, "append_new_columns", self._table_types(), _types(frame))
+            batch = _selected(frame, plan.select)
+            return self._put("upsert", batch, EVOLVE if plan.evolve else {}, merge_update_columns=[columns.valid_to])
+
+    # -- parts
+
+    @property
+    def _combine(self) -> dict[str, str]:
+        """A whole table has one row a key, as after a merge: `on_duplicate_source_keys` says which one, or that two are an error."""
+        return COMBINE if self.config.record_key else {}
+
+    @property
+    def _name(self) -> str:
+        return f"{quoted(self.schema)}.{quoted(self.identifier)}"
+
+    def _put(self, operation: str, frame: Any, options: Mapping[str, str], **more: Any) -> Any:
+        """One commit; it rests on what was read of the table so far."""
+        more.setdefault("expected", self.warehouse.expected(self.schema, self.identifier))
+        with self._checked(frame) as rows:
+
+            def write() -> Any:
+                table = self.warehouse.table(self.schema, self.identifier)
+                return getattr(table, operation)(
+                    rows, options={**self.config.options, **options}, extra_metadata=dict(self.metadata), **more
+                )
+
+            return retried(write)
+
+    @contextmanager
+    def _increment(self, frame: Any) -> Iterator[tuple[Any, dict[str, str]]]:
+        """The batch in the table's columns, and the options that let it change them, for the one write of the body.
+
+        Where stored columns go or change their type, that is a commit of its own before it. The model is computed before that, and if
+        the write fails the table gets its columns back.
+        """
+        self._check_shape(frame)
+        # A shorter one is looked for in the rows that come; stored ones keep theirs until the table is built anew.
+        self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
+        plan = plan_columns(self.config.name, self.config.on_schema_change, self._table_types(), _types(frame))
+        batch = _selected(frame, plan.select)
+        if plan.reshape is None:
+            yield batch, dict(EVOLVE) if plan.evolve else {}
+            return
+        with self._view(batch, keep=True), self._checked(batch):
+            batch.count()
+            reshaped = self._reshape(plan.reshape)
+            try:
+                yield batch, {}
+            except BaseException as error:
+                if not is_changed_since_read(error):  # else there is a commit on top, and the model is run again
+                    self._take_back(reshaped, error)
+                raise
+
+    def _check_shape(self, frame: Any) -> None:
+        mine, wanted = self.warehouse.shape(self.schema, self.identifier), self._shape(_columns(frame))
+        for config, stored, asked in (
+            ("unique_key (the record key)", mine.record_key, wanted.record_key),
+            ("partition_by", mine.partition_by, wanted.partition_by),
+            ("ordering_fields", mine.ordering_fields, wanted.ordering_fields),
+            ("table_type", (mine.table_type,), (wanted.table_type,)),
+        ):
+            if not _same(stored, asked):
+                raise DbtDatabaseError(
+                    f"{self.config.name}: {config} is {list(asked) or 'none'} but the table was built with {list(stored) or 'none'}; "
+                    f"{self._rebuild}"
+                )
+        if wanted.partition_by and mine.hive_style != wanted.hive_style:
+            raise DbtDatabaseError(
+                f"{self.config.name}: hive_style_partitioning is {_flag(wanted.hive_style)} but the table was built with"
+                f" {_flag(mine.hive_style)}; {self._rebuild}"
+            )
+
+    @property
+    def _rebuild(self) -> str:
+        if self.config.materialized == "snapshot":
+            return "a snapshot's table is never built anew: set the config back, or drop the table with its history"
+        return "run the model with --full-refresh to rebuild it"
+
+    def _reshape(self, columns: Sequence[str]) -> str | None:
+        """Write the table anew with these columns; the commit, if there was anything to change."""
+        shaped = self.warehouse.sql(f"select {', '.join(columns)} from {self._name}")
+        expected = self.warehouse.expected(self.schema, self.identifier)
+        options = {**self.config.options, **UNTOUCHED}
+        written = retried(
+            lambda: self.warehouse.table(self.schema, self.identifier).insert_overwrite_table(
+                shaped, options=options, extra_metadata=dict(self.metadata), replace_schema=True, expected=expected
+            )
+        )
+        if written.instant is None:
+            return None
+        self.warehouse.wrote(self.schema, self.identifier, str(written.instant))
+        return str(written.instant)
+
+    def _take_back(self, instant: str | None, cause: BaseException) -> None:
+        """The table as it was before the commit `instant`, unless what came after it may be published."""
+        if instant is None or is_outcome_unknown(cause):
+            return
+        try:
+            self.warehouse.table(self.schema, self.identifier).rollback(instant)
+        except EngineError as error:
+            raise DbtDatabaseError(
+                f"{self.config.name}: {cause}. The columns of {self._name} were changed by {instant} before that, and could"
+                f" not be put back: {error}; take that commit back with dbt run-operation rollback"
+            ) from cause
+
+    def _check_predicates(self, source: str, columns: Sequence[str]) -> None:
+        """Refuse a batch with a record that is stored where the predicates do not hold: to add it would double its key, and to update
+        it would not keep them.
+        """
+        predicates, name = self.config.predicates, self.config.name
+        if not predicates:
+            return
+        keys = resolve(self.config.record_key, columns, "unique_key", name)
+        unique = resolve(self.warehouse.identity(self.schema, self.identifier, self.config.options), columns, "unique_key", name)
+        with self._view(self.warehouse.stored_rows(self.schema, self.identifier)) as target:
+            many, example = self.warehouse.sql(outside_predicates(source, target, unique, keys, predicates)).collect()[0]
+        if many:
+            raise DbtDatabaseError(
+                f"{name}: {many:,} row(s) have a key that is stored where incremental_predicates ({' and '.join(predicates)}) do not hold, "
+                f"for example {example}: merge can neither update that row nor add a second one; widen the predicates, or leave such rows "
+                "out of the model. Nothing was written"
+            )
+
+    def _split(self, batch: Any, source: str) -> tuple[Any, dict[str, Any]]:
+        """The rows to upsert, and those to delete as an argument of the write."""
+        if self.config.delete_condition is None:
+            return batch, {}
+        columns = _columns(batch)
+        keys = resolve(self.config.record_key, columns, "unique_key", self.config.name)
+        ordering = resolve_paths(self.config.ordering_fields, columns, "ordering_fields", self.config.name)
+        kept, gone = map(self.warehouse.sql, split_deleted(source, columns, keys, ordering, self.config.delete_condition))
+        return kept, {"delete_keys": gone}
+
+    def _rewrite(self, condition: str, source: str, columns: Sequence[str], options: Mapping[str, str]) -> Any:
+        """One commit: the stored rows that `condition` holds for go, the rows of `source` come. Other files are not touched."""
+        rows = self.warehouse.sql(f"select {', '.join(map(quoted, columns))} from {source}")
+        # A model that does not read its own table need not be computed again when others commit: only what it replaces is looked up anew.
+        own_reading = self.warehouse.expected(self.schema, self.identifier) is None
+
+        def attempt() -> Any:
+            house = self.warehouse.pinned() if own_reading else self.warehouse
+            # The batches of a microbatch model all replace rows of one table: without the lock they would overtake each other.
+            waiting = house.locked(self.schema, self.identifier) if own_reading else nullcontext()
+            with waiting, self._view(house.stored_rows(self.schema, self.identifier)) as target:
+                gone = house.sql(f"select {', '.join(_PLACE)} from {target} as {TARGET} where coalesce({condition}, false)")
+                expected = house.expected(self.schema, self.identifier)
+                return self._put("replace_rows", rows, options, replaced=gone, expected=expected)
+
+        return run_again(attempt, conflict_retries(self.config.options) if own_reading else 0)
+
+    def _update_columns(self, columns: Sequence[str]) -> list[str] | None:
+        if self.config.merge_update_columns:
+            return resolve(self.config.merge_update_columns, columns, "merge_update_columns", self.config.name)
+        if self.config.merge_exclude_columns:
+            known = list(dict.fromkeys([*columns, *self._table_types()]))
+            excluded = set(resolve(self.config.merge_exclude_columns, known, "merge_exclude_columns", self.config.name))
+            fixed = {name.lower() for name in self.config.record_key}
+            return [name for name in columns if name not in excluded and name.lower() not in fixed]
+        return None
+
+    def _table_types(self) -> dict[str, str]:
+        schema = self.warehouse.table(self.schema, self.identifier).schema
+        return {item.name: spark_name(item.type) for item in schema}
+
+    @contextmanager
+    def _checked(self, frame: Any) -> Iterator[Any]:
+        """The frame, after the contract's constraints were found to hold for its rows."""
+        if not self.checks:
+            yield frame
+            return
+        with self._view(frame, keep=True) as source:
+            counts = self.warehouse.sql(violation_query(self.checks, source)).collect()[0]
+            for check, count in zip(self.checks, counts, strict=False):
+                if count:
+                    raise DbtDatabaseError(f"{self.config.name}: {check.label} is violated by {count:,} row(s); nothing was written")
+            yield frame
+
+    @contextmanager
+    def _view(self, frame: Any, *, keep: bool = False) -> Iterator[str]:
+        """A session view over the frame. With `keep` its rows are computed once, so that two readings are the same rows."""
+        name = f"__dbt_{uuid.uuid4().hex}"
+        if keep:
+            frame = frame.persist()
+        frame.createOrReplaceTempView(name)
+        try:
+            yield name
+        finally:
+            self.warehouse.spark.catalog.dropTempView(name)
+            if keep:
+                frame.unpersist()
+
+
+def commit_metadata(model: Mapping[str, Any], invocation_id: str, dbt_version: str) -> dict[str, str]:
+    """Who wrote a commit."""
+    return {"dbt.invocation_id": invocation_id, "dbt.version": dbt_version, "dbt.node": str(model.get("unique_id", ""))}
+
+
+def _columns(frame: Any) -> list[str]:
+    # A frame of Spark Connect has an attribute of any name: a column, which may be there or not.
+    return list(frame.columns if hasattr(frame, "toArrow") else frame.column_names)
+
+
+def _types(frame: Any) -> dict[str, str]:
+    return {item.name: item.dataType.simpleString() for item in frame.schema.fields}
+
+
+def _selected(frame: Any, expressions: Sequence[str]) -> Any:
+    """The frame with these columns; itself where they are its own, which Spark need not analyse again."""
+    own = [f"{quoted(name)} as {quoted(name)}" for name in _columns(frame)]
+    return frame if own == list(expressions) else frame.selectExpr(*expressions)
+
+
+def _flag(value: bool) -> str:
+    return str(value).lower()
+
+
+def _same(left: Sequence[str], right: Sequence[str]) -> bool:
+    return [name.lower() for name in left] == [name.lower() for name in right]
+
+
+def _helper(name: str) -> bool:
+    lowered = name.lower()
+    return lowered in ("dbt_change_type", "dbt_unique_key") or lowered.startswith("dbt_unique_key_")

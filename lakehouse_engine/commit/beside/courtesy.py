@@ -1,0 +1,59 @@
+"""Turns beside Hudi: a stream of quick writes must not refuse a slower writer of Hudi for ever.
+
+Of two writes into one file group the one that commits later is refused, and that is always Hudi's, whose check it is. Whoever was refused
+begins again. So where a write of Hudi was overtaken and another one has begun since, which nobody has overtaken yet, it is let finish:
+for twice as long as passed between the two, which is about how long its writes take.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from lakehouse_engine.commit.beside.foreign import foreign_writes, refused_writes
+from lakehouse_engine.commit.table_clock import table_clock
+from lakehouse_engine.errors import FormatError
+from lakehouse_engine.model.commit_metadata import WRITER_KEY
+from lakehouse_engine.model.instant import Action, Instant, parse_instant_time
+from lakehouse_engine.model.plans import HoodieRollbackMetadata
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.view.table_state import TableState
+
+
+def turn_of_hudi(state: TableState) -> float:
+    """Seconds that a write should let Hudi's writers have now; 0 where it is its turn."""
+    options = lock_options(state.config)
+    at_work = [beat.instant_time for beat in foreign_writes(state)] if options.optimistic else []
+    refused = [left.instant_time for left in refused_writes(state)] if at_work else []
+    earlier = sorted((*at_work[:-1], *refused, *_taken_back(state))) if at_work else []
+    if not earlier or earlier[-1] >= at_work[-1]:
+        return 0.0
+    overtaken, hopeful = earlier[-1], at_work[-1]
+    since = list(state.timeline.completed().writes().after(overtaken))
+    if not since or any(instant.requested_time > hopeful or not _is_ours(state, instant) for instant in since):
+        return 0.0
+    took = _moment(hopeful) - _moment(overtaken)
+    if took > timedelta(milliseconds=options.tolerated_ms):
+        return 0.0
+    passed = _moment(table_clock(state).next(state.timeline)) - _moment(hopeful)
+    return max(0.0, (2 * took - passed).total_seconds())
+
+
+def _taken_back(state: TableState) -> tuple[str, ...]:
+    """What the newest rollback took back: Hudi 1.2.0 ends the heartbeat of a write that was refused, so it is gone with the next write."""
+    last = state.timeline.completed().filter(lambda instant: instant.action is Action.ROLLBACK).last()
+    if last is None:
+        return ()
+    try:
+        done = ActiveTimeline(state.storage, state.layout).plan(HoodieRollbackMetadata, last)
+    except FormatError:
+        return ()  # nothing but a turn rests on it
+    return tuple(done.commits_rollback)
+
+
+def _is_ours(state: TableState, instant: Instant) -> bool:
+    return WRITER_KEY in state.commit_metadata(instant).extra_metadata
+
+
+def _moment(instant_time: str) -> datetime:
+    return parse_instant_time(instant_time)

@@ -1,0 +1,301 @@
+"""A base file as Arrow, in the table's columns.
+
+Snapshot reads, incremental reads, the key scans of an index and the task that merges into a file all read through here, so that
+there is one answer to what a stored column is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakehouse_engine.errors import (
+    CorruptFileError,
+    FileNameError,
+    FormatError,
+    MissingFileError,
+    SchemaIncompatibleError,
+    StoredFileNotFoundError,
+    UnsupportedTableError,
+)
+from lakehouse_engine.files.projection import convert, match_name
+from lakehouse_engine.format.file_names import is_log_file_name, parse_base_file
+from lakehouse_engine.format.parquet_seal import check_pages, read_metadata
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.model.keys import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH
+from lakehouse_engine.record.types import canonical_schema
+from lakehouse_engine.storage.base import Storage
+
+DICTIONARY_COLUMNS = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
+"""Meta columns with few values a file. They are read as dictionaries, which costs a quarter less than plain text to read and write."""
+
+DICTIONARY_TYPE = pa.dictionary(pa.int32(), pa.string())
+
+MetaColumns = bool | Sequence[str]
+
+
+def projected_schema(schema: pa.Schema, columns: Sequence[str] | None = None, meta_columns: MetaColumns = False) -> pa.Schema:
+    """The schema of what the readers below return: the meta columns asked for, then `columns` in the order given.
+
+    `schema` holds the table's user columns; `columns=None` means all of them, and a list may name single meta columns too.
+    `meta_columns` is True for all five, False for none more than `columns` names, or the names of some. Names match without regard
+    to case, and come out as the table spells them. Raises `SchemaIncompatibleError` for a column that the table does not have.
+    """
+    named = META_COLUMNS if meta_columns is True else tuple(meta_columns or ())
+    picked: dict[str, pa.Field] = {name: _meta_field(name) for name in named}
+    names = schema.names
+    for name in names if columns is None else columns:
+        if name in META_COLUMNS:
+            picked.setdefault(name, _meta_field(name))
+            continue
+        index = match_name(names, name)
+        if index is None:
+            raise SchemaIncompatibleError(f"the table has no column {name!r}; it has {', '.join(names)}", column=name)
+        picked.setdefault(names[index], schema.field(index))
+    return pa.schema(list(picked.values()))
+
+
+def _meta_field(name: str) -> pa.Field:
+    if name not in META_COLUMNS:
+        raise SchemaIncompatibleError(f"{name!r} is no meta column; they are {', '.join(META_COLUMNS)}", column=name)
+    return pa.field(name, DICTIONARY_TYPE if name in DICTIONARY_COLUMNS else pa.string())
+
+
+def read_base_file(
+    storage: Storage,
+    base: BaseFile | str,
+    schema: pa.Schema | None,
+    *,
+    columns: Sequence[str] | None = None,
+    meta_columns: MetaColumns = False,
+    filters: pc.Expression | None = None,
+    verify: bool = True,
+) -> pa.Table:
+    """All rows of a base file (given as such, or by its path relative to the table), in the schema of `projected_schema`.
+
+    `schema` is the table's, in canonical types and without meta columns; None takes the file's own. A column that the file lacks is
+    null; stored types widen to the table's. `filters` keeps the rows for which an expression over the returned columns is true.
+    Without `verify` no checksum is looked at. Raises `MissingFileError` naming the instant that wrote the file, `CorruptFileError` for
+    one that fails a checksum or is no Parquet, `SchemaIncompatibleError` where a stored type does not widen.
+    """
+    with _reader(storage, base, schema, columns, meta_columns, verify) as reader:
+        return concat([reader.read(number, filters) for number in range(reader.file.num_row_groups)], reader.wanted)
+
+
+def iter_base_file(
+    storage: Storage,
+    base: BaseFile | str,
+    schema: pa.Schema | None,
+    *,
+    columns: Sequence[str] | None = None,
+    meta_columns: MetaColumns = False,
+    filters: pc.Expression | None = None,
+    row_groups: Sequence[int] | None = None,
+    verify: bool = True,
+) -> Iterator[pa.Table]:
+    """As `read_base_file`, one table for each row group (or for each of the given numbers), in that order.
+
+    Where no number is given the file is not opened.
+    """
+    if row_groups is not None and not row_groups:
+        return
+    with _reader(storage, base, schema, columns, meta_columns, verify) as reader:
+        for number in range(reader.file.num_row_groups) if row_groups is None else row_groups:
+            yield reader.read(number, filters)
+
+
+def first_rows(
+    storage: Storage, base: BaseFile | str, schema: pa.Schema, count: int, *, meta_columns: MetaColumns = False
+) -> pa.Table:
+    """As `read_base_file`, the first `count` rows only, at the cost of a page a column."""
+    with _reader(storage, base, schema, None, meta_columns, True) as reader:
+        names = [name for name in reader.sources if name is not None]
+        with damage(reader.path):
+            batch = next(reader.file.iter_batches(count, columns=names), None)
+        if batch is None or not batch.num_rows:
+            return reader.wanted.empty_table()
+        return project(pa.Table.from_batches([batch]), reader.wanted, reader.sources, reader.path)
+
+
+def concat(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """The tables, all of `schema`, one behind the other; without columns they still count rows."""
+    if not tables:
+        return schema.empty_table()
+    if not schema.names:
+        # Arrow forgets the number of rows here.
+        return pa.table({"": pa.nulls(sum(table.num_rows for table in tables))}).select([])
+    return pa.concat_tables(tables)
+
+
+def stored_schema(stored: pa.Schema) -> pa.Schema:
+    """The user columns of a base file in canonical types. Raises `UnsupportedTypeError` for one that Hudi cannot hold."""
+    user = [field for field in stored if field.name not in META_COLUMNS]
+    return canonical_schema(pa.schema(user), allow_timestamp_ntz=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """An open base file and what is wanted of it; `sources[i]` is the stored name of `wanted[i]`, None where there is none."""
+
+    file: pq.ParquetFile
+    path: str
+    wanted: pa.Schema
+    sources: tuple[str | None, ...]
+
+    def read(self, row_group: int, filters: pc.Expression | None) -> pa.Table:
+        with damage(self.path):
+            raw = self.file.read_row_group(row_group, columns=[name for name in self.sources if name is not None])
+        table = project(raw, self.wanted, self.sources, self.path)
+        return table if filters is None else table.filter(filters)
+
+
+@contextmanager
+def _reader(
+    storage: Storage,
+    base: BaseFile | str,
+    schema: pa.Schema | None,
+    columns: Sequence[str] | None,
+    meta_columns: MetaColumns,
+    verify: bool,
+) -> Iterator[_Reader]:
+    path = base if isinstance(base, str) else base.path
+    listed = -1 if isinstance(base, str) else base.size
+    with open_base_file(storage, path, dictionary=DICTIONARY_COLUMNS, verify=verify, listed=listed) as file:
+        stored = file.schema_arrow
+        wanted = projected_schema(stored_schema(stored) if schema is None else schema, columns, meta_columns)
+        indices = [match_name(stored.names, field.name, path) for field in wanted]
+        yield _Reader(file, path, wanted, tuple(None if index is None else stored.names[index] for index in indices))
+
+
+@contextmanager
+def open_base_file(
+    storage: Storage, path: str, *, dictionary: Sequence[str] = (), verify: bool = True, listed: int = -1
+) -> Iterator[pq.ParquetFile]:
+    """The base file as an open Parquet file, to read rows; `dictionary` names text columns to read as dictionaries, where they are there.
+
+    Old INT96 timestamps come as microseconds. With `verify` its footer and page headers are as they were written, where the file has
+    checksums of them, and what is read of its pages is checked. `listed` is the size that it has in the listing (-1: not known). Raises as
+    `read_base_file`.
+    """
+    with _opened(storage, path, listed) as source:
+        with damage(path):
+            metadata = read_metadata(source, verify=verify)
+            if verify:
+                check_pages(source, metadata)
+            present = [name for name in dictionary if name in metadata.schema.names]
+            file = pq.ParquetFile(
+                source,
+                metadata=metadata,
+                read_dictionary=present,
+                coerce_int96_timestamp_unit="us",
+                page_checksum_verification=verify,
+            )
+        yield file
+
+
+def base_file_metadata(storage: Storage, path: str, *, listed: int = -1) -> pq.FileMetaData:
+    """The footer of a base file, checked where it has a checksum; of its pages nothing is read. `listed` as in `open_base_file`, raises as
+    `read_base_file`.
+    """
+    with _opened(storage, path, listed) as source, damage(path):
+        return read_metadata(source)
+
+
+def check_headers(storage: Storage, path: str) -> None:
+    """Check the footer of a base file and the headers of its pages, where they have checksums. Raises as `read_base_file`."""
+    with _opened(storage, path) as source, damage(path):
+        check_pages(source, read_metadata(source))
+
+
+def check_base_file(storage: Storage, path: str) -> pq.FileMetaData:
+    """Read a base file to its end, and check everything that has a checksum; its footer. Raises as `read_base_file`."""
+    with open_base_file(storage, path) as file:
+        for number in range(file.num_row_groups):
+            with damage(path):
+                for batch in file.iter_batches(row_groups=[number]):
+                    batch.validate(full=True)
+        return file.metadata
+
+
+@contextmanager
+def _opened(storage: Storage, path: str, listed: int = -1) -> Iterator[pa.NativeFile]:
+    if not path.endswith(".parquet"):
+        raise UnsupportedTableError("only Parquet base files can be read; copy the rows with Hudi into a table that has such", path=path)
+    try:
+        source = storage.open_input(path)
+    except StoredFileNotFoundError as error:
+        raise missing_file(path) from error
+    with source:
+        if listed >= 0:
+            check_size(path, source.size(), listed)
+        yield source
+
+
+def check_size(path: str, size: int, listed: int) -> None:
+    """Raise `CorruptFileError` for a file that has other bytes than when its directory was listed, which may be long ago: it was put in the
+    place of the one that was looked at then.
+    """
+    if size != listed:
+        raise CorruptFileError(
+            f"the base file {path!r} has {size} bytes, and it had {listed} when its directory was listed: base files never change, so"
+            " something that does not keep the timeline wrote it; restore the file from a backup, or restore the table to a savepoint",
+            path=path,
+        )
+
+
+def missing_file(
+    path: str, reason: str = "a clean deleted it, or something that does not keep the timeline did", *, instant: str | None = None
+) -> MissingFileError:
+    """The error for a file of a live slice that is not there; names the instant that wrote it, if `instant` or its name tells."""
+    folder, _, name = path.rpartition("/")
+    kind = "log" if is_log_file_name(name) else "base"
+    try:
+        instant = instant or parse_base_file(folder, name).instant_time
+    except FileNameError:
+        instant = None
+    wrote = f" (written by instant {instant})" if instant else ""
+    return MissingFileError(f"the {kind} file {path!r}{wrote} is not there: {reason}", path=path, instant=instant)
+
+
+@contextmanager
+def damage(path: str) -> Iterator[None]:
+    """What shows that the base file at `path` is damaged becomes a `CorruptFileError`."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, FormatError) as error:
+        reason = error.message if isinstance(error, FormatError) else f"it does not parse as Parquet: {error}"
+        raise CorruptFileError(
+            f"the base file {path!r} is damaged: {reason}; restore the file from a backup, or restore the table to a savepoint", path=path
+        ) from error
+
+
+def project(raw: pa.Table, wanted: pa.Schema, sources: Sequence[str | None], path: str) -> pa.Table:
+    """Stored rows in the columns of `wanted`; `sources[i]` is the stored name of column i, None for one that is all null.
+
+    Raises `SchemaIncompatibleError` naming the column and `path` where a stored type does not widen to the wanted one.
+    """
+    if not wanted.names:
+        return raw.select([])
+    columns = []
+    for field, source in zip(wanted, sources, strict=True):
+        if source is None:
+            columns.append(pa.chunked_array([pa.nulls(raw.num_rows, field.type)]))
+            continue
+        try:
+            columns.append(_typed(raw.column(source), field))
+        except SchemaIncompatibleError as error:
+            raise SchemaIncompatibleError(error.message, **{**error.context, "path": path}) from error
+    return pa.Table.from_arrays(columns, schema=wanted)
+
+
+def _typed(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if field.type != DICTIONARY_TYPE:
+        return convert(column, field.type, field.name)
+    if column.type == DICTIONARY_TYPE:
+        return column
+    return convert(column, pa.string(), field.name).dictionary_encode()

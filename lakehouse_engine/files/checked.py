@@ -1,0 +1,48 @@
+"""Base files whose rows another engine reads, with what its reader does not check looked at here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+
+from lakehouse_engine.cache import BoundedCache
+from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.files.base_file import check_headers, check_size, missing_file
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.storage.base import Storage
+
+
+@dataclass(slots=True)
+class CheckedFiles:
+    """Files whose footer and page headers were found to be as they were written. At most `limit`, the least recently used drop out.
+
+    A file counts as another one when its size or its time of modification is. Thread-safe.
+    """
+
+    limit: int
+    known: BoundedCache[bool] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.known = BoundedCache(self.limit)
+
+    def check(self, storage: Storage, files: Iterable[BaseFile]) -> None:
+        """Look at those that are not known yet, in threads. Raises `MissingFileError`, and `CorruptFileError`, for a file of another size
+        than it was listed with too.
+        """
+        keyed = [(self._key(storage, file), file.path) for file in files]
+        new = [(key, path) for key, path in keyed if not self.known.get(key)]
+        LocalRunner(os.cpu_count() or 1).run(lambda file: check_headers(storage, file[1]), new, name="checksums")
+        for key, _ in new:
+            self.known.put(key, True)
+
+    def _key(self, storage: Storage, file: BaseFile) -> Hashable:
+        entry = storage.head(file.path)
+        if entry is None:
+            raise missing_file(file.path)
+        check_size(file.path, entry.size, file.size)
+        return storage.root, file.path, entry.size, entry.modified_ms
+
+
+CHECKED = CheckedFiles(limit=100_000)
+"""Of all tables that this process plans reads of."""

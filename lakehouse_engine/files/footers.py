@@ -1,0 +1,38 @@
+"""Footers of base files, kept: a file never changes under its name, so what a filter asks of it is read once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow.parquet as pq
+
+from lakehouse_engine.cache import BoundedCache
+from lakehouse_engine.files.base_file import base_file_metadata
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.storage.base import Storage
+
+
+def _stored_bytes(footer: pq.FileMetaData) -> int:
+    return int(footer.serialized_size)
+
+
+@dataclass(slots=True)
+class FooterCache:
+    """At most `limit` bytes of footers, as they are stored."""
+
+    limit: int
+    kept: BoundedCache[pq.FileMetaData] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kept = BoundedCache(self.limit, _stored_bytes)
+
+    def read(self, storage: Storage, file: BaseFile) -> pq.FileMetaData:
+        """The footer of a listed file, checked when it is read. Raises as `base_file_metadata`."""
+        if storage.local_path() is None or file.size < 0:
+            # Two in memory may have one name.
+            return base_file_metadata(storage, file.path, listed=file.size)
+        return self.kept.find((storage.root, file.path, file.size), lambda: base_file_metadata(storage, file.path, listed=file.size))
+
+
+FOOTERS = FooterCache(limit=64 * 1024 * 1024)
+"""Of all tables that this process reads."""

@@ -1,0 +1,234 @@
+"""The blocks of a slice's logs, folded into one outcome a key: a row, or a deletion (hudi-format 7).
+
+Between records of logs Hudi 0.15 goes by ordering values whatever the payload class (`HoodieMergedLogRecordScanner`, `preCombine`): the
+higher one stays, of equals the later. A deletion with an ordering value yields to a higher one that is there already; without one
+it always applies. Whatever comes after a deletion replaces it. In tables that Hudi 1.x merges by event time a deletion with an ordering
+value is compared like a row, with what comes after it and with the base row (`BufferedRecordMergerFactory.EventTimeRecordMerger`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.errors import CorruptLogError, FormatError
+from lakehouse_engine.files.base_file import project
+from lakehouse_engine.files.log_scanner import ScannedBlock
+from lakehouse_engine.files.merge_rules import MergeRules
+from lakehouse_engine.files.projection import match_name
+from lakehouse_engine.files.row_pool import RowPool, SpillTo, take_rows
+from lakehouse_engine.format.log.blocks import BlockType
+from lakehouse_engine.format.log.data_block import decode_data_block
+from lakehouse_engine.format.log.delete_block import DeleteRecords, decode_delete_block
+from lakehouse_engine.model.keys import META_COLUMNS
+from lakehouse_engine.record.merging.mergers import RecordMerger
+from lakehouse_engine.record.merging.ordering import ranks
+
+NO_ROW = -1
+DELETED = -2
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class LogOutcome:
+    """`keys` are distinct; `rows[i]` is the row of `data` that key i ended as, or DELETED. `records` counts rows of the blocks.
+
+    `deleted_at` has, where there is one ordering field, its stored value in the deletion that key i ended as: null where that always
+    applies, and for rows.
+    """
+
+    keys: pa.Array
+    rows: Rows
+    data: pa.Table
+    records: int = 0
+    deleted_at: pa.Array | None = None
+
+    def deletions(self, codes: Rows) -> pa.Array:
+        """`deleted_at` of the given keys."""
+        return pa.nulls(len(codes), pa.int64()) if self.deleted_at is None else self.deleted_at.take(pa.array(codes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Events:
+    """Records and deletions in the order of the log. `rows` numbers rows of `data`, DELETED for a deletion; `codes` stand for keys."""
+
+    codes: Rows
+    rows: Rows
+    ranks: Rows
+    always: npt.NDArray[np.bool_]
+
+
+def fold_logs(
+    blocks: Sequence[ScannedBlock], wanted: pa.Schema, rules: MergeRules, spill: SpillTo | None = None, *, keys: pa.Array | None = None
+) -> LogOutcome:
+    """`wanted` has the columns to keep, those that `rules` need among them. With `spill`, rows above its limit are kept in files;
+    keys and ordering values stay in memory. With `keys`, rows of other keys may be left out.
+
+    Raises `CorruptLogError` where a block does not decode, and as `decode_data_block` for one that is refused.
+    """
+    pool, decoded, compared = RowPool(wanted, spill), [], {name.lower() for name in rules.columns(wanted, base=False)}
+    for scanned in blocks:
+        part = _decode(scanned, wanted)
+        if isinstance(part, pa.Table):
+            if keys is not None:
+                part = part.filter(pc.is_in(rules.record_keys(part), value_set=keys))
+            pool.add(part)
+            part = part.select([name for name in part.column_names if name.lower() in compared])
+        decoded.append(part)
+    encoded = _flat([_keys(part, rules) for part in decoded]).dictionary_encode(null_encoding="encode")
+    codes = np.asarray(encoded.indices).astype(np.int64)
+    ordering = _ordering(decoded, wanted, rules)
+    ranked = ranks(rules.ordering.comparable(ordering), len(codes))
+    events = _Events(codes, _rows(decoded), ranked, _always(decoded, wanted, rules))
+    records = sum(part.num_rows for part in decoded if isinstance(part, pa.Table))
+    rows, last = _fold(events, len(encoded.dictionary), pool, rules)
+    deleted_at = _deleted_at(ordering[0], events, rows, last) if len(ordering) == 1 else None
+    return LogOutcome(encoded.dictionary, rows, pool.table(), records, deleted_at)
+
+
+def deletions_win(rules: MergeRules, base: Sequence[pa.Array], deleted_at: pa.Array) -> npt.NDArray[np.bool_]:
+    """For each pair of a base row, by its ordering value, and the deletion that its key ended as whether the row goes.
+
+    For `rules` that weigh deletions; `deleted_at` as in `LogOutcome`.
+    """
+    won = rules.merger.deletes(base, [deleted_at])
+    return np.asarray(deleted_at.is_null()) | (True if won is None else won)
+
+
+def _decode(scanned: ScannedBlock, wanted: pa.Schema) -> pa.Table | DeleteRecords:
+    block = scanned.block
+    try:
+        if block.type is BlockType.DELETE:
+            return decode_delete_block(block)
+        raw = decode_data_block(block, {field.name.lower() for field in wanted})
+    except (FormatError, pa.ArrowException) as error:
+        raise CorruptLogError(
+            f"a block at byte {block.offset} of the log file {scanned.path!r}, written by {block.instant_time}, does not decode: {error}",
+            path=scanned.path,
+            instant=block.instant_time,
+            offset=block.offset,
+        ) from error
+    indices = [match_name(raw.column_names, field.name, scanned.path) for field in wanted]
+    names = [None if index is None else raw.column_names[index] for index in indices]
+    return project(raw, wanted, names, scanned.path)
+
+
+def _keys(part: pa.Table | DeleteRecords, rules: MergeRules) -> pa.Array:
+    return part.keys if isinstance(part, DeleteRecords) else rules.record_keys(part)
+
+
+def _rows(decoded: Sequence[pa.Table | DeleteRecords]) -> Rows:
+    parts, done = [np.empty(0, np.int64)], 0
+    for part in decoded:
+        if isinstance(part, DeleteRecords):
+            parts.append(np.full(len(part), DELETED, np.int64))
+        else:
+            parts.append(np.arange(done, done + part.num_rows))
+            done += part.num_rows
+    return np.concatenate(parts)
+
+
+def _ordering(decoded: Sequence[pa.Table | DeleteRecords], wanted: pa.Schema, rules: MergeRules) -> list[pa.Array]:
+    """Stored ordering values of records and deletions together, one array a field."""
+    columns = []
+    stored = [[] if isinstance(part, DeleteRecords) else rules.ordering.stored(part) for part in decoded]
+    for number, kind in enumerate(rules.ordering.types(wanted)):
+        parts = [
+            part.ordering(kind) if isinstance(part, DeleteRecords) else values[number]
+            for part, values in zip(decoded, stored, strict=True)
+        ]
+        columns.append(_flat(parts, kind))
+    return columns
+
+
+def _always(decoded: Sequence[pa.Table | DeleteRecords], wanted: pa.Schema, rules: MergeRules) -> npt.NDArray[np.bool_]:
+    """Which deletions apply whatever the ordering value of what is there. An entry holds one value: it is compared with one field only."""
+    kinds = rules.ordering.types(wanted)
+    parts = [np.empty(0, np.bool_)]
+    for part in decoded:
+        if not isinstance(part, DeleteRecords):
+            parts.append(np.zeros(part.num_rows, np.bool_))
+        elif len(kinds) != 1:
+            parts.append(np.ones(len(part), np.bool_))
+        elif rules.weighs_deletions:
+            # A value of another type than the field's is compared with nothing.
+            parts.append(part.always() | np.asarray(part.ordering(kinds[0]).is_null()))
+        else:
+            parts.append(part.always())
+    return np.concatenate(parts)
+
+
+def _flat(parts: Sequence[pa.Array | pa.ChunkedArray], kind: pa.DataType | None = None) -> pa.Array:
+    chunks = [chunk for part in parts for chunk in (part.chunks if isinstance(part, pa.ChunkedArray) else [part])]
+    return pa.concat_arrays(chunks) if chunks else pa.array([], kind or pa.string())
+
+
+def _fold(events: _Events, keys: int, pool: RowPool, rules: MergeRules) -> tuple[Rows, Rows]:
+    """The last state of every key, and the event that made it. The first events of all keys are taken together, then the second, and so
+    on.
+
+    Rows that are made of two come behind those in `pool`.
+    """
+    merger, state, held_ranks = rules.merger, np.full(keys, NO_ROW, np.int64), np.zeros(keys, np.int64)
+    last = np.zeros(keys, np.int64)
+    for at in _turns(events.codes):
+        codes, rows, offered = events.codes[at], events.rows[at], events.ranks[at]
+        held = state[codes] >= 0
+        deletes = rows == DELETED
+        if rules.weighs_deletions:
+            gone, for_good = state[codes] == DELETED, events.always[last[codes]]
+            held |= gone & ~for_good
+        older = held & (held_ranks[codes] > offered) & ~events.always[at]
+        if rules.weighs_deletions:
+            older |= gone & for_good & deletes
+        if merger.earliest_of_equals:
+            older |= held & ~deletes & (held_ranks[codes] == offered)
+        if rules.mixes_logs and bool((held & ~deletes).any()):
+            pairs = held & ~deletes
+            rows[pairs] = _combined(pool, state[codes[pairs]], rows[pairs], ~older[pairs], merger)
+            offered = np.where(pairs & older, held_ranks[codes], offered)
+            older &= ~pairs
+        changed = codes[~older]
+        state[changed], held_ranks[changed], last[changed] = rows[~older], offered[~older], at[~older]
+    return state, last
+
+
+def _deleted_at(ordering: pa.Array, events: _Events, rows: Rows, last: Rows) -> pa.Array:
+    """As `LogOutcome` has it."""
+    if not len(ordering):
+        return ordering
+    return ordering.take(pa.array(last, mask=(rows != DELETED) | events.always[last]))
+
+
+def _turns(codes: Rows) -> list[Rows]:
+    """Numbers of events, split so that no turn has a key twice and each key's events come in order."""
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    first = np.ones(len(codes), np.bool_)
+    first[1:] = ordered[1:] != ordered[:-1]
+    starts = np.flatnonzero(first)
+    turn = np.empty(len(codes), np.int64)
+    turn[order] = np.arange(len(codes)) - np.repeat(starts, np.diff(np.append(starts, len(codes))))
+    by_turn = np.argsort(turn, kind="stable")
+    return list(np.split(by_turn, np.cumsum(np.bincount(turn))[:-1])) if len(codes) else []
+
+
+def _combined(pool: RowPool, older: Rows, newer: Rows, wins: npt.NDArray[np.bool_], merger: RecordMerger) -> Rows:
+    """Numbers of the results of pairs of rows of the pool, which are added to it."""
+    data = pool.table()
+    pool.add(combine_rows(take_rows(data, older), take_rows(data, newer), wins, merger))
+    return np.arange(data.num_rows, data.num_rows + len(older))
+
+
+def combine_rows(stored: pa.Table, offered: pa.Table, wins: npt.NDArray[np.bool_] | None, merger: RecordMerger) -> pa.Table:
+    """Pairs of rows made one by `merger`; meta columns are those of the row that came later, whichever has the higher ordering value."""
+    user = [name for name in stored.column_names if name not in META_COLUMNS]
+    merged = merger.combine(stored.select(user), offered.select(user), wins)
+    columns = [merged.column(name) if name in merged.column_names else offered.column(name) for name in stored.column_names]
+    return pa.Table.from_arrays(columns, schema=stored.schema)

@@ -1,0 +1,244 @@
+"""Which blocks of a slice's log files count, and whether any that must be there are not (hudi-format 5.4).
+
+A log file has no checksums. What it must hold follows from the commits instead: each names the log files that it wrote, their sizes, and
+ours their checksums. Within what a completed commit wrote, everything that is not one of its blocks is an error, and so is every byte that
+is not as it was. Elsewhere damage is passed over, unless it may be the work of a commit that is archived and so cannot be asked.
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lakehouse_engine.errors import CorruptLogError, StoredFileNotFoundError
+from lakehouse_engine.files.base_file import missing_file
+from lakehouse_engine.files.mapped import mapped
+from lakehouse_engine.format.log.blocks import DATA_BLOCKS, BlockType, LogBlock
+from lakehouse_engine.format.log.reader import read_blocks
+from lakehouse_engine.model.files import FileSlice, LogFile
+from lakehouse_engine.model.instant import InstantRange
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.timeline import Timeline
+
+logger = logging.getLogger(__name__)
+
+_EVERYTHING = InstantRange()
+
+
+@dataclass(frozen=True, slots=True)
+class LogScope:
+    """The commits whose blocks a read sees: of the `completed` ones and those before `start`, the ones in `window`."""
+
+    completed: frozenset[str]
+    start: str | None
+    window: InstantRange = _EVERYTHING
+
+    @classmethod
+    def of(cls, timeline: Timeline, window: InstantRange | None = None) -> LogScope:
+        """`timeline` is the whole active one, as loaded."""
+        writes = timeline.completed().writes()
+        start = timeline.start
+        completed = frozenset(write.requested_time for write in writes)
+        return cls(completed, None if start is None else start.requested_time, window or _EVERYTHING)
+
+    def sees(self, instant_time: str | None) -> bool:
+        """Whether blocks of that instant count."""
+        if instant_time is None or instant_time not in self.window:
+            return False
+        return instant_time in self.completed or self.archived(instant_time)
+
+    def archived(self, instant_time: str) -> bool:
+        """Whether the instant is older than the active timeline, where every write counts as completed."""
+        return self.start is not None and instant_time < self.start and instant_time not in self.completed
+
+
+@dataclass(frozen=True, slots=True)
+class LogPromise:
+    """A completed commit wrote bytes `start` to `end` of a log file (`path` relative to the table); `end` 0 where it does not say.
+
+    `start` is None where that is not known: then the commit wrote some of what is before `end`. `checksum` is the CRC-32 of those bytes in
+    8 hex digits, None where the commit has none.
+    """
+
+    path: str
+    instant_time: str
+    start: int | None = 0
+    end: int = 0
+    checksum: str | None = None
+
+    def kept(self, content: bytes | memoryview) -> bool:
+        """Whether the log file has the bytes that the commit wrote, as far as its checksum tells."""
+        if self.checksum is None or self.start is None:
+            return True
+        return f"{zlib.crc32(memoryview(content)[self.start : self.end]):08x}" == self.checksum
+
+
+@dataclass(frozen=True, slots=True)
+class ToldLogs:
+    """Completed writes of which it is known to which log files they wrote: `active` ones by their times, archived ones up to `until`.
+
+    A block of such a write in another file is a stray, left by an attempt of a task that outlived its commit. `whole`: this is so of every
+    archived write.
+    """
+
+    active: frozenset[str] = frozenset()
+    until: str = ""
+    whole: bool = False
+
+    def tells(self, instant_time: str) -> bool:
+        return instant_time in self.active or instant_time <= self.until
+
+
+NOT_TOLD = ToldLogs()
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedSlice:
+    """A slice to be merged when it is read, and what completed commits say about its log files."""
+
+    slice: FileSlice
+    promises: tuple[LogPromise, ...] = ()
+    told: ToldLogs = NOT_TOLD
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedBlock:
+    """A block that counts, and the log file that it is in."""
+
+    block: LogBlock
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedLogs:
+    """The blocks of a slice that count, in order, and how many of each kind its log files have (`total` counts all but damaged ones)."""
+
+    blocks: tuple[ScannedBlock, ...]
+    files: int
+    total: int
+    rollbacks: int
+    corrupt: int
+
+
+def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope, *, verify: bool = True) -> ScannedLogs:
+    """Data and delete blocks of a slice to apply, in order.
+
+    Left out are blocks of instants that `scope` does not see, those in files that their commits do not name, those that a rollback block
+    takes back, and those that a log compaction merged into a later block. Without `verify` no checksum of a file is looked at.
+
+    Raises `MissingFileError` for a log file that is not there, unless only writes that did not complete can have had it (whoever takes one
+    back deletes its files), and `CorruptLogError` where a log file lacks what a completed commit wrote.
+    """
+    found = ((log, _content(storage, log, piece, scope)) for log in piece.slice.log_files)
+    stored = [(log, content) for log, content in found if content is not None]
+    files = [(log, list(read_blocks(content))) for log, content in stored]
+    taken_back = {block.target_instant_time for _, blocks in files for block in blocks if _takes_effect(block, scope)}
+    for (log, blocks), (_, content) in zip(files, stored, strict=True):
+        promises = [promise for promise in piece.promises if promise.path == log.path]
+        for promise in promises:
+            _check_promise(log, blocks, promise)
+            if verify and not promise.kept(content):
+                raise _corrupt(log, promise.instant_time, f"the bytes up to {promise.end} fail its checksum", promise.start or 0)
+        if promises or not piece.told.whole:
+            _check_rest(log, blocks, promises, scope, taken_back)
+    kinds = [block.type for _, blocks in files for block in blocks]
+    corrupt = kinds.count(BlockType.CORRUPT)
+    applied = tuple(_applied(files, scope, piece))
+    return ScannedLogs(applied, len(files), len(kinds) - corrupt, kinds.count(BlockType.COMMAND), corrupt)
+
+
+def _content(storage: Storage, log: LogFile, piece: LoggedSlice, scope: LogScope) -> bytes | memoryview | None:
+    """The log file; mapped where the storage can, so that what has been decoded need not stay in memory. None for one to do without."""
+    try:
+        return mapped(storage, log.path)
+    except StoredFileNotFoundError as error:
+        writers = [promise.instant_time for promise in piece.promises if promise.path == log.path]
+        if not writers and scope.start is not None and log.base_instant >= scope.start:
+            logger.info("%s is gone; no completed commit wrote to it", log.path)
+            return None
+        raise missing_file(log.path, instant=writers[0] if writers else None) from error
+
+
+def _applied(files: Iterable[tuple[LogFile, list[LogBlock]]], scope: LogScope, piece: LoggedSlice) -> list[ScannedBlock]:
+    queue: list[ScannedBlock] = []
+    named = {(promise.path, promise.instant_time) for promise in piece.promises}
+    for log, blocks in files:
+        for block in blocks:
+            if block.is_rollback:
+                target = block.target_instant_time
+                if _takes_effect(block, scope):
+                    queue = [queued for queued in queue if queued.block.instant_time != target]
+                else:
+                    logger.warning("a rollback block in %s is ignored: its target %s is completed, or newer than it", log.path, target)
+            elif (block.type in DATA_BLOCKS or block.type is BlockType.DELETE) and scope.sees(block.instant_time):
+                time = block.instant_time
+                if time is not None and piece.told.tells(time) and (log.path, time) not in named:
+                    logger.warning("a block in %s is passed over: the commit %s does not name the file", log.path, time)
+                    continue
+                _enqueue(queue, ScannedBlock(block, log.path))
+    return queue
+
+
+def _enqueue(queue: list[ScannedBlock], found: ScannedBlock) -> None:
+    """At the end, or in place of the blocks that were merged into it."""
+    merged = set(found.block.compacted_times)
+    if not merged:
+        queue.append(found)
+        return
+    replaced = [place for place, queued in enumerate(queue) if queued.block.instant_time in merged]
+    if not replaced:
+        # The second block of a log compaction stands behind its first.
+        same = [place for place, queued in enumerate(queue) if queued.block.instant_time == found.block.instant_time]
+        queue.insert(same[-1] + 1 if same else len(queue), found)
+        return
+    queue[replaced[-1] : replaced[-1] + 1] = [found]
+    for place in reversed(replaced[:-1]):
+        del queue[place]
+
+
+def _takes_effect(block: LogBlock, scope: LogScope) -> bool:
+    """Whether a rollback block has a target that it can have: a write before it that did not complete after all."""
+    target, instant = block.target_instant_time, block.instant_time
+    return block.is_rollback and target is not None and target not in scope.completed and (instant is None or target < instant)
+
+
+def _check_promise(log: LogFile, blocks: Sequence[LogBlock], promise: LogPromise) -> None:
+    size = blocks[-1].end if blocks else 0
+    if size < promise.end:
+        raise _corrupt(log, promise.instant_time, f"it has {size} bytes, and the commit wrote {promise.end}", size)
+    start = promise.start or 0
+    mine = [block for block in blocks if block.end > start and (not promise.end or block.offset < promise.end)]
+    for block in mine if promise.start is not None else ():
+        if block.type is BlockType.CORRUPT:
+            raise _corrupt(log, promise.instant_time, block.damage, block.offset)
+        if promise.end and block.instant_time != promise.instant_time:
+            raise _corrupt(log, promise.instant_time, f"the block says that {block.instant_time} wrote it", block.offset)
+    if not any(block.instant_time == promise.instant_time for block in mine):
+        raise _corrupt(log, promise.instant_time, "it has no block of that commit", start)
+
+
+def _check_rest(
+    log: LogFile, blocks: Sequence[LogBlock], promises: Sequence[LogPromise], scope: LogScope, taken_back: set[str | None]
+) -> None:
+    """Damage outside of what active commits wrote: of failed writes, of attempts of a task that were repeated, or of archived commits."""
+    for block in blocks:
+        if block.type is not BlockType.CORRUPT or any(promise.start is not None and promise.end > block.offset for promise in promises):
+            continue
+        instant = block.instant_time
+        writer = log.base_instant if instant is None else instant
+        if scope.archived(writer) and scope.sees(writer) and instant not in taken_back:
+            raise _corrupt(log, instant, block.damage, block.offset)
+        logger.warning("%s is damaged at byte %d (%s), where no completed commit wrote", log.path, block.offset, block.damage)
+
+
+def _corrupt(log: LogFile, instant: str | None, damage: str, offset: int) -> CorruptLogError:
+    who = f"by the commit {instant}" if instant else "by a commit that is archived"
+    return CorruptLogError(
+        f"the log file {log.path!r} has lost rows written {who}: at byte {offset}, {damage}; restore the file from a backup,"
+        " or restore the table to a savepoint",
+        path=log.path,
+        instant=instant,
+        offset=offset,
+    )

@@ -1,0 +1,186 @@
+"""A slice with log files as Arrow: its base file merged with its logs (hudi-format 7; Hudi `RecordMergingFileIterator`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.files.base_file import concat, iter_base_file, projected_schema
+from lakehouse_engine.files.log_records import DELETED, LogOutcome, combine_rows, deletions_win, fold_logs
+from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope, ScannedLogs, scan_logs
+from lakehouse_engine.files.merge_rules import MergeRules
+from lakehouse_engine.files.row_pool import SpillTo, take_rows
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.storage.base import Storage
+
+Rows = npt.NDArray[np.int64]
+
+_AT_ONCE = 1 << 17
+"""Rows that only the logs have, handed out together."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceChanges:
+    """What logs do to a base file: rows at the positions `removed` (ascending) go, the rows `added` come, new or in their place.
+
+    `base_rows` counts the rows of the base file.
+    """
+
+    removed: Rows
+    added: pa.Table
+    base_rows: int = 0
+
+
+def plain(schema: pa.Schema) -> pa.Schema:
+    """The schema with text where the base file reader has dictionaries."""
+    return pa.schema([field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field for field in schema])
+
+
+@dataclass(frozen=True, slots=True)
+class SliceReader:
+    """Reads slices of one table. `schema` holds its user columns; with `verify` checksums are looked at. Picklable."""
+
+    storage: Storage
+    schema: pa.Schema
+    rules: MergeRules
+    scope: LogScope
+    verify: bool = True
+
+    @property
+    def has_meta_columns(self) -> bool:
+        return self.rules.key_generator is None
+
+    def read(self, piece: LoggedSlice, columns: Sequence[str]) -> pa.Table:
+        """All rows of a slice in the given columns (meta columns may be among them), those of the base file first.
+
+        Raises as `scan_logs`, `fold_logs` and `read_base_file`.
+        """
+        return concat(list(self.iter(piece, columns)), self._plain(columns))
+
+    def iter(self, piece: LoggedSlice, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """As `read`, one table for each row group of the base file, then the rows that only the logs have."""
+        merge = self.merge(piece, columns)
+        yield from self._base_rows(piece, columns, merge)
+        yield self._picked(columns, merge.inserts())
+
+    def stream(self, piece: LoggedSlice, columns: Sequence[str], spill: SpillTo | None = None) -> Iterator[pa.Table]:
+        """As `iter`, but that rows which only the logs have come some at a time, if there are any.
+
+        With `spill`, rows of the logs above its limit are kept in files meanwhile.
+        """
+        merge = self.merge(piece, columns, spill)
+        yield from self._base_rows(piece, columns, merge)
+        numbers = np.sort(merge.insert_numbers())
+        for start in range(0, len(numbers), _AT_ONCE):
+            yield self._picked(columns, take_rows(merge.outcome.data, numbers[start : start + _AT_ONCE]))
+
+    def _base_rows(self, piece: LoggedSlice, columns: Sequence[str], merge: SliceMerge) -> Iterator[pa.Table]:
+        for stored in self._stored(piece.slice.base_file, self._stored_names(columns)):
+            removed, replaced = merge.pairs(stored)
+            kept = np.ones(stored.num_rows, np.bool_)
+            kept[removed] = False
+            yield self._picked(columns, stored.filter(pa.array(kept)) if len(removed) else stored, replaced)
+
+    def _picked(self, columns: Sequence[str], *parts: pa.Table) -> pa.Table:
+        return concat([part.select(list(columns)) for part in parts], self._plain(columns))
+
+    def changes(self, piece: LoggedSlice, columns: Sequence[str]) -> SliceChanges:
+        """What the logs of a slice change; of its base file only what the merge needs is read. Raises as `read`."""
+        names = self.rules.columns(self.schema, base=True) if self.rules.merger.whole_rows else self._stored_names(columns)
+        merge = self.merge(piece, columns)
+        positions, added, before = [np.empty(0, np.int64)], [], 0
+        for stored in self._stored(piece.slice.base_file, names):
+            removed, replaced = merge.pairs(stored)
+            positions.append(removed + before)
+            added.append(replaced)
+            before += stored.num_rows
+        rows = [table.select(list(columns)) for table in (*added, merge.inserts())]
+        return SliceChanges(np.concatenate(positions), concat(rows, self._plain(columns)), before)
+
+    def merge(self, piece: LoggedSlice, columns: Sequence[str], spill: SpillTo | None = None) -> SliceMerge:
+        """The outcome of the slice's logs in the given columns and those that the merge needs. Raises as `scan_logs` and `fold_logs`."""
+        wanted = self._plain(self._names(columns, base=False))
+        scanned = scan_logs(self.storage, piece, self.scope, verify=self.verify)
+        outcome = fold_logs(scanned.blocks, wanted, self.rules, spill)
+        deletions = self.rules.deletions(outcome.data)
+        return SliceMerge(self.rules, outcome, deletions, np.ones(len(outcome.keys), np.bool_), scanned)
+
+    def _names(self, columns: Sequence[str], *, base: bool) -> list[str]:
+        return list(dict.fromkeys([*columns, *self.rules.columns(self.schema, base=base)]))
+
+    def _stored_names(self, columns: Sequence[str]) -> list[str]:
+        # Rows that are made of two need the same columns on both sides.
+        return self._names(columns, base=self.rules.merger.whole_rows)
+
+    def _plain(self, columns: Sequence[str]) -> pa.Schema:
+        return plain(projected_schema(self.schema, columns))
+
+    def _stored(self, base: BaseFile | None, columns: Sequence[str]) -> Iterator[pa.Table]:
+        if base is not None:
+            wanted = self._plain(columns)
+            for table in iter_base_file(self.storage, base, self.schema, columns=columns, verify=self.verify):
+                yield table.cast(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceMerge:
+    """The outcome of a slice's logs, met by the rows of its base file part by part.
+
+    `deletions` says which rows of the logs are deletions, `fresh` which keys no base row had so far. `scanned` has the blocks.
+    """
+
+    rules: MergeRules
+    outcome: LogOutcome
+    deletions: npt.NDArray[np.bool_]
+    fresh: npt.NDArray[np.bool_]
+    scanned: ScannedLogs
+
+    def pairs(self, stored: pa.Table) -> tuple[Rows, pa.Table]:
+        """Positions of base rows that change, ascending, and the rows that take the place of some of them.
+
+        Of a key that is stored more than once every row changes, as in a compaction.
+        """
+        found = pc.index_in(self.rules.record_keys(stored), value_set=self.outcome.keys)
+        matched = np.flatnonzero(np.asarray(found.is_valid()))
+        codes = np.asarray(found.drop_null()).astype(np.int64)
+        self.fresh[codes] = False
+        rows = self.outcome.rows[codes]
+        deleted = rows == DELETED
+        gone, replaced = self._rows(stored, matched[~deleted], rows[~deleted])
+        return np.sort(np.concatenate([self._deleted(stored, matched[deleted], codes[deleted]), gone])), replaced
+
+    def _deleted(self, stored: pa.Table, positions: Rows, codes: Rows) -> Rows:
+        """Those of `positions` whose base rows go by the deletions that keys `codes` of the outcome ended as."""
+        if not self.rules.weighs_deletions or not len(positions):
+            return positions
+        base = self.rules.ordering.values(take_rows(stored.select(self.rules.ordering.roots), positions))
+        return positions[deletions_win(self.rules, base, self.outcome.deletions(codes))]
+
+    def inserts(self) -> pa.Table:
+        """Rows of keys that are in no base row."""
+        return take_rows(self.outcome.data, self.insert_numbers())
+
+    def insert_numbers(self) -> Rows:
+        """Their numbers in the rows of the logs, once `pairs` has seen every base row."""
+        rows = self.outcome.rows[self.fresh & (self.outcome.rows >= 0)]
+        return rows[~self.deletions[rows]]
+
+    def _rows(self, stored: pa.Table, positions: Rows, rows: Rows) -> tuple[Rows, pa.Table]:
+        """As `pairs`, for base rows at `positions` whose keys ended as the given rows of the logs."""
+        before, after = take_rows(stored, positions), take_rows(self.outcome.data, rows)
+        merger, gone = self.rules.merger, self.deletions[rows]
+        ordering = [self.rules.ordering.values(side) if merger.compares_ordering else [] for side in (before, after)]
+        wins, deletes = merger.wins(*ordering), merger.deletes(*ordering)
+        everything = np.ones(len(positions), np.bool_)
+        kept = ~gone & (everything if wins is None or merger.losers_matter else wins)
+        changed = np.concatenate([positions[kept], positions[gone & (everything if deletes is None else deletes)]])
+        after = after.filter(pa.array(kept))
+        if merger.whole_rows:
+            return changed, after
+        stays = before.select(after.column_names).filter(pa.array(kept))
+        return changed, combine_rows(stays, after, None if wins is None else wins[kept], merger)

@@ -1,0 +1,1 @@
+"""Avro beside Arrow: schemas in both directions, and columns of records in both."""

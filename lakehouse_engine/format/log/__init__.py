@@ -1,0 +1,1 @@
+"""Log files: their blocks, what is in those, and their order in a file."""

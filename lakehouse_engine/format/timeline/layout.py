@@ -1,0 +1,54 @@
+"""What depends on the table version: where instants are, how their files are named, how commits are encoded.
+
+Chosen once, when a table is opened; nothing outside this package compares versions.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from lakehouse_engine.errors import UnsupportedTableVersionError
+from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.model.table_version import TableVersion, not_opened
+
+LAYOUT_VERSION_KEY = "hoodie.timeline.layout.version"
+
+
+class Layout(Protocol):
+    """Timeline layout of a table version. Implementations are stateless and picklable."""
+
+    @property
+    def timeline_folder(self) -> str:
+        """Folder of the active timeline, relative to the table."""
+        ...
+
+    def file_name(self, instant: Instant) -> str:
+        """Name of the file that puts `instant` into its state. Raises `FileNameError` where that action has no such state."""
+        ...
+
+    def parse_file_name(self, name: str) -> Instant | None:
+        """The instant of a file in the timeline folder; None for any other file."""
+        ...
+
+    def decode_commit(self, data: bytes) -> HoodieCommitMetadata:
+        """Commit, delta commit or replace commit metadata. Raises `CorruptInstantError` for empty or truncated bytes."""
+        ...
+
+    def encode_commit(self, metadata: HoodieCommitMetadata) -> bytes: ...
+
+
+def layout_of(config: TableConfig) -> Layout:
+    """The layout of a table. Raises `UnsupportedTableVersionError` for versions whose layout is not known."""
+    stated = config.properties.get(LAYOUT_VERSION_KEY, "1").strip()
+    if config.version is not TableVersion.SIX:
+        raise UnsupportedTableVersionError(not_opened(str(int(config.version))), table=config.name)
+    if stated != "1":
+        raise UnsupportedTableVersionError(
+            f"{LAYOUT_VERSION_KEY}={stated!r}: tables of version 6 have the timeline layout 1, and only that can be opened; if Hudi left"
+            " the table so, let it finish that (its procedures upgrade_table and downgrade_table)",
+            table=config.name,
+        )
+    return LayoutV1()

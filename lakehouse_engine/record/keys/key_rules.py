@@ -1,0 +1,73 @@
+"""What a table's properties say of keys and partitions, held against each other.
+
+A write to a table whose properties contradict each other would put known keys where no reader looks for them. Reads take rows from where
+the timeline says they are, and go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakehouse_engine.errors import UnsupportedTableError
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.record.keys.keygen import KEY_GENERATORS
+
+_CLASS, _TYPE = "hoodie.table.keygenerator.class", "hoodie.table.keygenerator.type"
+_KEYS, _PARTITIONS = "hoodie.table.recordkey.fields", "hoodie.table.partition.fields"
+_ONE_OF_EACH = ("SimpleKeyGenerator", "TimestampBasedKeyGenerator")
+_ANY_CLASS = "USER_PROVIDED"
+
+
+def check_key_rules(config: TableConfig, columns: Sequence[str]) -> None:
+    """`columns` are the table's user columns; none where it has no schema yet.
+
+    Raises `UnsupportedTableError` naming the properties, what they say, and which to correct.
+    """
+    _check_generator(config)
+    _check_columns(config, columns)
+
+
+def family_of(text: str | None) -> str | None:
+    """The class whose rules a key generator's class or type has; None for one that is not known."""
+    return KEY_GENERATORS.get(text.rsplit(".", 1)[-1]) if text else None
+
+
+def _check_generator(config: TableConfig) -> None:
+    named, kind = config.properties.get(_CLASS), config.properties.get(_TYPE)
+    family = family_of(named or kind)
+    if named and kind and kind.upper() != _ANY_CLASS and family_of(kind) != family:
+        raise contradiction(config, f"{_CLASS}={named} and {_TYPE}={kind} are two key generators", f"{_CLASS} or {_TYPE}")
+    keys, partitions = config.record_key_fields, config.partition_fields
+    stated = f"{_CLASS}={named}" if named else f"{_TYPE}={kind}"
+    if family == "NonpartitionedKeyGenerator" and partitions:
+        what = f"{stated} has no partitions, and {_PARTITIONS}={','.join(partitions)} has"
+        raise contradiction(config, what, f"{_CLASS} or {_PARTITIONS}")
+    if family in _ONE_OF_EACH and len(keys) > 1:
+        what = f"{stated} makes keys of one column, and {_KEYS} has {len(keys)}: {','.join(keys)}"
+        raise contradiction(config, what, f"{_CLASS} or {_KEYS}")
+    if family in _ONE_OF_EACH and len(partitions) > 1:
+        what = f"{stated} makes partitions of one column, and {_PARTITIONS} has {len(partitions)}: {','.join(partitions)}"
+        raise contradiction(config, what, f"{_CLASS} or {_PARTITIONS}")
+    # A column may be twice in a key: it is then in each stored key twice, which the stored rows tell.
+    if len(set(partitions)) < len(partitions):
+        raise contradiction(config, f"{_PARTITIONS}={','.join(partitions)} names a column twice", _PARTITIONS)
+
+
+def _check_columns(config: TableConfig, columns: Sequence[str]) -> None:
+    known = {name.lower() for name in columns}
+    for key, names in ((_KEYS, config.record_key_fields), (_PARTITIONS, config.partition_fields)):
+        for name in names:
+            if known and name.split(".")[0].lower() not in known:
+                raise contradiction(config, f"{key} names {name!r}, which is no column of the table; it has {', '.join(columns)}", key)
+
+
+def contradiction(config: TableConfig, what: str, correct: str) -> UnsupportedTableError:
+    """The refusal of a write to a table whose properties cannot all be true; `correct` are those to look at."""
+    remedy = f"correct {correct} in .hoodie/hoodie.properties (a line #lakehouse.seal=... has to go) to what the table was written with"
+    return refused_write(config, what, remedy)
+
+
+def refused_write(config: TableConfig, what: str, remedy: str) -> UnsupportedTableError:
+    """The refusal of a write whose keys would not be found again."""
+    message = f"{what}: a write would put known keys where nobody looks for them. Reads go on; {remedy}"
+    return UnsupportedTableError(message, table=config.name)

@@ -1,0 +1,282 @@
+"""What becomes of a stored row when a batch brings one of the same key: Hudi's payload classes (table format, "Merge semantics")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from lakehouse_engine.record.merging.ordering import incoming_wins, last_values_per_key, latest_per_key
+
+Mask = npt.NDArray[np.bool_]
+
+TOASTED = b"__debezium_unavailable_value"
+"""What Debezium writes for a large value of Postgres that an update did not touch."""
+
+
+class RecordMerger(Protocol):
+    """Decides on pairs of rows of one key. Stateless and picklable.
+
+    Ordering arguments have one array a field, row i of both sides being a pair. Deletions that carry no ordering value (the delete
+    operation) are not asked about: they always apply.
+    """
+
+    @property
+    def whole_rows(self) -> bool:
+        """Whether the result is always one of the two rows as it is, so that a stored row whose pair loses need not be touched."""
+
+    @property
+    def losers_matter(self) -> bool:
+        """Whether an incoming row that is not the newer one may still change the stored row (by filling its nulls)."""
+
+    @property
+    def compares_ordering(self) -> bool:
+        """Whether ordering values decide between a stored and an incoming row; otherwise they need not be read."""
+
+    @property
+    def equals_win(self) -> bool:
+        """Whether an incoming row takes the place of a stored one of equal ordering values."""
+
+    @property
+    def earliest_of_equals(self) -> bool:
+        """Whether of several rows of equal ordering values in a batch, or in logs, the first one stays."""
+
+    def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        """For each pair whether the incoming row counts as the newer one; None for all of them."""
+
+    def deletes(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        """For each pair whose incoming row says `_hoodie_is_deleted` whether the stored row goes; None for all of them."""
+
+    def combine(self, base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
+        """The resulting rows. Both tables have the same columns (no meta columns) and length; `wins` as returned by `wins`."""
+
+    def reduce(self, batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        """The batch with one row a key, and for each of them the number of the row it is (mostly) made of, ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverwriteWithLatest:
+    """`OverwriteWithLatestAvroPayload`: the incoming row replaces the stored one; ordering counts within a batch only."""
+
+    whole_rows = True
+    losers_matter = False
+    compares_ordering = False
+    equals_win = True
+    earliest_of_equals = False
+
+    def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return None
+
+    def deletes(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return None
+
+    def combine(self, base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
+        return choose(base, incoming, wins)
+
+    def reduce(self, batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        return _latest_rows(batch, keys, ordering)
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """`DefaultHoodieRecordPayload`: the incoming row replaces the stored one unless its ordering value is lower; deletions likewise.
+
+    With `late_deletions` deletions apply whatever their ordering value (`EventTimeAvroPayload`). Without `equals_win` the incoming value
+    must be higher, but for one that meets none, and with `earliest_of_equals` that also holds within a batch (`FirstValueAvroPayload`).
+    """
+
+    equals_win: bool = True
+    earliest_of_equals: bool = False
+    late_deletions: bool = False
+
+    whole_rows: ClassVar[bool] = True
+    losers_matter: ClassVar[bool] = False
+    compares_ordering: ClassVar[bool] = True
+
+    def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        if not base_ordering:
+            return None
+        won = incoming_wins(base_ordering, incoming_ordering, equals=self.equals_win)
+        return _unless_all(won if self.equals_win else won | np.asarray(base_ordering[0].is_null()))
+
+    def deletes(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return None if self.late_deletions else self.wins(base_ordering, incoming_ordering)
+
+    def combine(self, base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
+        return choose(base, incoming, wins)
+
+    def reduce(self, batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        return _latest_rows(batch, keys, ordering, earliest=self.earliest_of_equals)
+
+
+@dataclass(frozen=True, slots=True)
+class Toasted:
+    """`PostgresDebeziumAvroPayload`: event time, but text and binary values that Debezium did not get keep what is stored.
+
+    Within a batch, and between logs, rows are taken as they are.
+    """
+
+    whole_rows = False
+    losers_matter = False
+    compares_ordering = True
+    equals_win = True
+    earliest_of_equals = False
+
+    def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return EventTime().wins(base_ordering, incoming_ordering)
+
+    def deletes(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return self.wins(base_ordering, incoming_ordering)
+
+    def combine(self, base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
+        columns = [_untoasted(stored, offered) for stored, offered in zip(base.columns, incoming.columns, strict=True)]
+        return choose(base, pa.Table.from_arrays(columns, schema=base.schema), wins)
+
+    def reduce(self, batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        return _latest_rows(batch, keys, ordering)
+
+
+@dataclass(frozen=True, slots=True)
+class FillNulls:
+    """`OverwriteNonDefaultsWithLatestAvroPayload`: the incoming row's values, and the stored row's where those are null.
+
+    Nulls are the defaults of all columns that Spark or this engine writes. Within a batch, and between logs, rows are taken as they are.
+    """
+
+    whole_rows = False
+    losers_matter = False
+    compares_ordering = False
+    equals_win = True
+    earliest_of_equals = False
+
+    def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return None
+
+    def deletes(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return None
+
+    def combine(self, base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
+        columns = [_filled(stored, offered, None) for stored, offered in zip(base.columns, incoming.columns, strict=True)]
+        return choose(base, pa.Table.from_arrays(columns, schema=base.schema), wins)
+
+    def reduce(self, batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        return _latest_rows(batch, keys, ordering)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialUpdate:
+    """`PartialUpdateAvroPayload`: the newer row's values, and the older row's where those are null, whichever of the two is stored.
+
+    Deletions apply whatever their ordering value. Rows of one key in a batch fill each other's nulls in the same way.
+    """
+
+    whole_rows = False
+    losers_matter = True
+    compares_ordering = True
+    equals_win = True
+    earliest_of_equals = False
+
+    def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return _unless_all(incoming_wins(base_ordering, incoming_ordering)) if base_ordering else None
+
+    def deletes(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return None
+
+    def combine(self, base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
+        columns = [_filled(stored, offered, wins) for stored, offered in zip(base.columns, incoming.columns, strict=True)]
+        return pa.Table.from_arrays(columns, schema=base.schema)
+
+    def reduce(self, batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        return last_values_per_key(batch, keys, ordering)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateColumns:
+    """Another merger's result in some columns (`MERGE ... UPDATE SET` of those), the stored row's values in all others."""
+
+    merger: RecordMerger
+    columns: frozenset[str]
+
+    whole_rows = False
+
+    @property
+    def losers_matter(self) -> bool:
+        return self.merger.losers_matter
+
+    @property
+    def compares_ordering(self) -> bool:
+        return self.merger.compares_ordering
+
+    @property
+    def equals_win(self) -> bool:
+        return self.merger.equals_win
+
+    @property
+    def earliest_of_equals(self) -> bool:
+        return self.merger.earliest_of_equals
+
+    def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return self.merger.wins(base_ordering, incoming_ordering)
+
+    def deletes(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return self.merger.deletes(base_ordering, incoming_ordering)
+
+    def combine(self, base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
+        named = [name for name in base.column_names if name.lower() in self.columns]
+        merged = self.merger.combine(base.select(named), incoming.select(named), wins)
+        columns = [merged.column(name) if name in named else base.column(name) for name in base.column_names]
+        return pa.Table.from_arrays(columns, schema=base.schema)
+
+    def reduce(self, batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        return self.merger.reduce(batch, keys, ordering)
+
+
+def storing_as_given(merger: RecordMerger) -> RecordMerger:
+    """What stores a winning row as it is, nulls too, and one of equal ordering values; late rows lose, and delete, as by `merger`."""
+    if merger.whole_rows and merger.equals_win:
+        return merger
+    if not merger.compares_ordering:
+        return OverwriteWithLatest()
+    return EventTime(late_deletions=isinstance(merger, PartialUpdate))
+
+
+def choose(base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
+    """Rows of `incoming` where `wins` says so (None: everywhere), else of `base`."""
+    if wins is None:
+        return incoming
+    mask = pa.array(wins)
+    columns = [pc.if_else(mask, offered, stored) for stored, offered in zip(base.columns, incoming.columns, strict=True)]
+    return pa.Table.from_arrays(columns, schema=base.schema)
+
+
+def _filled(stored: pa.ChunkedArray, offered: pa.ChunkedArray, wins: Mask | None) -> pa.ChunkedArray:
+    """The newer side's values, the other's where those are null."""
+    if wins is None:
+        return pc.if_else(offered.is_valid(), offered, stored) if offered.null_count else offered
+    has_new, has_old = np.asarray(offered.is_valid()), np.asarray(stored.is_valid())
+    return pc.if_else(pa.array(np.where(wins, has_new, ~has_old)), offered, stored)
+
+
+def _untoasted(stored: pa.ChunkedArray, offered: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = offered.type
+    if not (pat.is_string(kind) or pat.is_large_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind)):
+        return offered
+    missing = pc.fill_null(pc.equal(offered, pa.scalar(TOASTED, kind)), False)
+    return pc.if_else(missing, stored, offered) if pc.any(missing).as_py() else offered
+
+
+def _latest_rows(
+    batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array], *, earliest: bool = False
+) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    rows = latest_per_key(keys, ordering, earliest=earliest)
+    return (batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))), rows
+
+
+def _unless_all(wins: Mask) -> Mask | None:
+    return None if wins.all() else wins

@@ -1,0 +1,222 @@
+"""Hudi's payload classes by name: how a table that names one is merged, what its rows are ordered by, which of them delete.
+
+Rules are those of Hudi 0.15 (`org.apache.hudi.common.model`); where 1.2 differs it is said in docs/interop.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lakehouse_engine.errors import OptionError, SchemaIncompatibleError, UnsupportedTableError
+from lakehouse_engine.model.table_config import TableConfig, TableType
+from lakehouse_engine.options import PAYLOADS_OF_MODES
+from lakehouse_engine.record.merging.deletions import HUDI_MARK, DeleteMarks
+from lakehouse_engine.record.merging.mergers import (
+    EventTime,
+    FillNulls,
+    OverwriteWithLatest,
+    PartialUpdate,
+    RecordMerger,
+    Toasted,
+    UpdateColumns,
+    storing_as_given,
+)
+from lakehouse_engine.record.merging.ordering_fields import OrderingFields
+
+DELETE_FIELD = "hoodie.payload.delete.field"
+DELETE_MARKER = "hoodie.payload.delete.marker"
+COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+"""Hudi 1.x's id of merging by commit time. Its writers leave it in version 6 tables too, and then ordering values count nowhere."""
+EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+"""The id of Hudi's own mergers: of all of them in 0.x, of merging by event time in 1.x."""
+_PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
+_STRATEGY_KEYS = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
+_MODELS = "org.apache.hudi.common.model."
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """`name` is the class's last name, `java_class` all of it.
+
+    `marks` says which rows delete; `takes_marker` whether `hoodie.payload.delete.field` and `.marker` may say so too. `columns` must be
+    in the table. `ordered_by` is the one ordering field that the class works with, where it reads that itself. With `weighs_deletions`
+    ordering values of deletions in logs count against base rows.
+    """
+
+    name: str
+    merger: RecordMerger
+    marks: DeleteMarks = HUDI_MARK
+    package: str = _MODELS
+    columns: tuple[str, ...] = ()
+    ordered_by: str = ""
+    binlog: bool = False
+    takes_marker: bool = False
+    weighs_deletions: bool = False
+
+    @property
+    def java_class(self) -> str:
+        return self.package + self.name
+
+    def ordering(self, config: TableConfig, schema: pa.Schema) -> OrderingFields:
+        """What rows of the table are ordered by; `schema` has its user columns."""
+        names = () if _by_commit_time(config) else config.ordering_fields
+        return OrderingFields.of(names, schema, binlog=self.binlog, required=bool(self.ordered_by))
+
+    def delete_marks(self, properties: Mapping[str, str]) -> DeleteMarks:
+        """As `marks`, with the column that the properties name where the class looks at it (Hudi `DefaultHoodieRecordPayload`).
+
+        Raises `OptionError` for a column without its marker.
+        """
+        field, marker = (properties.get(key, "") for key in (DELETE_FIELD, DELETE_MARKER))
+        if not field or not self.takes_marker:
+            return self.marks
+        if not marker:
+            raise OptionError(f"{DELETE_FIELD}={field!r} needs {DELETE_MARKER}, the value that marks a deletion in it")
+        return DeleteMarks(field, marker)
+
+    def check_marker(self, asked: Mapping[str, str]) -> None:
+        """Raise `OptionError` where options ask for a column that marks deletions and the class does not look at it."""
+        if asked and not self.takes_marker:
+            keys = " and ".join(asked)
+            raise OptionError(f"{keys} goes with DefaultHoodieRecordPayload or FirstValueAvroPayload, not with {self.name}")
+
+    def check_columns(self, schema: pa.Schema) -> None:
+        """Raise `SchemaIncompatibleError` for a column that the class reads by its name and a table of this schema does not have."""
+        for name in self.columns:
+            if name not in schema.names:
+                raise SchemaIncompatibleError(f"{self.name} needs a column {name!r}; there are {', '.join(schema.names)}", column=name)
+
+
+_DEBEZIUM = "org.apache.hudi.common.model.debezium."
+_DEBEZIUM_MARKS = DeleteMarks("_change_operation_type", "d", any_case=True)
+
+PAYLOADS: dict[str, Payload] = {
+    payload.name: payload
+    for payload in (
+        Payload("OverwriteWithLatestAvroPayload", OverwriteWithLatest()),
+        Payload("DefaultHoodieRecordPayload", EventTime(), takes_marker=True),
+        Payload("EventTimeAvroPayload", EventTime(late_deletions=True)),
+        Payload("PartialUpdateAvroPayload", PartialUpdate()),
+        Payload("OverwriteNonDefaultsWithLatestAvroPayload", FillNulls()),
+        Payload("FirstValueAvroPayload", EventTime(equals_win=False, earliest_of_equals=True), takes_marker=True),
+        Payload("AWSDmsAvroPayload", OverwriteWithLatest(), DeleteMarks("Op", "D", any_case=True), columns=("Op",)),
+        Payload(
+            "MySqlDebeziumAvroPayload",
+            EventTime(equals_win=False),
+            _DEBEZIUM_MARKS,
+            _DEBEZIUM,
+            ("_event_seq",),
+            ordered_by="_event_seq",
+            binlog=True,
+        ),
+        Payload("PostgresDebeziumAvroPayload", Toasted(), _DEBEZIUM_MARKS, _DEBEZIUM, ("_event_lsn",), ordered_by="_event_lsn"),
+    )
+}
+"""Those that a fixed rule describes, by the last name of Hudi's class."""
+
+_IN_1X = {
+    "DefaultHoodieRecordPayload": replace(PAYLOADS["DefaultHoodieRecordPayload"], weighs_deletions=True),
+    "EventTimeAvroPayload": replace(PAYLOADS["EventTimeAvroPayload"], merger=EventTime(), weighs_deletions=True),
+    "MySqlDebeziumAvroPayload": replace(PAYLOADS["MySqlDebeziumAvroPayload"], merger=EventTime()),
+}
+"""Rules that Hudi 1.x changed, for tables that it made: late deletions do not apply, and equal places in the log replace.
+
+It takes the first two for its merge mode EVENT_TIME_ORDERING; under the others a deletion in a log still always applies.
+"""
+
+
+def payload_of(config: TableConfig, override: str = "") -> Payload:
+    """The payload that the table names, else that of `override` (a class, with or without its package).
+
+    Where neither names one: what the Hudi that made the table does (`_unstated`). Raises `UnsupportedTableError` or `OptionError` for a
+    class that is not known, `UnsupportedTableError` for a merger that is not Hudi's own, and `OptionError` for an override that
+    contradicts the table.
+    """
+    asked = override.strip()
+    if asked and last_name(asked) not in PAYLOADS:
+        raise OptionError(f"the payload class {asked!r} is not known; the engine has {', '.join(PAYLOADS)}")
+    stored = config.payload_class
+    if stored and last_name(stored) not in PAYLOADS:
+        raise UnsupportedTableError(
+            f"the table is merged by {stored}, code that this engine does not have; it has {', '.join(PAYLOADS)}. Go on writing it with"
+            " Hudi; its base files can be read read-optimized. Where the class does what one of these does, set"
+            " hoodie.compaction.payload.class to that",
+            table=config.name,
+        )
+    _check_strategy(config)
+    if stored and asked and last_name(stored) != last_name(asked):
+        raise OptionError(
+            f"the table merges by {last_name(stored)} (hoodie.compaction.payload.class); leave {last_name(asked)} out of the write",
+            table=config.name,
+        )
+    if asked and not stored:
+        _check_mode(config, last_name(asked))
+    name = last_name(stored or asked or _unstated(config))
+    payload = _IN_1X.get(name, PAYLOADS[name]) if made_by_1x(config) else PAYLOADS[name]
+    if payload.ordered_by and config.ordering_fields != (payload.ordered_by,):
+        raise UnsupportedTableError(
+            f"{payload.name} orders rows by {payload.ordered_by}; the table's ordering field is"
+            f" {','.join(config.ordering_fields) or 'not set'}: set hoodie.table.precombine.field to {payload.ordered_by}",
+            table=config.name,
+        )
+    return payload
+
+
+def merger_of(
+    config: TableConfig, override: str = "", *, update_columns: Sequence[str] | None = None, as_given: bool = False
+) -> RecordMerger:
+    """The merger of `payload_of`, or with `as_given` one that stores winning rows as they are; `update_columns` narrows it to the columns
+    that a matched row takes from the batch. Raises likewise.
+    """
+    merger = payload_of(config, override).merger
+    merger = storing_as_given(merger) if as_given else merger
+    return merger if update_columns is None else UpdateColumns(merger, frozenset(name.lower() for name in update_columns))
+
+
+def last_name(text: str) -> str:
+    """The name of one of Hudi's own classes without its package; that of another one stays whole."""
+    package, _, name = text.rpartition(".")
+    return name if not package or package.startswith("org.apache.hudi") else text
+
+
+def _unstated(config: TableConfig) -> str:
+    """The payload class of a table that names none, which no table of ours is: this engine has always stored it.
+
+    Hudi 0.15 stores none in copy-on-write tables and writes them by the writer's option, by default overwriting with the latest row
+    (`DataSourceWriteOptions.PAYLOAD_CLASS_NAME`). Releases from 1.0 on store a merge mode, or infer it: event time with ordering fields.
+    """
+    overwritten = config.table_type is TableType.COPY_ON_WRITE and not made_by_1x(config)
+    if _by_commit_time(config) or not config.ordering_fields or overwritten:
+        return "OverwriteWithLatestAvroPayload"
+    return "DefaultHoodieRecordPayload"
+
+
+def made_by_1x(config: TableConfig) -> bool:
+    """Whether Hudi 1.x made the table, by the properties that it stores in version 6 tables too."""
+    return any(config.properties.get(key) for key in (_STRATEGY_KEYS[0], "hoodie.record.merge.mode", "hoodie.table.ordering.fields"))
+
+
+def _by_commit_time(config: TableConfig) -> bool:
+    mode = config.properties.get("hoodie.record.merge.mode", "").upper()
+    return mode == "COMMIT_TIME_ORDERING" or config.properties.get(_STRATEGY_KEYS[0]) == COMMIT_TIME_STRATEGY
+
+
+def _check_mode(config: TableConfig, asked: str) -> None:
+    """Raise `OptionError` for a class that is not what the table's merge mode means."""
+    mode = "COMMIT_TIME_ORDERING" if _by_commit_time(config) else config.properties.get("hoodie.record.merge.mode", "").upper()
+    if mode in PAYLOADS_OF_MODES and asked not in PAYLOADS_OF_MODES[mode]:
+        raise OptionError(f"the table merges by {mode} (hoodie.record.merge.mode); leave {asked} out of the write", table=config.name)
+
+
+def _check_strategy(config: TableConfig) -> None:
+    for key in _STRATEGY_KEYS:
+        strategy = config.properties.get(key, "")
+        if strategy and strategy not in (COMMIT_TIME_STRATEGY, EVENT_TIME_STRATEGY, _PAYLOAD_STRATEGY):
+            raise UnsupportedTableError(
+                f"the table is merged by a merger of its own ({key}={strategy}), code that this engine does not have; go on writing it"
+                " with Hudi; its base files can be read read-optimized",
+                table=config.name,
+            )

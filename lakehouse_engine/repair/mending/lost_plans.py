@@ -1,0 +1,53 @@
+"""Plans of compactions that are gone, with logs on top of them: without the plan nobody knows what those logs go on with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakehouse_engine.errors import FormatError
+from lakehouse_engine.format.file_names import parse_log_file
+from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.plans import HoodieCompactionPlan
+from lakehouse_engine.read.completeness import log_promises
+from lakehouse_engine.repair.mending.remedy import Mending, mending
+from lakehouse_engine.services.compact.plan import operation_of
+from lakehouse_engine.view.table_state import TableState
+
+
+def lost_compaction_plans(state: TableState) -> Iterator[Mending]:
+    """Of compactions that are not on the timeline, though completed writes logged to what they were to make.
+
+    Only a planned compaction lets a group with an older slice have logs of a newer one without a base file.
+    """
+    for time, slices in sorted(_planned(state).items()):
+        instant = Instant(time, Action.COMPACTION, State.REQUESTED)
+        path = f"{state.layout.timeline_folder}/{state.layout.file_name(instant)}"
+        content = encode_plan(HoodieCompactionPlan(operations=tuple(operation_of(piece) for piece in slices.values())))
+        message = f"the plan of the compaction is gone, and logs of {len(slices)} groups are on top of it: it is made anew from those"
+        yield mending(path, message, lambda path=path, content=content: state.storage.create(path, content))  # type: ignore[misc]
+
+
+def promised_logs(state: TableState) -> dict[str, FileGroupId]:
+    """Log files that completed writes wrote to; none where a commit is damaged, which is told of as such."""
+    try:
+        return {promise.path: group for group, promises in log_promises(state, None).items() for promise in promises}
+    except FormatError:
+        return {}
+
+
+def _planned(state: TableState) -> dict[str, dict[FileGroupId, FileSlice]]:
+    """The slices before those logs, by the instant that is gone."""
+    found: dict[str, dict[FileGroupId, FileSlice]] = {}
+    for path, group in promised_logs(state).items():
+        partition, _, name = path.rpartition("/")
+        time = parse_log_file(partition, name).base_instant
+        if state.timeline.contains(time) or state.timeline.is_committed(time) or state.storage.head(path) is None:
+            continue
+        known = state.view.file_group(group)
+        before = next((piece for piece in known.slices if piece.base_instant < time), None) if known is not None else None
+        if before is not None:
+            found.setdefault(time, {})[group] = before
+    return found

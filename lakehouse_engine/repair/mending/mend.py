@@ -1,0 +1,218 @@
+"""What becomes of a damaged metadata file (docs/adr/0019). The first of these that holds:
+
+ 1. its content follows from something else that is whole: it is made anew
+ 2. nothing rests on it: it is set aside; a service that was only planned, or a clean or rollback that is done, goes with all its files
+ 3. it protects or proves something that cannot be told without it: it stays, and the message says who leads out of that
+
+Whatever is replaced or removed is set aside before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakehouse_engine.commit.checkpoint import renew_checkpoint
+from lakehouse_engine.errors import FormatError, LakehouseError, MetadataError, StoredFileNotFoundError
+from lakehouse_engine.format.timeline.archived import render_archive, salvage_archive
+from lakehouse_engine.format.timeline.archived_record import archived_commit
+from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.model.archived import ArchivedEntry
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.options.services import ARCHIVAL_BATCH
+from lakehouse_engine.repair.damage import DamagedState, damaged_states
+from lakehouse_engine.repair.mending.aside import FOLDER, set_aside
+from lakehouse_engine.repair.mending.lost_plans import lost_compaction_plans
+from lakehouse_engine.repair.mending.metafiles import damaged_metafiles
+from lakehouse_engine.repair.mending.properties import unfinished_properties
+from lakehouse_engine.repair.mending.rebuild import rebuilt
+from lakehouse_engine.repair.mending.recommit import recommitted
+from lakehouse_engine.repair.mending.remedy import Mending, mending
+from lakehouse_engine.storage.base import Storage, StoredFile
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.timeline.checkpoints import LIVE, SAVEPOINTED, LiveCheckpoints
+from lakehouse_engine.timeline.kept import KeptCommits
+from lakehouse_engine.verify.ways_out import earlier_moments
+from lakehouse_engine.view.table_state import TableState
+
+
+def mendings(state: TableState, *, trust_files: bool = False) -> Iterator[Mending]:
+    """What is to be done about every damaged file of the timelines, nothing of it done yet.
+
+    `trust_files`: what the files of a completed write say of it stands for its damaged record.
+    """
+    for damage in damaged_states(ActiveTimeline(state.storage, state.layout)):
+        is_commit = damage.instant.is_completed and damage.instant.action.is_write
+        yield _commit_file(state, damage, trust_files) if is_commit else _state_file(state, damage)
+    archive = ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
+    for file, error in archive.damaged():
+        yield _archive_file(state, file, error)
+    yield from _kept_commits(state, archive)
+    yield from lost_compaction_plans(state)
+    yield from _checkpoints(state)
+    yield from damaged_metafiles(state)
+    yield from unfinished_properties(state.storage)
+
+
+def _state_file(state: TableState, damage: DamagedState) -> Mending:
+    instant = damage.instant
+    record = rebuilt(state, instant)
+    if record is not None:
+        return _made_anew(state.storage, damage, encode_plan(record), "it is made anew")
+    reason = _stays(state, damage)
+    if reason is not None:
+        return mending(damage.path, f"{damage.message}: {reason}", None)
+    if _is_history(damage):
+        message = f"{damage.message}: nothing rests on it, and it is set aside in {FOLDER}"
+        return mending(damage.path, message, lambda: _drop(state, [instant]))
+    states = _all_states(instant)
+    what = "was planned only" if damage.reached is not State.COMPLETED else "is done, and nothing rests on its record"
+    message = f"{damage.message}: the {instant.action} {what}; its files are set aside in {FOLDER}"
+    return mending(damage.path, message, lambda: _drop(state, states))
+
+
+def _made_anew(storage: Storage, damage: DamagedState, content: bytes, how: str) -> Mending:
+    def replace() -> None:
+        if storage.head(damage.path) is not None:
+            set_aside(storage, damage.path)
+        storage.overwrite(damage.path, content)
+
+    return mending(damage.path, f"{damage.message}: {how}, and the damaged one set aside in {FOLDER}", replace)
+
+
+def _commit_file(state: TableState, damage: DamagedState, trust_files: bool) -> Mending:
+    """The record of a completed write: nothing proves that the files which are there are all that it wrote."""
+    try:
+        record = recommitted(state, damage.instant)
+    except LakehouseError as error:
+        ways = ["put the file back from a backup", *earlier_moments(state, damage.instant.requested_time)]
+        return mending(damage.path, f"{damage.message}: what it wrote cannot be told ({error.message}); {', or '.join(ways)}", None)
+    files = sum(len(stats) for stats in record.partition_to_write_stats.values())
+    if trust_files:
+        return _made_anew(state.storage, damage, state.layout.encode_commit(record), f"it is made anew of the {files} files that it wrote")
+    ways = [
+        "put the file back from a backup",
+        f"`repair --trust-files` makes it anew of the {files} files that carry its instant (that no other is lost cannot be proven)",
+        *earlier_moments(state, damage.instant.requested_time),
+    ]
+    return mending(damage.path, f"{damage.message}: {', or '.join(ways)}", None)
+
+
+def _stays(state: TableState, damage: DamagedState) -> str | None:
+    """Why a file that cannot be made anew must stay, and who leads out."""
+    time, action = damage.instant.requested_time, damage.instant.action
+    if action is Action.SAVEPOINT:
+        return f"what it keeps cannot be proven, so nothing as old as it is deleted; `savepoint delete {time}` gives it up"
+    if action is Action.RESTORE and damage.reached is not State.REQUESTED and damage.instant.state is not State.INFLIGHT:
+        return "what the restore took back cannot be told; put the file back from a backup"
+    return None
+
+
+def _is_history(damage: DamagedState) -> bool:
+    """Of what is completed, only the completed file counts; of what is not, what is carried out has its plan elsewhere."""
+    if damage.instant.state is State.COMPLETED:
+        return False
+    return damage.reached is State.COMPLETED or damage.instant.state is State.INFLIGHT
+
+
+def _all_states(instant: Instant) -> list[Instant]:
+    """Completed last: without it the others would be a pending instant for a moment, with it they are history."""
+    return [instant.at(state) for state in (State.INFLIGHT, State.REQUESTED, State.COMPLETED)]
+
+
+def _drop(state: TableState, instants: list[Instant]) -> None:
+    for instant in instants:
+        path = f"{state.layout.timeline_folder}/{state.layout.file_name(instant)}"
+        if state.storage.head(path) is not None:
+            set_aside(state.storage, path)
+            state.storage.delete(path)
+    state.storage.sync(state.layout.timeline_folder)
+
+
+def _archive_file(state: TableState, file: StoredFile, error: FormatError) -> Mending:
+    def replace() -> None:
+        if not state.archived_files().is_known:
+            # What the damaged part says is gone for good: from here on the files that are there are those that must be.
+            renew_checkpoint(state)
+        entries = salvage_archive(state.storage.read(file.path))
+        set_aside(state.storage, file.path)
+        if entries:
+            state.storage.overwrite(file.path, render_archive(_by_instant(entries), ARCHIVAL_BATCH.default))
+        else:
+            state.storage.delete(file.path)
+
+    kept = len(salvage_archive(state.storage.read(file.path)))
+    message = f"{error.message}: {kept} entries are whole and stay; the damaged file is set aside in {FOLDER}"
+    return mending(file.path, message, replace)
+
+
+def _by_instant(entries: list[ArchivedEntry]) -> list[list[ArchivedEntry]]:
+    grouped: dict[tuple[str, Action], list[ArchivedEntry]] = {}
+    for entry in entries:
+        grouped.setdefault((entry.instant.requested_time, entry.instant.action.completes_as), []).append(entry)
+    return list(grouped.values())
+
+
+def _checkpoints(state: TableState) -> Iterator[Mending]:
+    """Checkpoints of live files that are damaged: of the table, which is written anew afterwards, and of savepoints."""
+    for folder, what in (
+        (LIVE, "it is set aside, and the checkpoint written anew"),
+        (SAVEPOINTED, "it is set aside; the savepoint is read without it, and the sizes of its files are not compared"),
+    ):
+        checkpoints = LiveCheckpoints(state.storage, folder)
+        for time in checkpoints.times():
+            path, wrong = checkpoints.path(time), _wrong_with(checkpoints, time)
+            if wrong is not None:
+                yield mending(path, f"{wrong}: {what}", lambda path=path: _remove(state.storage, path))  # type: ignore[misc]
+
+
+def _wrong_with(checkpoints: LiveCheckpoints, time: str) -> str | None:
+    try:
+        checkpoints.read(time)
+    except StoredFileNotFoundError:
+        return None  # a newer one has taken its place meanwhile
+    except FormatError as error:
+        return error.message
+    return None
+
+
+def _remove(storage: Storage, path: str) -> None:
+    set_aside(storage, path)
+    storage.delete(path)
+
+
+def _kept_commits(state: TableState, archive: ArchivedTimeline) -> Iterator[Mending]:
+    """Commits of savepoints that were archived: the archive says what a restore needs of them."""
+    kept = KeptCommits(state.storage, state.layout)
+    active = {write.requested_time for write in state.timeline.completed().writes()}
+    for time in sorted(state.timeline.savepointed - active):
+        path, message = f"{kept.folder}/{time}.*", "the commit of a savepoint is not kept aside"
+        found = kept.find(time)
+        try:
+            if found is not None and kept.metadata(time) is not None:
+                continue
+        except MetadataError as error:
+            path, message = error.context["path"], error.message
+        yield _kept_commit(state, archive, time, path, message)
+
+
+def _kept_commit(state: TableState, archive: ArchivedTimeline, time: str, path: str, message: str) -> Mending:
+    entry = next((one for one in _entries(archive) if one.instant.requested_time == time and archived_commit(one) is not None), None)
+    metadata = None if entry is None else archived_commit(entry)
+    if entry is None or metadata is None:
+        way = f"put the file back from a backup, or `savepoint delete {time}`"
+        return mending(path, f"{message}, and the archive does not have it either: {way}", None)
+    instant = entry.instant
+
+    def replace() -> None:
+        target = f"{KeptCommits(state.storage, state.layout).folder}/{state.layout.file_name(instant)}"
+        if state.storage.head(target) is not None:
+            set_aside(state.storage, target)
+        state.storage.overwrite(target, state.layout.encode_commit(metadata))
+
+    return mending(path, f"{message}: it is made anew from the archive", replace)
+
+
+def _entries(archive: ArchivedTimeline) -> Iterator[ArchivedEntry]:
+    for file in archive.files():
+        yield from salvage_archive(archive.storage.read(file.path))

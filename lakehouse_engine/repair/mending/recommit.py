@@ -1,0 +1,193 @@
+"""The record of a completed write whose file is damaged, made anew of what else tells of it.
+
+Its files are those that carry its instant. What went before them is known of the writes before it, what it was about to do of its inflight
+file and of plans, which columns it had of its files. That no file of it is lost besides cannot be proven in every case, so that this is
+only done for whoever asks for it (docs/adr/0019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakehouse_engine.errors import FormatError, InstantNotFoundError, MetadataError
+from lakehouse_engine.format.avro.avro_schema import without_meta_columns
+from lakehouse_engine.format.file_names import is_log_file_name, parse_log_file
+from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.live_files import LiveFiles, LiveGroup, WriteRecord
+from lakehouse_engine.model.plans import HoodieCompactionPlan
+from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
+from lakehouse_engine.repair.mending.traces import Trace, traces
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.plans import clustering_groups
+from lakehouse_engine.view.slicing import replaced_groups
+from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.view.written import write_record
+
+REBUILT_KEY = "lakehouse.rebuilt"
+"""In the extra metadata of a commit that was made anew: what of it is not known any more."""
+_LOST = "extra metadata but for the id of a write, numbers of deleted rows, checksums of logs"
+
+Op = WriteOperationType
+
+
+@dataclass(frozen=True, slots=True)
+class _Intent:
+    """What the write was, the groups that it was about to write to, those that it was about to take out of the table, and the id that it
+    was given (`commit.outcome`).
+    """
+
+    operation: WriteOperationType | None = None
+    planned: frozenset[FileGroupId] = frozenset()
+    dropped: frozenset[FileGroupId] = frozenset()
+    write_id: str | None = None
+
+    def name(self) -> dict[str, str | None]:
+        """By which a call that is made again finds the write."""
+        return {} if self.write_id is None else {WRITE_ID_KEY: self.write_id}
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """What tells of the write besides its files. `intent` is what was noted of it before; `before` the files that it found."""
+
+    intent: _Intent
+    before: LiveFiles
+    later: tuple[WriteRecord, ...]
+
+
+def recommitted(state: TableState, instant: Instant) -> HoodieCommitMetadata:
+    """What the completed write `instant` said, as far as it can be known.
+
+    Raises `MetadataError` where it cannot be told what the write did, `FormatError` where something else is damaged that would tell.
+    """
+    time = instant.requested_time
+    known = _evidence(state, instant)
+    found = traces(state, time, {group: begun for group, live in known.before.groups.items() if (begun := _begun(live))})
+    _check_nothing_is_lost(state, time, known, found)
+    stats: dict[str, list[HoodieWriteStat]] = {}
+    for trace in found:
+        stats.setdefault(trace.group.partition_path, []).append(trace.stat)
+    replaced = _replaced(state, instant, known, found) if instant.action is Action.REPLACE_COMMIT else None
+    return HoodieCommitMetadata(
+        partition_to_write_stats={path: tuple(group) for path, group in stats.items()},
+        operation_type=known.intent.operation,
+        compacted=known.intent.operation in (Op.COMPACT, Op.LOG_COMPACT),
+        extra_metadata={**known.intent.name(), SCHEMA_KEY: _schema(state, time, known, found), REBUILT_KEY: _LOST},
+        partition_to_replace_file_ids=replaced,
+    )
+
+
+def _evidence(state: TableState, instant: Instant) -> _Evidence:
+    archived, time = state.archived_files(), instant.requested_time
+    if not archived.is_known:
+        raise MetadataError("what was written before it is archived, and the archive is damaged too")
+    writes = [write for write in state.timeline.completed().writes() if write.requested_time != time]
+    before = [write for write in writes if archived.boundary < write.requested_time < time]
+    return _Evidence(
+        _intent(state, instant),
+        archived.live.after(write_record(write.requested_time, state.commit_metadata(write)) for write in before),
+        tuple(record for write in writes if write.requested_time > time and (record := _record(state, write)) is not None),
+    )
+
+
+def _record(state: TableState, write: Instant) -> WriteRecord | None:
+    """None for one that is damaged too: what it says is missing where it would have explained something."""
+    try:
+        return write_record(write.requested_time, state.commit_metadata(write))
+    except MetadataError:
+        return None
+
+
+def _intent(state: TableState, instant: Instant) -> _Intent:
+    """As far as that was noted before."""
+    active, time = ActiveTimeline(state.storage, state.layout), instant.requested_time
+    for action, operation in ((Action.COMPACTION, Op.COMPACT), (Action.LOG_COMPACTION, Op.LOG_COMPACT)):
+        requested = Instant(time, action, State.REQUESTED)
+        if action.completes_as is instant.action and state.storage.head(_path(state, requested)) is not None:
+            plan = active.plan(HoodieCompactionPlan, requested)
+            return _Intent(operation, frozenset(FileGroupId(one.partition_path or "", one.file_id or "") for one in plan.operations or ()))
+    try:
+        noted = active.commit(Instant(time, instant.action, State.INFLIGHT))
+    except (FormatError, InstantNotFoundError):
+        return _Intent()
+    groups = (FileGroupId(path, stat.file_id) for path, stats in noted.partition_to_write_stats.items() for stat in stats if stat.file_id)
+    name = noted.extra_metadata.get(WRITE_ID_KEY)
+    return _Intent(noted.operation_type, frozenset(groups), frozenset(replaced_groups(noted)), name)
+
+
+def _path(state: TableState, instant: Instant) -> str:
+    return f"{state.layout.timeline_folder}/{state.layout.file_name(instant)}"
+
+
+def _begun(live: LiveGroup) -> str:
+    """The instant of the newest slice of a group."""
+    return max((file.base_instant for file in live.files()), default="")
+
+
+def _check_nothing_is_lost(state: TableState, time: str, known: _Evidence, found: Sequence[Trace]) -> None:
+    """Raise where something says that the write wrote to a group, and neither that is there nor what a later write made of it."""
+    superseded = {group for write in known.later for group, file in write.files if not file.is_log}
+    superseded.update(group for write in known.later for group in write.replaced)
+    traced = {trace.group for trace in found}
+    for group in sorted((known.intent.planned | _logged_upon(state, time)) - traced - superseded, key=str):
+        where = f"the file group {group.file_id} of {group.partition_path or 'the table'}"
+        raise MetadataError(f"it wrote to {where}, and no file of that is there")
+
+
+def _logged_upon(state: TableState, time: str) -> set[FileGroupId]:
+    """Groups with logs on a slice that the write began."""
+    lister, found = StorageLister(state.storage), set()
+    for partition in state.view.partitions():
+        for file in lister.files(partition):
+            if is_log_file_name(file.name):
+                log = parse_log_file(partition, file.name)
+                found.update([FileGroupId(partition, log.file_id)] if log.base_instant == time and not log.is_cdc else [])
+    return found
+
+
+def _schema(state: TableState, time: str, known: _Evidence, found: Sequence[Trace]) -> str:
+    """The Avro text of the user columns: that of its files, or of the writes around it where those agree."""
+    texts = {without_meta_columns(trace.schema) for trace in found if trace.schema is not None}
+    if not texts:
+        texts = {text for write in _neighbours(state, time, known) if (text := state.commit_metadata(write).schema_json)}
+    if len(texts) != 1:
+        raise MetadataError("which columns the table had as of it cannot be told" if not texts else "its files have different columns")
+    return texts.pop()
+
+
+def _neighbours(state: TableState, time: str, known: _Evidence) -> list[Instant]:
+    """The writes before and after. Where only one is there, none, for the columns may have been changed by this write; but one that
+    drops partitions changes none.
+    """
+    writes = state.timeline.completed().writes().instants
+    before, after = [one for one in writes if one.requested_time < time][-1:], [one for one in writes if one.requested_time > time][:1]
+    if known.intent.operation is Op.DELETE_PARTITION:
+        return before or after
+    return [*before, *after] if before and after else []
+
+
+def _replaced(state: TableState, instant: Instant, known: _Evidence, found: Sequence[Trace]) -> dict[str, tuple[str, ...]]:
+    """The groups that a replace commit took out of the table, which no file of its own tells."""
+    live = {group for group in known.before.groups if group not in {trace.group for trace in found}}
+    clustered = {FileGroupId(*group) for group in clustering_groups(state, instant)}
+    if clustered:
+        gone = clustered
+    elif known.intent.dropped:
+        gone = set(known.intent.dropped)
+    elif known.intent.operation is Op.INSERT_OVERWRITE_TABLE:
+        gone = live
+    elif known.intent.operation is Op.INSERT_OVERWRITE and found:
+        written = {trace.group.partition_path for trace in found}
+        gone = {group for group in live if group.partition_path in written}
+    else:
+        raise MetadataError("which file groups it took out of the table cannot be told")
+    if any(group in gone for write in known.later for group, _ in write.files):
+        raise MetadataError("later writes went on with file groups that it seems to have taken out of the table")
+    by_partition: dict[str, list[str]] = {}
+    for group in sorted(gone, key=str):
+        by_partition.setdefault(group.partition_path, []).append(group.file_id)
+    return {path: tuple(ids) for path, ids in by_partition.items()}

@@ -1,0 +1,54 @@
+"""A restore that has begun and whose plan nobody has any more: one of Hudi's, for this engine writes the plan into both of its files.
+
+The table cannot be opened then, for it cannot be told which of its writes the restore takes back. Hudi takes them back one after the
+other, newest first, so that without the restore the table is whole, as of the newest write that it has not come to.
+"""
+
+from __future__ import annotations
+
+from lakehouse_engine.errors import InstantNotFoundError, MetadataError
+from lakehouse_engine.format.timeline.layout import layout_of
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.repair.mending.aside import FOLDER, set_aside
+from lakehouse_engine.repair.mending.remedy import Mending, mending
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.view.restores import restore_plan
+
+
+def unplanned_restore(storage: Storage) -> Mending | None:
+    """What is to be done about the oldest such restore; None where there is none. Its files stay as copies."""
+    active = ActiveTimeline(storage, layout_of(ConfigStore(storage).read()))
+    timeline = active.load()
+    for instant in timeline:
+        if instant.action is Action.RESTORE and instant.state is State.INFLIGHT and not _is_planned(active, instant):
+            newest = timeline.completed().writes().last()
+            now = f"the table is as of {newest.requested_time} then" if newest is not None else "the table has no write left"
+            message = (
+                f"the plan of {instant} is damaged or gone, and what the restore goes back to cannot be told: its files are set aside in"
+                f" {FOLDER}. What it took back until now stays gone, and {now}; restore it to the moment that was meant"
+            )
+            return mending(_path(active, instant.at(State.REQUESTED)), message, lambda found=instant: _drop(active, found))  # type: ignore[misc]
+    return None
+
+
+def _is_planned(active: ActiveTimeline, instant: Instant) -> bool:
+    try:
+        restore_plan(active, instant)
+    except (InstantNotFoundError, MetadataError):
+        return False
+    return True
+
+
+def _drop(active: ActiveTimeline, instant: Instant) -> None:
+    """The inflight file goes first: a restore that was only requested, and whose plan is damaged, has not begun."""
+    for state in (State.INFLIGHT, State.REQUESTED):
+        path = _path(active, instant.at(state))
+        if active.storage.head(path) is not None:
+            set_aside(active.storage, path)
+            active.delete(instant.at(state))
+
+
+def _path(active: ActiveTimeline, instant: Instant) -> str:
+    return f"{active.layout.timeline_folder}/{active.layout.file_name(instant)}"

@@ -1,0 +1,187 @@
+"""What a session can do beyond frames and SQL: one with a SparkContext in this process, and one of a Spark Connect server, which has none.
+
+Nothing else asks which of the two a session is.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from typing import ClassVar
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import is_remote
+
+from lakehouse_engine.errors import UnsupportedSessionError
+from lakehouse_engine.spark.schema import to_spark_schema
+from lakehouse_engine.spark.settings import with_settings
+
+_ROWS_BELOW = "spark.sql.execution.arrow.localRelationThreshold"
+_ENOUGH = 1 << 16
+"""More rows than any cluster runs tasks at once."""
+
+
+class Abilities(ABC):
+    """Of one session. What it says of the application holds for all sessions of that."""
+
+    has_plans: ClassVar[bool]
+    """Whether queries have plans that can be looked at, and run so that their result is kept."""
+
+    most_in_closure: ClassVar[int]
+    """Bytes that may travel in the closure of a job that the caller of the engine runs, as often as he likes."""
+
+    looks_here: ClassVar[bool]
+    """Whether scans are planned by a JVM of this process, which looks at the files that this process does."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    @property
+    @abstractmethod
+    def application(self) -> str:
+        """The Spark application, whose executors all of its sessions share."""
+
+    @property
+    @abstractmethod
+    def shipping_scope(self) -> str:
+        """What gets the code that is shipped: the application, or this session of it only."""
+
+    @property
+    @abstractmethod
+    def is_local(self) -> bool:
+        """Whether the executors are threads of a JVM that this process started, so that Python workers are of this machine, too."""
+
+    @property
+    @abstractmethod
+    def parallelism(self) -> int:
+        """How many tasks run at once, as the cluster says of itself; at least 2."""
+
+    @abstractmethod
+    def use_interpreter(self, path: str) -> None:
+        """Let Python workers be this interpreter, where the session is local."""
+
+    @abstractmethod
+    def ship(self, archive: str, digest: str) -> None:
+        """Send Python modules in a zip archive to the executors."""
+
+    def frame(self, rows: pa.Table) -> DataFrame:
+        """The rows as a DataFrame, which they are sent for now."""
+        return self._spark.createDataFrame(rows, to_spark_schema(rows.schema))
+
+    @abstractmethod
+    def column_frame(self, rows: pa.Table) -> DataFrame:
+        """As `frame`, for rows of which queries read some columns, each query others."""
+
+
+class _Classic(Abilities):
+    has_plans = True
+    most_in_closure = sys.maxsize  # Spark broadcasts what is large
+    looks_here = True
+
+    @property
+    def application(self) -> str:
+        return str(self._spark.sparkContext.applicationId)
+
+    @property
+    def shipping_scope(self) -> str:
+        return self.application
+
+    @property
+    def is_local(self) -> bool:
+        try:
+            master = self._spark.conf.get("spark.master", "") or ""
+        except PySparkException:
+            return False
+        return master.startswith("local")
+
+    @property
+    def parallelism(self) -> int:
+        return max(2, self._spark.sparkContext.defaultParallelism)
+
+    def use_interpreter(self, path: str) -> None:
+        if self.is_local:
+            self._spark.sparkContext.pythonExec = path
+
+    def ship(self, archive: str, digest: str) -> None:
+        self._spark.sparkContext.addPyFile(archive)
+        # Python workers that run have imported what they found before: others are started for another environment.
+        self._spark.sparkContext.environment["LAKEHOUSE_ENGINE"] = digest
+
+    def column_frame(self, rows: pa.Table) -> DataFrame:
+        # Spark keeps Arrow data as it is, and each query decodes the columns it needs; what is below this size it would turn into rows in
+        # each plan, all columns of it, on the driver.
+        with with_settings(self._spark, {_ROWS_BELOW: "0"}):
+            return self.frame(rows)
+
+
+class _Connect(Abilities):
+    """The server may be anywhere, so that nothing here is local, whatever its master is.
+
+    What a plan holds is sent again with each question about it, in messages of 128 MB at most. Rows of a frame are sent once for a session.
+    """
+
+    has_plans = False
+    most_in_closure = 1024 * 1024
+    looks_here = False
+    is_local = False
+
+    _applications: ClassVar[WeakKeyDictionary[SparkSession, str]] = WeakKeyDictionary()
+    _parallelism: ClassVar[dict[str, int]] = {}
+
+    @property
+    def application(self) -> str:
+        found = self._applications.get(self._spark)
+        if found is None:
+            # Ids of local masters on two machines may meet.
+            found = f"{self._spark.conf.get('spark.app.id', '')} {self._spark.conf.get('spark.app.startTime', '')}"
+            self._applications[self._spark] = found
+        return found
+
+    @property
+    def shipping_scope(self) -> str:
+        return str(self._spark.session_id)  # type: ignore[attr-defined]
+
+    @property
+    def parallelism(self) -> int:
+        """Spark cuts a range into as many parts: only a job tells."""
+        if self.application not in self._parallelism:
+            found = self._spark.range(_ENOUGH).selectExpr("spark_partition_id() as part").selectExpr("max(part) + 1").toArrow()
+            self._parallelism[self.application] = max(2, int(found.column(0)[0].as_py()))
+        return self._parallelism[self.application]
+
+    def use_interpreter(self, path: str) -> None:
+        """Nothing: the server's workers are its own."""
+
+    def ship(self, archive: str, digest: str) -> None:
+        # Of the session: its workers are of no other one, and it has none yet, unless rows went through Python in it before.
+        self._spark.addArtifacts(archive, pyfile=True)
+
+    def column_frame(self, rows: pa.Table) -> DataFrame:
+        return self.frame(rows)
+
+
+def abilities_of(spark: SparkSession) -> Abilities:
+    """Of a session that `check_session` let pass."""
+    return (_Connect if _is_connect(spark) else _Classic)(spark)
+
+
+def check_session(spark: SparkSession) -> None:
+    """Raise `UnsupportedSessionError` for a session that PySpark's functions do not work with in this process: they are for one kind."""
+    if _is_connect(spark) == is_remote():
+        return
+    if is_remote():
+        raise UnsupportedSessionError(
+            "this process speaks to a Spark Connect server, and PySpark works with one kind of session in a process: use a session of the"
+            " server (SparkSession.builder.remote(url)), or another process for a session with a master"
+        )
+    raise UnsupportedSessionError(
+        "PySpark was not told that this process uses Spark Connect: make the session by SparkSession.builder.remote(url).create() of"
+        " pyspark.sql, in a process without a SparkContext"
+    )
+
+
+def _is_connect(spark: SparkSession) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect")

@@ -1,0 +1,249 @@
+"""Put pinned views in the place of relation names; every other character of the statement stays as the user wrote it.
+
+The six rules and their evidence are in the name-binding study: what is unaliased keeps answering to its own name, time-travel
+clauses become part of the pin, `schema.table.column` loses its schema, targets are never touched. What cannot be bound is refused
+by name, and the result is scanned again: a name that should have been replaced and was not is an error, never a stale read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.sql.binding.enclosing import OnResult
+from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs, needs_of
+from lakehouse_engine.sql.binding.scan import scan
+from lakehouse_engine.sql.grammar.lexer import quote_name
+from lakehouse_engine.sql.grammar.references import Chain, Parts, Reference, ReferenceKind, Scan, Travel, folded, plain
+from lakehouse_engine.sql.grammar.relations import CHANGES_FUNCTION, READ_OPTIMIZED_FUNCTION
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """Where in time: `kind` is `timestamp` or `version`, `value` the literal's text (a timestamp, an instant, a savepoint's name)."""
+
+    kind: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What changed. `mode` is `latest_state` or `cdc`; `begin` (exclusive) an instant or `earliest`; `end` inclusive."""
+
+    mode: str
+    begin: str
+    end: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One thing to be read: a relation, as it is now, as it was, what changed in it, or its base files only; `needs`: what of it."""
+
+    parts: Parts
+    as_of: AsOf | None = None
+    changes: Changes | None = None
+    read_optimized: bool = False
+    needs: Needs = field(default=EVERYTHING, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Text that reads views only, and the view of each pin."""
+
+    text: str
+    views: dict[Pin, str]
+
+
+Knows = Callable[[Parts], bool]
+ViewFor = Callable[[Pin], str]
+
+
+def bind(text: str, knows: Knows, view_for: ViewFor, result: OnResult | None = None) -> Bound:
+    """Replace every read of a relation that `knows` accepts by the view that `view_for` names for it.
+
+    `knows` is asked with the name as written, without a leading `spark_catalog`. `view_for` is called once per distinct pin of the
+    statement; it returns a temporary view's name. `result` is what is known of the rows of its result that count, if anything is. Raises
+    `UnsupportedSqlError` for what cannot be bound.
+    """
+    found = scan(text)
+    knows = cache(knows)
+    reads = _reads(found, knows)
+    if found.obstacles:
+        raise UnsupportedSqlError(f"{found.obstacles[0]} cannot be bound to a snapshot; write the relation's name instead")
+    if not reads:
+        return Bound(text, {})
+    pins = [pin_of(reference) for reference in reads]
+    needs: dict[Pin, Needs] = {}
+    for pin, own in zip(pins, needs_of(text, reads, result), strict=True):
+        needs[pin] = own if pin not in needs else needs[pin].and_of(own)
+    views = {pin: view_for(replace(pin, needs=own)) for pin, own in needs.items()}
+    names = [views[pin] for pin in pins]
+    edits = _edits(found, reads, names)
+    bound = _splice(text, edits)
+    _verify(bound, knows, names)
+    return Bound(bound, views)
+
+
+def requalify(expression: str, name: Parts, alias: str) -> str:
+    """`expression` with columns of the unaliased relation `name` (`schema.table.column`) qualified by `alias` instead.
+
+    For expressions over a target, which reach Spark apart from their statement. Sub-queries that read `name` themselves keep their own.
+    """
+    prefix = f"select 1 from {'.'.join(map(quote_name, name))} where "
+    found = scan(prefix + expression)
+    target = found.references[0]
+    aliases = _Aliases()
+    for one in _unaliased(found):
+        aliases[one.scope].append((one, alias if one is target else one.parts[-1]))
+    edits = [edit for chain in found.chains if (edit := _chain_edit(found, chain, aliases, only=target)) is not None]
+    return _splice(prefix + expression, edits)[len(prefix) :]
+
+
+def _reads(found: Scan, knows: Knows) -> list[Reference]:
+    reads = []
+    for reference in found.references:
+        if reference.kind is ReferenceKind.FUNCTION or (reference.kind is ReferenceKind.READ and knows(plain(reference.parts))):
+            if reference.obstacle is not None:
+                name = ".".join(reference.parts)
+                raise UnsupportedSqlError(f"{reference.obstacle} on {name} is not supported; take it away", relation=name)
+            reads.append(reference)
+    return reads
+
+
+def pin_of(reference: Reference) -> Pin:
+    """What `reference` reads. Raises `UnsupportedSqlError` for a time-travel expression that is no literal, or wrong arguments."""
+    if reference.kind is ReferenceKind.FUNCTION:
+        return _changes_pin(reference) if folded(reference.parts) == (CHANGES_FUNCTION,) else _read_optimized_pin(reference)
+    return Pin(plain(reference.parts), as_of=_as_of(reference.travel))
+
+
+def _as_of(travel: Travel | None) -> AsOf | None:
+    if travel is None:
+        return None
+    if travel.value is None:
+        raise UnsupportedSqlError(
+            f"{travel.kind.upper()} AS OF {travel.expression}: only a literal is supported; write the {travel.kind} itself"
+        )
+    return AsOf(travel.kind, travel.value)
+
+
+def _changes_pin(reference: Reference) -> Pin:
+    arguments = reference.arguments or ()
+    if not 3 <= len(arguments) <= 4:
+        raise UnsupportedSqlError(
+            f"{CHANGES_FUNCTION} takes ('schema.table', 'latest_state', from or 'earliest' [, to]); got {len(arguments)} arguments"
+        )
+    mode = arguments[1].lower()
+    if mode not in ("latest_state", "cdc"):
+        raise UnsupportedSqlError(f"{CHANGES_FUNCTION}: the mode {arguments[1]!r} is neither 'latest_state' nor 'cdc'")
+    end = arguments[3] if len(arguments) == 4 else None
+    return Pin(_named(CHANGES_FUNCTION, arguments[0]), changes=Changes(mode, arguments[2], end))
+
+
+def _read_optimized_pin(reference: Reference) -> Pin:
+    arguments = reference.arguments or ()
+    if not 1 <= len(arguments) <= 2:
+        raise UnsupportedSqlError(f"{READ_OPTIMIZED_FUNCTION} takes ('schema.table' [, as of]); got {len(arguments)} arguments")
+    as_of = AsOf("timestamp", arguments[1]) if len(arguments) == 2 else None
+    return Pin(_named(READ_OPTIMIZED_FUNCTION, arguments[0]), as_of=as_of, read_optimized=True)
+
+
+def _named(function: str, name: str) -> Parts:
+    """The relation that an argument names."""
+    relation = scan(f"TABLE {name}").references
+    if len(relation) != 1 or relation[0].end != len(f"TABLE {name}"):
+        raise UnsupportedSqlError(f"{function}: {name!r} is no table name; write 'schema.table'")
+    return plain(relation[0].parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    start: int
+    end: int
+    text: str
+
+
+class _Aliases(defaultdict[int, list[tuple[Reference, str]]]):
+    """The unaliased relations of each scope, and the alias that each answers to."""
+
+    def __init__(self) -> None:
+        super().__init__(list)
+
+
+def _edits(found: Scan, reads: list[Reference], names: list[str]) -> list[_Edit]:
+    edits = []
+    aliases = _Aliases()
+    rivals: dict[tuple[int, str], set[Parts]] = defaultdict(set)
+    for one in _unaliased(found):
+        rivals[one.scope, folded(one.parts)[-1]].add(folded(one.parts))
+    for reference, name in zip(reads, names, strict=True):
+        edits.append(_Edit(reference.start, reference.end, quote_name(name)))
+        if reference.travel is not None:
+            edits.append(_Edit(reference.travel.start, reference.travel.end, ""))
+        if reference.alias is None and reference.alias_at is not None:
+            alias = _alias(found, reference, rivals[reference.scope, folded(reference.parts)[-1]])
+            aliases[reference.scope].append((reference, alias))
+            edits.append(_Edit(reference.alias_at, reference.alias_at, f" AS {quote_name(alias)}"))
+    for chain in found.chains:
+        edit = _chain_edit(found, chain, aliases)
+        if edit is not None:
+            edits.append(edit)
+    return edits
+
+
+def _unaliased(found: Scan) -> list[Reference]:
+    return [one for one in found.references if one.alias is None and one.alias_at is not None]
+
+
+def _alias(found: Scan, reference: Reference, namesakes: set[Parts]) -> str:
+    """The table's own name; with its schema where another unaliased relation of the query has that name and columns tell them apart."""
+    if len(namesakes) > 1 and any(reference.scope in found.visible(chain.scope) and _prefix(chain, reference) for chain in found.chains):
+        return ".".join(plain(reference.parts))
+    return plain(reference.parts)[-1]
+
+
+def _chain_edit(found: Scan, chain: Chain, aliases: _Aliases, only: Reference | None = None) -> _Edit | None:
+    """How `chain` is to name the innermost relation that it means; None when it means none, or another one than `only`."""
+    for scope in found.visible(chain.scope):
+        for reference, alias in aliases.get(scope, ()):
+            length = _prefix(chain, reference)
+            if length:
+                edit = _Edit(chain.start, chain.ends[length - 1], quote_name(alias))
+                return edit if only in (None, reference) else None
+    return None
+
+
+def _prefix(chain: Chain, reference: Reference) -> int:
+    """How many parts of `chain` spell `reference`'s qualified name; 0 when they do not, or name no column after it."""
+    own = folded(reference.parts)
+    if len(own) < 2 or reference.kind is ReferenceKind.FUNCTION:
+        return 0
+    extra = len(chain.parts) - len(plain(chain.parts))
+    length = extra + len(own)
+    if folded(chain.parts)[: len(own)] != own:
+        return 0
+    complete = len(chain.parts) > length or chain.starred or chain.in_hint
+    return length if complete else 0
+
+
+def _splice(text: str, edits: list[_Edit]) -> str:
+    pieces, position = [], 0
+    for edit in sorted(edits, key=lambda one: (one.start, one.end)):
+        pieces += [text[position : edit.start], edit.text]
+        position = edit.end
+    return "".join([*pieces, text[position:]])
+
+
+def _verify(bound: str, knows: Knows, names: list[str]) -> None:
+    """Refuse a result in which a known relation is still read, or the views are not all in relation position."""
+    references = [reference for reference in scan(bound).references if reference.kind is not ReferenceKind.TARGET]
+    views = {(name.lower(),) for name in names}
+    spliced = [reference for reference in references if folded(reference.parts) in views]
+    left = [reference for reference in references if reference not in spliced]
+    missed = next((one for one in left if one.kind is ReferenceKind.FUNCTION or knows(plain(one.parts))), None)
+    if missed is not None or len(spliced) != len(names):
+        name = ".".join(missed.parts) if missed is not None else names[0]
+        raise UnsupportedSqlError(f"the reads of this statement could not all be bound (stopped at {name}); give the relation an alias")

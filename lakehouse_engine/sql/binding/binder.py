@@ -1,0 +1,72 @@
+"""Binding with stored views: a view's text is bound as a statement of its own, down to tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from lakehouse_engine.errors import SqlError, UnsupportedSqlError
+from lakehouse_engine.sql.binding.bind import Bound, Pin, bind
+from lakehouse_engine.sql.binding.enclosing import OnResult
+from lakehouse_engine.sql.binding.needs import Needs
+from lakehouse_engine.sql.grammar.references import Parts, folded
+
+
+@dataclass(frozen=True, slots=True)
+class ViewText:
+    """A stored view: its query, and its column names where it renames them."""
+
+    sql: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the binder asks of its surroundings; parts come as written, without `spark_catalog`.
+
+    `knows`: is it a table or a stored view. `stored_view`: the view's text, None for a table. `pin_table`: the temporary view of a
+    snapshot (or of changes). `pin_query`: a temporary view over a query that reads temporary views only, with these column names
+    (empty: the query's own).
+    """
+
+    knows: Callable[[Parts], bool]
+    stored_view: Callable[[Parts], ViewText | None]
+    pin_table: Callable[[Pin], str]
+    pin_query: Callable[[str, tuple[str, ...]], str]
+
+
+def bind_statement(text: str, names: Names) -> Bound:
+    """Bind every read of `text`; a table that several views read alike is pinned once.
+
+    Raises `UnsupportedSqlError` for what cannot be bound, `SqlError` for views that read each other in a circle.
+    """
+    return _Binder(names).bind(text, ())
+
+
+class _Binder:
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.pinned: dict[tuple[Parts, Pin, Needs], str] = {}
+
+    def bind(self, text: str, path: tuple[Parts, ...], result: OnResult | None = None) -> Bound:
+        return bind(text, self.names.knows, lambda pin: self._view_for(pin, path), result)
+
+    def _view_for(self, pin: Pin, path: tuple[Parts, ...]) -> str:
+        view = self.names.stored_view(pin.parts)
+        # A view's own text says what columns it needs.
+        key = (folded(pin.parts), replace(pin, parts=()), pin.needs if view is None else pin.needs.of_rows())
+        if key not in self.pinned:
+            self.pinned[key] = self.names.pin_table(pin) if view is None else self._stored(pin, view, path)
+        return self.pinned[key]
+
+    def _stored(self, pin: Pin, view: ViewText, path: tuple[Parts, ...]) -> str:
+        name = ".".join(pin.parts)
+        if pin.as_of is not None or pin.changes is not None or pin.read_optimized:
+            raise UnsupportedSqlError(f"{name} is a view: times, changes and base files are read from the tables under it", relation=name)
+        own = folded(pin.parts)
+        if own in path:
+            circle = " -> ".join(".".join(parts) for parts in (*path[path.index(own) :], own))
+            raise SqlError(f"the view {name} reads itself: {circle}; create one of them anew without the circle", relation=name)
+        result = None if pin.needs.rows is None else OnResult(pin.needs.rows, view.columns)
+        bound = self.bind(view.sql, (*path, own), result)
+        return self.names.pin_query(bound.text, view.columns)

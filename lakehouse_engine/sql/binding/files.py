@@ -1,0 +1,96 @@
+"""Statements on files: what `allow_files=False` refuses.
+
+Spark reads and writes any file that its process can (`csv.`/etc/passwd``, INSERT OVERWRITE DIRECTORY, ADD JAR), and runs programs
+(TRANSFORM, reflect). What Spark itself is given is therefore held against a list of what is harmless, not of what is not: a verb that
+is not on it is refused, as is each word inside that leads to files.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.sql.binding.scan import scan
+from lakehouse_engine.sql.grammar.lexer import Token, TokenKind, name_value, significant, words
+from lakehouse_engine.sql.grammar.references import Parts, Reference, plain
+
+ON_FILES_KEY = "spark.sql.runSQLOnFiles"
+"""Spark's own switch for relations that are paths: off in the session, so that no spelling gets past this module."""
+
+_VERBS = words("SELECT WITH FROM VALUES TABLE ( EXPLAIN DESCRIBE DESC SHOW USE CACHE UNCACHE CLEAR DECLARE DROP SET CREATE")
+_EXPLAINED = words("EXPLAIN LOGICAL FORMATTED EXTENDED CODEGEN COST ANALYZE")
+_CREATED = words("CREATE OR REPLACE GLOBAL TEMPORARY TEMP")
+_PROGRAMS = words("REFLECT JAVA_METHOD TRY_REFLECT READ_FILES CLOUD_FILES")
+_FORMATS = words("csv json parquet orc text xml avro binaryfile image libsvm delta hudi iceberg jdbc hive")
+_SETTINGS = ("spark.sql.runsqlonfiles", "spark.sql.catalog", "spark.jars", "spark.hadoop.")
+_REMEDY = "which this warehouse was opened not to allow (allow_files: false)"
+
+
+def check_no_files(text: str, knows: Callable[[Parts], bool]) -> None:
+    """Refuse a statement for Spark that may read or write files, or run a program. `knows` as in `route`.
+
+    Raises `UnsupportedSqlError` naming the construct.
+    """
+    tokens = significant(text)
+    _check_verb(tokens)
+    for number, token in enumerate(tokens):
+        following = tokens[number + 1].keyword if number + 1 < len(tokens) else ""
+        if token.is_name and name_value(token).upper() in _PROGRAMS and following == "(":
+            raise _refusal(f"{name_value(token).lower()}(...)")
+        if token.keyword == "INSERT" and following in ("INTO", "OVERWRITE"):
+            raise _refusal(f"INSERT {following} what is no table of the warehouse")
+        if token.keyword in ("MAP", "REDUCE", "TRANSFORM") and _runs_a_program(tokens[number:]):
+            raise _refusal(f"{token.keyword} ... USING a program")
+    for reference in scan(text).references:
+        _check_reference(reference, knows)
+
+
+def _refusal(what: str) -> UnsupportedSqlError:
+    return UnsupportedSqlError(f"{what} reads or writes files, {_REMEDY}")
+
+
+def _check_verb(tokens: Sequence[Token]) -> None:
+    rest = list(tokens)
+    while rest and rest[0].keyword in _EXPLAINED:
+        rest.pop(0)
+    verb = rest[0].keyword if rest else ""
+    if rest and verb not in _VERBS:
+        raise _refusal(f"{verb or rest[0].text} {rest[1].text if len(rest) > 1 else ''}".strip())
+    if verb == "CREATE":
+        _check_create(rest)
+    if verb == "SET":
+        key = "".join(token.text for token in rest[1:]).strip("`").lower()
+        if key.startswith(_SETTINGS):
+            raise _refusal(f"SET {key.split('=')[0]}")
+
+
+def _check_create(tokens: Sequence[Token]) -> None:
+    """A view of a query, and nothing that names a file or a class: a data source, a function's jar, a table of Spark's own."""
+    noun = next((token.keyword for token in tokens if token.keyword not in _CREATED), "")
+    before_query = []
+    for token in tokens:
+        if token.keyword == "AS":
+            break
+        before_query.append(token.keyword)
+    if noun != "VIEW" or "USING" in before_query:
+        raise _refusal(f"CREATE {noun}{' ... USING' if 'USING' in before_query else ''}")
+
+
+def _runs_a_program(tokens: Sequence[Token]) -> bool:
+    """Whether USING and a text follow, as in `MAP a, b USING 'script'`."""
+    pairs = itertools.pairwise(tokens)
+    return any(one.keyword == "USING" and following.kind is TokenKind.STRING for one, following in pairs)
+
+
+def _check_reference(reference: Reference, knows: Callable[[Parts], bool]) -> None:
+    parts = plain(reference.parts)
+    if reference.arguments is not None or knows(parts):
+        return
+    name = ".".join(parts)
+    if reference.obstacle is not None:
+        raise _refusal(f"{name} with {reference.obstacle}")
+    if len(parts) > 1 and (parts[0].lower() in _FORMATS or "." in parts[0]):
+        raise _refusal(f"the relation {name}")
+    if any(sign in part for part in parts for sign in "/\\:"):
+        raise _refusal(f"the relation {name}")

@@ -1,0 +1,104 @@
+"""Which partitions a condition confines a statement to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+from itertools import product
+from typing import Any
+
+import pyarrow as pa
+
+from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.record.keys.keygen import plain_partitions
+from lakehouse_engine.sql.grammar.brackets import parts
+from lakehouse_engine.sql.grammar.lexer import Token, TokenKind, is_plain_string, name_value, significant, string_value, words
+from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.partitions import partition_paths_of
+
+_MOST = 1000
+"""Partitions above which the whole table counts as read."""
+_OTHERWISE = words("OR BETWEEN CASE NOT ! | ||")
+_WHOLE = re.compile(r"[0-9]{1,18}")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def partitions_read(condition: str | None, table: str, state: TableState, *, qualified: bool = False) -> frozenset[str] | None:
+    """Paths of the partitions outside of which `condition` holds for no row; None where it does not say that plainly.
+
+    Plain are conjunctions in which every partition column equals a literal of its own type, or is in a list of such. `table` is the
+    name that the table goes by there; with `qualified` a column without it is not taken for the table's.
+    """
+    fields = state.config.partition_fields
+    if condition is None or not fields or not plain_partitions(state.config):
+        return None
+    schema = table_schema(state)
+    types = {field.name.lower(): field.type for field in schema}
+    values: dict[str, list[Any]] = {}
+    for conjunct in _conjuncts(significant(condition)):
+        found = _equality(conjunct, table.lower(), types, qualified)
+        if found is not None:
+            values.setdefault(*found)
+    if any(name.lower() not in values for name in fields):
+        return None
+    chosen = list(product(*(values[name.lower()] for name in fields)))
+    if len(chosen) > _MOST:
+        return None
+    return frozenset(partition_paths_of(state.config, [dict(zip(fields, one, strict=True)) for one in chosen]))
+
+
+def _conjuncts(tokens: Sequence[Token]) -> list[list[Token]]:
+    """The parts that AND joins at the top; none where anything else could bind them otherwise (OR, BETWEEN ... AND, CASE)."""
+    return [] if any(token.keyword in _OTHERWISE for token in tokens) else parts(tokens, "AND")
+
+
+def _equality(tokens: list[Token], table: str, types: Mapping[str, pa.DataType], qualified: bool) -> tuple[str, list[Any]] | None:
+    """Column (lower case) and values of `column = literal`, `literal = column`, `column in (literal, ...)`."""
+    if len(tokens) > 2 and tokens[-2].keyword in ("=", "==") and tokens[-1].is_name and not tokens[0].is_name:
+        tokens = [tokens[-1], tokens[-2], *tokens[:-2]]
+    column, rest = _column(tokens, table, qualified)
+    if column is None or column not in types or not rest:
+        return None
+    literals = _literals(rest)
+    values = None if literals is None else [_value(one, types[column]) for one in literals]
+    return None if values is None or None in values else (column, values)
+
+
+def _column(tokens: list[Token], table: str, qualified: bool) -> tuple[str | None, list[Token]]:
+    if len(tokens) > 2 and tokens[0].is_name and tokens[1].keyword == "." and tokens[2].is_name:
+        return (name_value(tokens[2]).lower(), tokens[3:]) if name_value(tokens[0]).lower() == table else (None, [])
+    return (name_value(tokens[0]).lower(), tokens[1:]) if tokens and tokens[0].is_name and not qualified else (None, [])
+
+
+def _literals(tokens: list[Token]) -> list[list[Token]] | None:
+    if tokens[0].keyword in ("=", "=="):
+        return [tokens[1:]]
+    if tokens[0].keyword != "IN" or len(tokens) < 4 or tokens[1].keyword != "(" or tokens[-1].keyword != ")":
+        return None
+    return parts(tokens[2:-1], ",")
+
+
+def _value(tokens: list[Token], kind: pa.DataType) -> Any:
+    """The literal's value where it is of the column's type, so that equal in SQL means the same path; else None."""
+    if len(tokens) == 2 and tokens[0].keyword == "DATE" and pa.types.is_date(kind):
+        tokens = tokens[1:]
+    if len(tokens) != 1:
+        return None
+    token = tokens[0]
+    if token.kind is TokenKind.STRING and not is_plain_string(token):
+        return None
+    if token.kind is TokenKind.STRING and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return string_value(token) or None
+    if token.kind is TokenKind.STRING and pa.types.is_date(kind) and _DAY.fullmatch(string_value(token)):
+        return _day(string_value(token))
+    if token.kind is TokenKind.NUMBER and pa.types.is_integer(kind) and _WHOLE.fullmatch(token.text):
+        return int(token.text)
+    return None
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None

@@ -1,0 +1,248 @@
+"""Statements that change rows, and calls of procedures. Each function reads on from its verb."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.sql.binding.bind import requalify
+from lakehouse_engine.sql.grammar.lexer import QUERY_WORDS, TokenKind, significant
+from lakehouse_engine.sql.grammar.reader import StatementReader
+from lakehouse_engine.sql.grammar.references import Parts, folded
+from lakehouse_engine.sql.grammar.relations import read_alias
+from lakehouse_engine.sql.grammar.statements import (
+    Assignments,
+    Call,
+    Delete,
+    Insert,
+    Merge,
+    MergeClause,
+    Statement,
+    Truncate,
+    Update,
+    Value,
+)
+
+
+def parse_insert(reader: StatementReader, ctes: str = "") -> Statement:
+    """`INSERT (INTO | OVERWRITE) [TABLE] name [PARTITION (..)] [(columns)] [BY NAME] [REPLACE WHERE condition] query`.
+
+    `ctes` is a WITH list before it.
+    """
+    reader.expect("INSERT")
+    overwrite = reader.accept_any(("INTO", "OVERWRITE")) == "OVERWRITE"
+    following = reader.peek(1)
+    if reader.keyword() == "TABLE" and following is not None and following.is_name and following.keyword not in ("VALUES", "SELECT"):
+        reader.at += 1
+    name = reader.parts()
+    static: tuple[tuple[str, Value], ...] = ()
+    dynamic: tuple[str, ...] = ()
+    if reader.accept("PARTITION"):
+        static, dynamic = reader.partition()
+    if reader.keyword() == "IF":
+        raise reader.refusal("INSERT ... IF NOT EXISTS")
+    by_name = reader.accept("BY", "NAME")
+    columns: tuple[str, ...] = ()
+    if reader.keyword() == "(" and reader.keyword(1) not in ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "("):
+        columns = reader.identifiers()
+    replaced = None
+    if not (overwrite or static or dynamic) and reader.accept("REPLACE", "WHERE"):
+        replaced = _over(name, None, _condition_before_query(reader))
+        signs = [token.keyword for token in significant(replaced)]
+        if any(one == "(" and following in QUERY_WORDS for one, following in itertools.pairwise(signs)):
+            raise reader.refusal("a condition without a sub-query for REPLACE WHERE")
+    return Insert(name, ctes + reader.query(), columns, overwrite, static, dynamic, by_name, replaced)
+
+
+def _condition_before_query(reader: StatementReader) -> str:
+    """FROM starts a query, but not in IS DISTINCT FROM."""
+    start = reader.offset
+    while True:
+        reader.until("SELECT", "WITH", "VALUES", "FROM", "TABLE")
+        if reader.keyword() != "FROM" or reader.keyword(-1) != "DISTINCT":
+            return reader.text[start : reader.end_before()]
+        reader.at += 1
+
+
+def parse_delete(reader: StatementReader, ctes: str = "") -> Statement:
+    """`DELETE FROM name [[AS] alias] [WHERE condition]`"""
+    _no_ctes(ctes, "DELETE")
+    reader.expect("DELETE", "FROM")
+    name = reader.parts()
+    alias = read_alias(reader)
+    condition = _over(name, alias, reader.until()) if reader.accept("WHERE") else None
+    reader.finish()
+    return Delete(name, alias, condition)
+
+
+def parse_update(reader: StatementReader, ctes: str = "") -> Statement:
+    """`UPDATE name [[AS] alias] SET column = expression, ... [WHERE condition]`"""
+    _no_ctes(ctes, "UPDATE")
+    reader.expect("UPDATE")
+    name = reader.parts()
+    alias = read_alias(reader)
+    reader.expect("SET")
+    assignments = _assignments(reader, name, alias, "WHERE")
+    condition = _over(name, alias, reader.until()) if reader.accept("WHERE") else None
+    reader.finish()
+    return Update(name, assignments, alias, condition)
+
+
+def _assignments(reader: StatementReader, name: Parts, alias: str | None, *ends: str) -> Assignments:
+    found: list[tuple[str, str]] = []
+    while not found or reader.accept(","):
+        column = _own_column(reader, name, alias)
+        if not reader.accept_any(("=", "==")):
+            raise reader.refusal("= of an assignment")
+        found.append((column, _over(name, alias, reader.until(",", *ends))))
+    doubled = next((column for index, (column, _) in enumerate(found) if column.lower() in [one.lower() for one, _ in found[:index]]), None)
+    if doubled is not None:
+        raise UnsupportedSqlError(f"the column {doubled} is assigned twice", column=doubled)
+    return tuple(found)
+
+
+def _over(name: Parts, alias: str | None, expression: str) -> str:
+    """`expression` over the target `name`, which answers to its alias or its last part."""
+    return expression if alias is not None else requalify(expression, name, name[-1])
+
+
+def _own_column(reader: StatementReader, name: Parts, alias: str | None) -> str:
+    """A column of the target, possibly behind its alias or name."""
+    chain = reader.chain()
+    if chain is None:
+        raise reader.refusal("a column's name")
+    parts = chain[0]
+    prefixes: set[Parts] = {(alias.lower(),)} if alias else {folded(name), folded(name)[-1:]}
+    if len(parts) > 1 and folded(parts[:-1]) in prefixes:
+        return parts[-1]
+    if len(parts) != 1:
+        raise reader.refusal(f"{'.'.join(parts)}: a column of the target (nested fields are not supported)")
+    return parts[0]
+
+
+def parse_truncate(reader: StatementReader) -> Statement:
+    """`TRUNCATE TABLE name [PARTITION (..)]`"""
+    reader.expect("TRUNCATE", "TABLE")
+    name = reader.parts()
+    partition: tuple[tuple[str, Value], ...] = ()
+    if reader.accept("PARTITION"):
+        partition, dynamic = reader.partition()
+        if dynamic:
+            raise reader.refusal("a value for each partition column")
+    reader.finish()
+    return Truncate(name, partition)
+
+
+def parse_merge(reader: StatementReader, ctes: str = "") -> Statement:
+    """`MERGE [WITH SCHEMA EVOLUTION] INTO name [alias] USING source [alias] ON condition WHEN ... THEN ...`"""
+    _no_ctes(ctes, "MERGE")
+    reader.expect("MERGE")
+    evolution = reader.accept("WITH", "SCHEMA", "EVOLUTION")
+    reader.expect("INTO")
+    name = reader.parts()
+    alias = read_alias(reader)
+    reader.expect("USING")
+    source, source_name, source_alias = _merge_source(reader)
+    if alias is None and source_alias is None and source_name is not None and source_name[-1].lower() == name[-1].lower():
+        raise UnsupportedSqlError(f"target and source of MERGE are both called {name[-1]}; give them aliases")
+    sides = _Sides(name, alias, source_name if source_alias is None else None)
+    reader.expect("ON")
+    condition = sides.over(reader.until("WHEN"))
+    clauses: list[MergeClause] = []
+    while reader.accept("WHEN"):
+        clauses.append(_merge_clause(reader, sides))
+    if not clauses:
+        raise reader.refusal("WHEN of MERGE")
+    reader.finish()
+    shown = source_alias or (source_name[-1] if source_name else None)
+    return Merge(name, source, condition, tuple(clauses), alias, shown, evolution)
+
+
+def _merge_source(reader: StatementReader) -> tuple[str, Parts | None, str | None]:
+    """Text, name (None for a query) and alias of the source."""
+    start = reader.offset
+    name = None if reader.skip_group() else reader.parts("a source")
+    text = reader.text[start : reader.end_before()]
+    return text, name, read_alias(reader)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The two relations that expressions of a MERGE are over. `source`: its name, where it has no alias."""
+
+    name: Parts
+    alias: str | None
+    source: Parts | None
+
+    def over(self, expression: str) -> str:
+        text = _over(self.name, self.alias, expression)
+        return text if self.source is None else requalify(text, self.source, self.source[-1])
+
+
+def _merge_clause(reader: StatementReader, sides: _Sides) -> MergeClause:
+    when = "matched"
+    if reader.accept("NOT"):
+        reader.expect("MATCHED")
+        by = reader.accept_any(("SOURCE", "TARGET")) if reader.accept("BY") else "TARGET"
+        when = "not_matched_by_source" if by == "SOURCE" else "not_matched"
+    else:
+        reader.expect("MATCHED")
+    condition = sides.over(reader.until("THEN")) if reader.accept("AND") else None
+    reader.expect("THEN")
+    action = reader.accept_any(("UPDATE", "DELETE", "INSERT")).lower()
+    if not action or (action == "insert") != (when == "not_matched"):
+        raise reader.refusal(f"an action for WHEN {when.replace('_', ' ').upper()}")
+    assignments = _merge_assignments(reader, sides, action)
+    if assignments is not None:
+        assignments = tuple((column, sides.over(text)) for column, text in assignments)
+    return MergeClause(when, action, condition, assignments)
+
+
+def _merge_assignments(reader: StatementReader, sides: _Sides, action: str) -> Assignments | None:
+    if action == "delete":
+        return ()
+    if action == "update":
+        reader.expect("SET")
+        return None if reader.accept("*") else _assignments(reader, sides.name, sides.alias, "WHEN")
+    if reader.accept("*"):
+        return None
+    reader.expect("(")
+    columns: list[str] = []
+    while not columns or reader.accept(","):
+        columns.append(_own_column(reader, sides.name, sides.alias))
+    reader.expect(")")
+    reader.expect("VALUES", "(")
+    values: list[str] = []
+    while not values or reader.accept(","):
+        values.append(reader.until(","))
+    reader.expect(")")
+    if len(columns) != len(values):
+        raise UnsupportedSqlError(f"INSERT of MERGE names {len(columns)} columns and gives {len(values)} values")
+    return tuple(zip(columns, values, strict=True))
+
+
+def parse_call(reader: StatementReader) -> Statement:
+    """`CALL [system.]name([name =>] literal, ...) [LIMIT n]`; dbt puts the limit behind whatever it shows."""
+    reader.expect("CALL")
+    procedure = reader.parts("a procedure's name")[-1].lower()
+    arguments: list[tuple[str | None, Value]] = []
+    reader.expect("(")
+    while not reader.accept(")"):
+        if arguments:
+            reader.expect(",")
+        token = reader.peek()
+        named = token is not None and token.kind in (TokenKind.WORD, TokenKind.QUOTED) and reader.keyword(1) in ("=>", "=")
+        key = reader.identifier("an argument's name").lower() if named else None
+        reader.at += named
+        arguments.append((key, reader.value()))
+    limit = reader.value() if reader.accept("LIMIT") else None
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
+        raise UnsupportedSqlError(f"CALL {procedure}: LIMIT {limit!r} is no whole number")
+    reader.finish()
+    return Call(procedure, tuple(arguments), limit)
+
+
+def _no_ctes(ctes: str, verb: str) -> None:
+    if ctes:
+        raise UnsupportedSqlError(f"WITH before {verb} on a table of the engine is not supported; put the query into a sub-query instead")

@@ -1,0 +1,190 @@
+"""A cursor that knows what it wants: what every parser of an engine statement needs, with refusals by name."""
+
+from __future__ import annotations
+
+from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.sql.grammar.cursor import Cursor
+from lakehouse_engine.sql.grammar.lexer import QUERY_WORDS, TokenKind, significant, string_value
+from lakehouse_engine.sql.grammar.references import Parts, plain
+from lakehouse_engine.sql.grammar.statements import ColumnDefinition, Properties, Value
+
+_AFTER_TYPE = ("NOT", "NULL", "DEFAULT", "COMMENT", "GENERATED", "PRIMARY", "CHECK", "UNIQUE", "CONSTRAINT", "REFERENCES", "FIRST", "AFTER")
+
+
+class StatementReader(Cursor):
+    """Reads one statement, without a `;` at its end. Every method raises `UnsupportedSqlError` where the text says something else."""
+
+    __slots__ = ()
+
+    @classmethod
+    def over(cls, text: str) -> StatementReader:
+        tokens = significant(text)
+        while tokens and tokens[-1].text == ";":
+            tokens.pop()
+        return cls(text[: tokens[-1].end] if tokens else "", tokens)
+
+    def refusal(self, what: str) -> UnsupportedSqlError:
+        """The error to raise: `what` was being read, and the words found there."""
+        found = self.text[self.offset : self.offset + 40].split("\n")[0] or "the end of the statement"
+        verb = " ".join(token.text.upper() for token in self.tokens[:2])
+        return UnsupportedSqlError(f"{verb} on a table of the engine: {what} expected or not supported at {found!r}")
+
+    def expect(self, *keywords: str) -> None:
+        if not self.accept(*keywords):
+            raise self.refusal(" ".join(keywords))
+
+    def finish(self) -> None:
+        """Nothing may follow."""
+        if not self.done:
+            raise self.refusal("the end of the statement")
+
+    def parts(self, what: str = "a relation's name") -> Parts:
+        """A dotted name, without a leading `spark_catalog`."""
+        if self.keyword() == "IDENTIFIER" and self.keyword(1) == "(":
+            raise UnsupportedSqlError("IDENTIFIER(...) as a relation cannot be resolved; write its name")
+        chain = self.chain()
+        if chain is None:
+            raise self.refusal(what)
+        return plain(chain[0])
+
+    def identifier(self, what: str = "a column's name") -> str:
+        parts = self.parts(what)
+        if len(parts) != 1:
+            raise self.refusal(f"{what} (nested fields are not supported)")
+        return parts[0]
+
+    def string(self, what: str) -> str:
+        token = self.peek()
+        if token is None or token.kind is not TokenKind.STRING:
+            raise self.refusal(f"{what} as a string literal")
+        self.at += 1
+        return string_value(token)
+
+    def identifiers(self) -> tuple[str, ...]:
+        """`(a, b, ...)`"""
+        self.expect("(")
+        names = [self.identifier()]
+        while self.accept(","):
+            names.append(self.identifier())
+        self.expect(")")
+        return tuple(names)
+
+    def value(self) -> Value:
+        """A literal of any type."""
+        token = self.peek()
+        word = self.keyword()
+        if word in ("TRUE", "FALSE", "NULL"):
+            self.at += 1
+            return None if word == "NULL" else word == "TRUE"
+        text = self.literal()
+        if text is None or token is None:
+            raise self.refusal("a literal")
+        is_number = token.kind is TokenKind.NUMBER or token.text == "-"
+        return _number(text) if is_number else text
+
+    def properties(self) -> Properties:
+        """`(key [=] value, ...)`; keys are strings or dotted names, values literals."""
+        self.expect("(")
+        found: list[tuple[str, str]] = []
+        while not found or self.accept(","):
+            key = self._key()
+            self.accept("=")
+            value = self.value()
+            found.append((key, str(value).lower() if isinstance(value, bool) else str(value)))
+        self.expect(")")
+        return tuple(found)
+
+    def keys(self) -> tuple[str, ...]:
+        """`(key, ...)`"""
+        self.expect("(")
+        found = [self._key()]
+        while self.accept(","):
+            found.append(self._key())
+        self.expect(")")
+        return tuple(found)
+
+    def _key(self) -> str:
+        token = self.peek()
+        if token is not None and token.kind is TokenKind.STRING:
+            return self.string("a property's key")
+        chain = self.chain()
+        if chain is None:
+            raise self.refusal("a property's key")
+        return ".".join(chain[0])
+
+    def partition(self) -> tuple[tuple[tuple[str, Value], ...], tuple[str, ...]]:
+        """`(a = 1, b)`: the pairs with a value, and the names without."""
+        self.expect("(")
+        static: list[tuple[str, Value]] = []
+        dynamic: list[str] = []
+        while not (static or dynamic) or self.accept(","):
+            name = self.identifier("a partition column")
+            if self.accept_any(("=", "==")):
+                static.append((name, self.value()))
+            else:
+                dynamic.append(name)
+        self.expect(")")
+        return tuple(static), tuple(dynamic)
+
+    def until(self, *keywords: str) -> str:
+        """The text up to one of `keywords` outside parentheses and CASE ... END, or to the statement's end; it must not be empty."""
+        start, depth, cases = self.at, 0, 0
+        while not self.done:
+            word = self.keyword()
+            if depth == 0 and cases == 0 and word in keywords:
+                break
+            member = self.keyword(-1) == "."
+            depth += (word in ("(", "[")) - (word in (")", "]"))
+            if depth < 0:
+                break
+            cases += (word == "CASE" and not member) - (word == "END" and cases > 0 and not member)
+            self.at += 1
+        if self.at == start:
+            raise self.refusal("an expression")
+        return self.text[self.tokens[start].start : self.end_before()]
+
+    def query(self) -> str:
+        """The rest of the statement, which is a query."""
+        if self.keyword() not in QUERY_WORDS | {"("}:
+            raise self.refusal("a query (SELECT, WITH, FROM, VALUES or TABLE)")
+        start = self.offset
+        self.at = len(self.tokens)
+        return self.text[start:]
+
+    def column(self) -> ColumnDefinition:
+        """`name [:] type [NOT NULL] [COMMENT '...']`"""
+        name = self.identifier()
+        self.accept(":")
+        type_text = self._type()
+        nullable, comment = True, None
+        while not self.done:
+            if self.accept("NOT", "NULL"):
+                nullable = False
+            elif self.accept("COMMENT"):
+                comment = self.string("a comment")
+            elif self.keyword() in _AFTER_TYPE and self.keyword() != "PRIMARY":
+                raise self.refusal(f"{self.keyword()} of a column")
+            else:
+                break
+        return ColumnDefinition(name, type_text, nullable, comment)
+
+    def _type(self) -> str:
+        start, depth = self.at, 0
+        while not self.done:
+            word = self.keyword()
+            if depth == 0 and (word in _AFTER_TYPE or word in (",", ")")):
+                break
+            depth += (word in ("<", "(")) - (word in (">", ")")) - (2 if word == ">>" else 0)
+            self.at += 1
+        if self.at == start:
+            raise self.refusal("a type")
+        return self.text[self.tokens[start].start : self.end_before()]
+
+    def type_text(self) -> str:
+        """A type, up to a column clause or the end."""
+        return self._type()
+
+
+def _number(text: str) -> int | float:
+    digits = text.rstrip("BDLSYFbdlsyf")
+    return int(digits) if digits.lstrip("-").isdigit() else float(digits)

@@ -1,0 +1,104 @@
+"""The grammar around one relation name: time travel, sample, options, watermark and alias, and the table functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakehouse_engine.sql.grammar.cursor import Cursor
+from lakehouse_engine.sql.grammar.lexer import TokenKind, name_value, words
+from lakehouse_engine.sql.grammar.references import Travel
+
+CHANGES_FUNCTION = "hudi_table_changes"
+READ_OPTIMIZED_FUNCTION = "hudi_read_optimized"
+TABLE_FUNCTIONS = (CHANGES_FUNCTION, READ_OPTIMIZED_FUNCTION)
+
+_TRAVEL = {"VERSION": "version", "SYSTEM_VERSION": "version", "TIMESTAMP": "timestamp", "SYSTEM_TIME": "timestamp"}
+
+NOT_AN_ALIAS = words(
+    """
+    ANTI CROSS EXCEPT FULL INNER INTERSECT JOIN LATERAL LEFT NATURAL ON RIGHT SEMI SETMINUS MINUS UNION USING OUTER
+    WHERE GROUP HAVING ORDER LIMIT OFFSET WINDOW CLUSTER DISTRIBUTE SORT QUALIFY PIVOT UNPIVOT TABLESAMPLE WATERMARK
+    SELECT FROM INSERT MAP REDUCE SET WHEN VALUES WITH PARTITION THEN ELSE END DO AS FOR VERSION SYSTEM_VERSION TIMESTAMP SYSTEM_TIME
+    AND OR TABLE BY
+    """
+)
+"""Words that follow a relation and start something other than its alias."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What follows a relation's name. Fields as in `Reference`."""
+
+    alias: str | None
+    alias_at: int
+    travel: Travel | None
+    obstacle: str | None
+
+
+def read_tail(cursor: Cursor) -> Tail:
+    """Read all that may follow a relation's name, the alias included."""
+    travel: Travel | None = None
+    obstacle: str | None = None
+    while True:
+        clause = read_travel(cursor)
+        if clause is not None:
+            travel, obstacle = clause, obstacle or ("two time-travel clauses" if travel else None)
+        elif cursor.keyword() == "WITH" and cursor.keyword(1) == "(":
+            cursor.at += 1
+            cursor.skip_group()
+            obstacle = "options WITH (...)"
+        elif cursor.keyword() == "TABLESAMPLE" and cursor.keyword(1) == "(":
+            cursor.at += 1
+            cursor.skip_group()
+            if cursor.accept("REPEATABLE"):
+                cursor.skip_group()
+        elif cursor.accept("WATERMARK"):
+            obstacle = "WATERMARK"
+        else:
+            break
+    alias_at = cursor.end_before()
+    return Tail(read_alias(cursor), alias_at, travel, obstacle)
+
+
+def read_alias(cursor: Cursor) -> str | None:
+    """Read `[AS] name`; None (and no move) where there is none."""
+    skip = 1 if cursor.keyword() == "AS" else 0
+    token = cursor.peek(skip)
+    if token is None or not token.is_name:
+        return None
+    if skip == 0 and token.kind is TokenKind.WORD and token.keyword in NOT_AN_ALIAS:
+        return None
+    cursor.at += skip + 1
+    return name_value(token)
+
+
+def read_travel(cursor: Cursor) -> Travel | None:
+    """Read `[FOR] (VERSION | SYSTEM_VERSION | TIMESTAMP | SYSTEM_TIME) AS OF <expression>`; None (and no move) where there is none."""
+    skip = 1 if cursor.keyword() == "FOR" else 0
+    kind = _TRAVEL.get(cursor.keyword(skip))
+    if kind is None or cursor.keyword(skip + 1) != "AS" or cursor.keyword(skip + 2) != "OF":
+        return None
+    start = cursor.offset
+    cursor.at += skip + 3
+    begin = cursor.offset
+    value = cursor.expression()
+    end = cursor.end_before()
+    return Travel(kind, start, end, cursor.text[begin:end], value)
+
+
+def read_arguments(cursor: Cursor) -> tuple[str, ...] | None:
+    """Read the parenthesised arguments of a table function; None when they are not all literals (the group is passed anyway)."""
+    start = cursor.at
+    arguments: list[str] = []
+    cursor.at += 1
+    while cursor.keyword() != ")":
+        value = cursor.literal()
+        if value is None or cursor.keyword() not in (",", ")"):
+            cursor.at = start
+            if not cursor.skip_group():
+                cursor.at = len(cursor.tokens)
+            return None
+        arguments.append(value)
+        cursor.accept(",")
+    cursor.at += 1
+    return tuple(arguments)

@@ -1,0 +1,369 @@
+"""What a statement asks for, once routed. Queries inside are the user's own text, to be bound and given to Spark.
+
+Names (`Parts`) are as written, without a leading `spark_catalog`; one part where the user gave no schema. Every condition,
+expression, type and query is a slice of the statement's text, never printed from a parse tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakehouse_engine.sql.grammar.references import Parts
+
+Value = str | int | float | bool | None
+"""A literal: of a property, an argument, or a partition (None there: a dynamic one)."""
+Properties = tuple[tuple[str, str], ...]
+"""Key and value pairs in the order written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passthrough:
+    """Spark runs `text` as it stands: it reads and changes nothing of the engine's."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Spark runs `text` once its reads are bound to snapshots; what it writes, if anything, is not the engine's."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN of a query: `text` is all of it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSchema:
+    schema: str
+    if_not_exists: bool = False
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropSchema:
+    schema: str
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UseSchema:
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeSchema:
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSchemas:
+    """`pattern` as in LIKE of SHOW: `*` for any text, `|` between alternatives."""
+
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTables:
+    """`views`: SHOW VIEWS; `extended`: SHOW TABLE EXTENDED. `schema` is None for the current one."""
+
+    schema: str | None = None
+    pattern: str | None = None
+    views: bool = False
+    extended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShowColumns:
+    name: Parts
+
+
+@dataclass(frozen=True, slots=True)
+class ShowProperties:
+    name: Parts
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreateTable:
+    name: Parts
+
+
+@dataclass(frozen=True, slots=True)
+class ShowPartitions:
+    name: Parts
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """`column`: only that one."""
+
+    name: Parts
+    extended: bool = False
+    column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeHistory:
+    """`limit`: that many of the newest instants, None for all of the active timeline."""
+
+    name: Parts
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """REFRESH TABLE: nothing to do, since each statement sees the newest commit."""
+
+    name: Parts
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """`columns` are (name, comment) pairs."""
+
+    name: Parts
+    query: str
+    columns: tuple[tuple[str, str | None], ...] = ()
+    comment: str | None = None
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropView:
+    name: Parts
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """`type` is Spark SQL's type text."""
+
+    name: str
+    type: str
+    nullable: bool = True
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """`partition_columns` may define columns (then they have a type and are not in `columns`). `primary_key` from a constraint."""
+
+    name: Parts
+    columns: tuple[ColumnDefinition, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    primary_key: tuple[str, ...] = ()
+    properties: Properties = ()
+    comment: str | None = None
+    query: str | None = None
+    if_not_exists: bool = False
+    or_replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableLike:
+    """An empty table with the columns, keys, partitions, type and options of `source`; `properties` as in CREATE TABLE, over its own."""
+
+    name: Parts
+    source: Parts
+    properties: Properties = ()
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    name: Parts
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """`partition` empty: the whole table."""
+
+    name: Parts
+    partition: tuple[tuple[str, Value], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """`columns`: the explicit list, empty for all in table order. `partition`: (column, value); dynamic ones are in `dynamic`.
+
+    `replaced`: the condition of REPLACE WHERE.
+    """
+
+    name: Parts
+    query: str
+    columns: tuple[str, ...] = ()
+    overwrite: bool = False
+    partition: tuple[tuple[str, Value], ...] = ()
+    dynamic: tuple[str, ...] = ()
+    by_name: bool = False
+    replaced: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    name: Parts
+    alias: str | None = None
+    condition: str | None = None
+
+
+Assignments = tuple[tuple[str, str], ...]
+"""Column name and expression text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    name: Parts
+    assignments: Assignments
+    alias: str | None = None
+    condition: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClause:
+    """`when` is `matched`, `not_matched` or `not_matched_by_source`; `action` is `update`, `insert` or `delete`.
+
+    `assignments` is None for `*`.
+    """
+
+    when: str
+    action: str
+    condition: str | None = None
+    assignments: Assignments | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """`source` is a relation's text or a parenthesised query, as written, without its alias."""
+
+    name: Parts
+    source: str
+    condition: str
+    clauses: tuple[MergeClause, ...]
+    alias: str | None = None
+    source_alias: str | None = None
+    schema_evolution: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameRelation:
+    """`new_name` of one part stays in the schema of `name`."""
+
+    name: Parts
+    new_name: Parts
+    view: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumns:
+    name: Parts
+    columns: tuple[ColumnDefinition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumns:
+    name: Parts
+    columns: tuple[str, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    name: Parts
+    column: str
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlterColumn:
+    """What is None stays as it is."""
+
+    name: Parts
+    column: str
+    type: str | None = None
+    comment: str | None = None
+    nullable: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperties:
+    name: Parts
+    properties: Properties
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetProperties:
+    name: Parts
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropPartitions:
+    name: Parts
+    partitions: tuple[tuple[tuple[str, Value], ...], ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """COMMENT ON TABLE | SCHEMA | COLUMN. An empty text removes it."""
+
+    name: Parts
+    comment: str
+    column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`arguments` are (name, value) pairs; the name is None for a positional one. `limit`: at most so many rows of the answer."""
+
+    procedure: str
+    arguments: tuple[tuple[str | None, Value], ...] = ()
+    limit: int | None = None
+
+
+Statement = (
+    Passthrough
+    | Query
+    | Explain
+    | CreateSchema
+    | DropSchema
+    | UseSchema
+    | DescribeSchema
+    | ShowSchemas
+    | ShowTables
+    | ShowColumns
+    | ShowProperties
+    | ShowCreateTable
+    | ShowPartitions
+    | Describe
+    | DescribeHistory
+    | Refresh
+    | CreateView
+    | DropView
+    | CreateTable
+    | CreateTableLike
+    | DropTable
+    | Truncate
+    | Insert
+    | Delete
+    | Update
+    | Merge
+    | RenameRelation
+    | AddColumns
+    | DropColumns
+    | RenameColumn
+    | AlterColumn
+    | SetProperties
+    | UnsetProperties
+    | DropPartitions
+    | Comment
+    | Call
+)

@@ -1,0 +1,156 @@
+"""SHOW and DESCRIBE: what the warehouse says about itself, as DataFrames."""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import asdict, fields
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from lakehouse_engine.catalog.catalog import RelationKind
+from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.errors import MissingOptionError
+from lakehouse_engine.model.constraints import Constraints
+from lakehouse_engine.spark.abilities import abilities_of
+from lakehouse_engine.spark.schema import to_spark_type
+from lakehouse_engine.sql.grammar.references import Parts
+from lakehouse_engine.sql.grammar.statements import (
+    Describe,
+    DescribeHistory,
+    DescribeSchema,
+    Refresh,
+    ShowColumns,
+    ShowCreateTable,
+    ShowPartitions,
+    ShowProperties,
+    ShowSchemas,
+    ShowTables,
+)
+from lakehouse_engine.statements.context import Execution
+from lakehouse_engine.view.history import HistoryEntry
+
+_COUNTS = ("inserts", "updates", "deletes", "files", "bytes_written")
+
+
+def show_schemas(run: Execution, statement: ShowSchemas) -> DataFrame:
+    return run.rows(["namespace"], [[name] for name in run.catalog.schemas() if _like(name, statement.pattern)])
+
+
+def show_tables(run: Execution, statement: ShowTables) -> DataFrame:
+    schema = statement.schema or run.pins.current_schema
+    if schema is None:
+        raise MissingOptionError("SHOW TABLES needs a schema: write SHOW TABLES IN schema")
+    tables = [] if statement.views else run.catalog.tables(schema)
+    found = [name for name in (*tables, *run.catalog.views(schema)) if _like(name.name, statement.pattern)]
+    if statement.extended:
+        rows = [[name.schema, name.name, "false", _information(run, name)] for name in found]
+        return run.rows(["namespace", "tableName", "isTemporary", "information"], rows)
+    return run.rows(["namespace", "tableName", "isTemporary"], [[name.schema, name.name, "false"] for name in found])
+
+
+def _information(run: Execution, name: RelationName) -> str:
+    """As Spark words it: adapters and packages look into this text."""
+    parts = (name.schema, name.name)
+    is_view = run.catalog.kind_of(parts) is RelationKind.VIEW
+    lines = [f"Database: {name.schema}", f"Table: {name.name}", f"Type: {'VIEW' if is_view else 'MANAGED'}"]
+    if is_view:
+        lines.append(f"View Text: {run.catalog.view(name).sql}")
+    else:
+        table = run.table(parts)
+        lines += ["Provider: hudi", f"Location: {table.storage.root}", "Partition Provider: Catalog"]
+        lines += [f"Partition Columns: [{', '.join(f'`{one}`' for one in table.config.partition_fields)}]"]
+    columns = [_printed(column, kind) for column, kind in _columns(run, parts)]
+    return "\n".join([*lines, "Schema: root", *columns, ""])
+
+
+def _printed(column: str, kind: str) -> str:
+    nullable = str(not kind.endswith(" NOT NULL")).lower()
+    return f" |-- {column}: {kind.removesuffix(' NOT NULL')} (nullable = {nullable})"
+
+
+def _like(name: str, pattern: str | None) -> bool:
+    return pattern is None or any(fnmatch.fnmatchcase(name.lower(), one.strip().lower()) for one in pattern.split("|"))
+
+
+def _columns(run: Execution, parts: Parts) -> list[tuple[str, str]]:
+    name = run.pins.name(parts)
+    if run.catalog.kind_of((name.schema, name.name)) is RelationKind.VIEW:
+        frame = run.query(f"select * from {name}")
+        return [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
+    table = run.table(parts)
+    constraints = table.config.constraints
+    return [(field.name, _declared(field, constraints)) for field in table.schema]
+
+
+def _declared(field: pa.Field, constraints: Constraints) -> str:
+    """The type as CREATE TABLE takes it, with what the column may hold."""
+    length = constraints.length_of(field.name)
+    kind = to_spark_type(field.type).simpleString() if length is None else f"varchar({length})"
+    return f"{kind} NOT NULL" if constraints.is_not_null(field.name) else kind
+
+
+def show_columns(run: Execution, statement: ShowColumns) -> DataFrame:
+    return run.rows(["col_name"], [[name] for name, _ in _columns(run, statement.name)])
+
+
+def describe(run: Execution, statement: Describe) -> DataFrame:
+    comments = run.catalog.comments(run.pins.name(statement.name)).columns
+    rows = [[name, kind, comments.get(name)] for name, kind in _columns(run, statement.name)]
+    if statement.column is not None:
+        rows = [row for row in rows if str(row[0]).lower() == statement.column.lower()]
+    elif statement.extended:
+        rows += _details(run, run.pins.name(statement.name))
+    return run.rows(["col_name", "data_type", "comment"], rows)
+
+
+def _details(run: Execution, name: RelationName) -> list[list[str | None]]:
+    kind = run.catalog.kind_of((name.schema, name.name))
+    rows: list[list[str | None]] = [["", "", ""], ["# Detailed Table Information", "", ""]]
+    rows += [["Name", str(name), ""], ["Type", str(kind), ""]]
+    if kind is RelationKind.VIEW:
+        return [*rows, ["View Text", run.catalog.view(name).sql, ""]]
+    config = run.table((name.schema, name.name)).config
+    rows.append(["Provider", "hudi", ""])
+    rows.extend([key, value, ""] for key, value in sorted(config.properties.items()))
+    return rows
+
+
+_HISTORY = pa.schema([
+    (one.name, pa.bool_() if one.name == "archived" else pa.int64() if one.name in _COUNTS else pa.string()) for one in fields(HistoryEntry)
+])
+
+
+def describe_history(run: Execution, statement: DescribeHistory) -> DataFrame:
+    """One row for each instant, newest first, with the columns of `HistoryEntry`."""
+    entries = run.table(statement.name).services.history(statement.limit)
+    return abilities_of(run.spark).frame(pa.Table.from_pylist([asdict(entry) for entry in entries], schema=_HISTORY))
+
+
+def describe_schema(run: Execution, statement: DescribeSchema) -> DataFrame:
+    comment = run.catalog.schema_comment(statement.schema)
+    return run.rows(["info_name", "info_value"], [["Namespace Name", statement.schema], ["Comment", comment]])
+
+
+def show_properties(run: Execution, statement: ShowProperties) -> DataFrame:
+    properties = run.table(statement.name).config.properties
+    return run.rows(["key", "value"], [[key, value] for key, value in sorted(properties.items()) if statement.key in (None, key)])
+
+
+def show_partitions(run: Execution, statement: ShowPartitions) -> DataFrame:
+    return run.rows(["partition"], [[path] for path in run.table(statement.name).state.view.partitions()])
+
+
+def show_create_table(run: Execution, statement: ShowCreateTable) -> DataFrame:
+    columns = ",\n  ".join(f"`{name}` {kind}" for name, kind in _columns(run, statement.name))
+    config = run.table(statement.name).config
+    given = {"primaryKey": config.record_key_fields, "preCombineField": config.ordering_fields}
+    properties = ", ".join(f"{key} = '{','.join(names)}'" for key, names in given.items() if names)
+    lines = [f"CREATE TABLE {run.pins.name(statement.name)} (\n  {columns})", "USING hudi"]
+    lines += [f"PARTITIONED BY ({', '.join(config.partition_fields)})"] if config.partition_fields else []
+    lines += [f"TBLPROPERTIES ({properties})"] if properties else []
+    return run.rows(["createtab_stmt"], [["\n".join(lines)]])
+
+
+def refresh(run: Execution, statement: Refresh) -> None:
+    """Nothing to do: every statement sees the newest commit."""

@@ -1,0 +1,162 @@
+"""INSERT, UPDATE, DELETE and TRUNCATE: Spark computes the rows, the engine writes them in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import col, concat, expr, lit, raise_error, when
+
+from lakehouse_engine import errors
+from lakehouse_engine.errors import ConstraintError, SqlError, UnsupportedSqlError
+from lakehouse_engine.model.keys import COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.model.write_stats import WriteResult
+from lakehouse_engine.record.keys.keygen import root_columns
+from lakehouse_engine.spark.schema import to_spark_type
+from lakehouse_engine.sql.binding.needs import Needs, names_in, rows_where
+from lakehouse_engine.sql.binding.partitions_read import partitions_read
+from lakehouse_engine.sql.grammar.lexer import quote_name, significant
+from lakehouse_engine.sql.grammar.references import Parts
+from lakehouse_engine.sql.grammar.statements import Delete, DropPartitions, Insert, Truncate, Update
+
+if TYPE_CHECKING:
+    from lakehouse_engine.commit.expected import ExpectedState
+    from lakehouse_engine.statements.context import Execution
+    from lakehouse_engine.table import HoodieTable
+
+_PLACE = (COMMIT_SEQNO, PARTITION_PATH, FILE_NAME)
+"""Which stored row, and in which file."""
+_EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
+
+
+def insert(run: Execution, statement: Insert) -> WriteResult:
+    """Columns by position (or by the list, or by name), cast to the table's types; columns that are left out are null."""
+    table = run.table(statement.name)
+    rows = _shaped(run.query(statement.query), statement, table.schema)
+    if statement.replaced is not None:
+        return _replace_where(run, table, statement.name, statement.replaced, rows)
+    expected = run.expected(statement.name)
+    if not statement.overwrite:
+        return table.insert(rows, options=_EVOLVE, expected=expected)
+    if statement.partition and not statement.dynamic:
+        return table.insert_overwrite(rows, options=_EVOLVE, replace_partitions=[_typed(statement.partition)], expected=expected)
+    mode = run.spark.conf.get("spark.sql.sources.partitionOverwriteMode", "STATIC") or "STATIC"
+    if statement.dynamic or mode.upper() == "DYNAMIC":
+        return table.insert_overwrite(rows, options=_EVOLVE, expected=expected)
+    return table.insert_overwrite_table(rows, options=_EVOLVE, expected=expected)
+
+
+def _replace_where(run: Execution, table: HoodieTable, name: Parts, condition: str, rows: DataFrame) -> WriteResult:
+    """Stored rows for which the condition is true go, the rows come; those too have to be such ones, or nothing is written."""
+    gone = Delete(name, None, condition)
+    checked = _checked(rows, table.schema, name, condition)
+    places = ", ".join(_PLACE)
+    names = names_in(significant(f"{places}, {condition}"))
+    replaced = run.query(f"select {places} from {_target(run, gone, names)} where {condition}")
+    return table.replace_rows(checked, replaced=replaced, options=_EVOLVE, expected=_expected(run, gone))
+
+
+def _checked(rows: DataFrame, schema: pa.Schema, name: Parts, condition: str) -> DataFrame:
+    """The same rows; running them raises `ConstraintError` for one that the condition is not true of."""
+    said = f"INSERT INTO {'.'.join(name)} REPLACE WHERE {' '.join(condition.split())}"
+    message = f"{ConstraintError.__name__}: {said}: a row to be written is none for which that is true; nothing was written\n"
+    # In two parts: an error of Spark's that prints this plan must not read as if it had been raised.
+    refusal = raise_error(concat(lit(f"\n{errors.__name__}."), lit(message))).cast("boolean")
+    given = {column.lower() for column in rows.columns}
+    absent = {field.name: lit(None).cast(to_spark_type(field.type)) for field in schema if field.name.lower() not in given}
+    whole = rows.withColumns(absent) if absent else rows
+    true = when(expr(f"coalesce(({condition}), false)"), lit(True)).otherwise(refusal)
+    return whole.alias(name[-1]).where(true).drop(*absent)
+
+
+def _typed(partition: tuple[tuple[str, object], ...]) -> Mapping[str, object]:
+    return dict(partition)
+
+
+def _shaped(frame: DataFrame, statement: Insert, schema: pa.Schema) -> DataFrame:
+    if statement.by_name:
+        return frame
+    static = dict(statement.partition)
+    fixed = {name.lower() for name in static}
+    names = list(statement.columns) or [name for name in schema.names if name.lower() not in fixed]
+    if len(names) != len(frame.columns):
+        raise SqlError(f"INSERT gives {len(frame.columns)} columns where {len(names)} are expected: {', '.join(names)}")
+    known = {field.name.lower(): field for field in schema}
+    unknown = [name for name in (*names, *static) if name.lower() not in known]
+    if unknown:
+        raise SqlError(f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}", column=unknown[0])
+    given = frame.toDF(*[f"__c{number}" for number in range(len(names))])
+    columns = [_cast(col(f"__c{number}"), known[name.lower()]) for number, name in enumerate(names)]
+    columns += [_cast(lit(value), known[name.lower()]) for name, value in static.items()]
+    return given.select(*columns)
+
+
+def _cast(column: Column, field: pa.Field) -> Column:
+    return column.cast(to_spark_type(field.type)).alias(field.name)
+
+
+def delete(run: Execution, statement: Delete) -> WriteResult:
+    """Rows for which the condition is true go, by the keys that they are stored under."""
+    table = run.table(statement.name)
+    if statement.condition is None:
+        return table.insert_overwrite_table(table.schema.empty_table())
+    keys = f"{RECORD_KEY}, {PARTITION_PATH}"
+    names = names_in(significant(f"{keys}, {statement.condition}"))
+    rows = run.query(f"select {keys} from {_target(run, statement, names)} where {statement.condition}")
+    return table.delete(rows, given_keys=True, expected=_expected(run, statement))
+
+
+def update(run: Execution, statement: Update) -> WriteResult:
+    """Rows for which the condition is true, with the assigned columns changed, are upserted under the keys that they have."""
+    table = run.table(statement.name)
+    schema, config = table.schema, table.config
+    assigned = {_column(name, statement).lower(): text for name, text in statement.assignments}
+    unknown = [name for name in assigned if name not in {field.lower() for field in schema.names}]
+    if unknown:
+        raise SqlError(f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}", column=unknown[0])
+    keys = [name for name in root_columns(config.record_key_fields, schema.names) if name.lower() in assigned]
+    if keys:
+        raise UnsupportedSqlError(f"UPDATE cannot change the key column {keys[0]!r}; delete the row and insert it anew", column=keys[0])
+    columns = ", ".join(_value(field, assigned) for field in schema)
+    where = "" if statement.condition is None else f" where {statement.condition}"
+    rows = run.query(f"select {RECORD_KEY}, {columns} from {_target(run, statement)}{where}")
+    return table.upsert(rows, given_keys=True, as_given=True, expected=_expected(run, statement))
+
+
+def _expected(run: Execution, statement: Update | Delete) -> ExpectedState | None:
+    """What the statement read: where its condition says so, of single partitions only."""
+    run.narrow(statement.name, lambda state: partitions_read(statement.condition, statement.alias or statement.name[-1], state))
+    return run.expected(statement.name)
+
+
+def _column(name: str, statement: Update) -> str:
+    """`t.c` and `c` both name the column."""
+    last = statement.alias or statement.name[-1]
+    prefix = f"{last}."
+    return name[len(prefix) :] if name.lower().startswith(prefix.lower()) else name
+
+
+def _value(field: pa.Field, assigned: Mapping[str, str]) -> str:
+    name = quote_name(field.name)
+    text = assigned.get(field.name.lower())
+    return name if text is None else f"cast(({text}) as {to_spark_type(field.type).simpleString()}) as {name}"
+
+
+def _target(run: Execution, statement: Update | Delete, names: frozenset[str] | None = None) -> str:
+    """The table with its meta columns, answering to its alias or its own last name; `names` as `Needs` has them."""
+    table = statement.alias or statement.name[-1]
+    needs = Needs(names, rows_where(statement.condition, table))
+    return f"{quote_name(run.target(statement.name, needs))} as {quote_name(table)}"
+
+
+def truncate(run: Execution, statement: Truncate) -> WriteResult:
+    table = run.table(statement.name)
+    if statement.partition:
+        return table.delete_partitions([_typed(statement.partition)])
+    return table.insert_overwrite_table(table.schema.empty_table())
+
+
+def drop_partitions(run: Execution, statement: DropPartitions) -> WriteResult:
+    return run.table(statement.name).delete_partitions([_typed(partition) for partition in statement.partitions])

@@ -1,0 +1,69 @@
+"""Which function carries a statement out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from lakehouse_engine.commit.expected import repeated
+from lakehouse_engine.spark.tasks.task_errors import told_as_raised
+from lakehouse_engine.sql.grammar import statements as s
+from lakehouse_engine.sql.router import route
+from lakehouse_engine.statements import answers, changes, definitions, procedures
+from lakehouse_engine.statements.context import Execution
+from lakehouse_engine.statements.explain import explain
+from lakehouse_engine.statements.merge import merge
+
+HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
+    s.Query: lambda run, statement: run.query(statement.text),
+    s.Passthrough: lambda run, statement: run.run(statement.text),
+    s.Explain: explain,
+    s.CreateSchema: definitions.create_schema,
+    s.DropSchema: definitions.drop_schema,
+    s.UseSchema: definitions.use_schema,
+    s.CreateView: definitions.create_view,
+    s.DropView: definitions.drop_view,
+    s.CreateTable: definitions.create_table,
+    s.CreateTableLike: definitions.create_table_like,
+    s.DropTable: definitions.drop_table,
+    s.RenameRelation: definitions.rename_relation,
+    s.AddColumns: definitions.add_columns,
+    s.AlterColumn: definitions.alter_column,
+    s.DropColumns: definitions.drop_columns,
+    s.RenameColumn: definitions.rename_column,
+    s.SetProperties: definitions.set_table_properties,
+    s.UnsetProperties: definitions.unset_table_properties,
+    s.Comment: definitions.comment_on,
+    s.Insert: changes.insert,
+    s.Delete: changes.delete,
+    s.Update: changes.update,
+    s.Merge: merge,
+    s.Truncate: changes.truncate,
+    s.DropPartitions: changes.drop_partitions,
+    s.ShowSchemas: answers.show_schemas,
+    s.ShowTables: answers.show_tables,
+    s.ShowColumns: answers.show_columns,
+    s.ShowProperties: answers.show_properties,
+    s.ShowPartitions: answers.show_partitions,
+    s.ShowCreateTable: answers.show_create_table,
+    s.Describe: answers.describe,
+    s.DescribeHistory: answers.describe_history,
+    s.DescribeSchema: answers.describe_schema,
+    s.Refresh: answers.refresh,
+    s.Call: procedures.call,
+}
+
+
+def execute(run: Execution, text: str) -> Any:
+    """Run one statement: a DataFrame for what answers with rows, a `WriteResult` for a write, None for the rest.
+
+    A write of what it reads itself is run again, on newer states, when a commit came in between; raises `ChangedSinceReadError` in the end.
+    Errors of the engine that executors meet while a write reads are raised as they are.
+    """
+    statement = route(text, run.pins.knows)
+    handler = HANDLERS[type(statement)]
+    with told_as_raised():
+        if not run.repeats:
+            return handler(run, statement)
+        return repeated(lambda: handler(replace(run, reads=run.pins.reads()), statement), run.repeats)

@@ -1,0 +1,16 @@
+"""CALL: a procedure of the engine, its answer as a DataFrame."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from lakehouse_engine.spark.abilities import abilities_of
+from lakehouse_engine.sql.grammar.statements import Call
+from lakehouse_engine.sql.procedures.registry import prepare
+from lakehouse_engine.statements.context import Execution
+
+
+def call(run: Execution, statement: Call) -> DataFrame:
+    """Carry a procedure out at once; the DataFrame holds its answer. The statement is checked before the table is looked for."""
+    prepared = prepare(statement)
+    return abilities_of(run.spark).frame(prepared.answer(run.table(prepared.table).services))

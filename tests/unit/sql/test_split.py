@@ -1,0 +1,44 @@
+"""Splitting texts into statements."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakehouse_engine.sql.grammar.split import first_word, split_statements
+
+
+@pytest.mark.parametrize(
+    ("text", "statements"),
+    [
+        ("select 1", ["select 1"]),
+        ("select 1;", ["select 1"]),
+        ("set a=1; select ';' as x", ["set a=1", "select ';' as x"]),
+        ("select '\\';' as x; -- done;\n", ["select '\\';' as x"]),
+        ('/* {"a;": 1} */ select `a;b`, "x;"', ['/* {"a;": 1} */ select `a;b`, "x;"']),
+        ("-- only a comment;", []),
+        ("begin select 1; select 2; end;", ["begin select 1; select 2; end"]),
+        ("-- a\nBEGIN\nselect 1; end", ["-- a\nBEGIN\nselect 1; end"]),
+        ("select /* a; /* b; */ c; */ 1; select 2", ["select /* a; /* b; */ c; */ 1", "select 2"]),
+        ("select $$a;b$$; select r'\\'; select 2", ["select $$a;b$$", "select r'\\'", "select 2"]),
+        ("select 1 -- a \\\n; b\n; select 2", ["select 1 -- a \\\n; b", "select 2"]),
+        ("select 'not closed; select 2", ["select 'not closed; select 2"]),
+        ("", []),
+    ],
+)
+def test_split(text: str, statements: list[str]) -> None:
+    assert split_statements(text) == statements
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("select 1", "SELECT"),
+        ("/* {\"app\": \"dbt\"} */ -- a\n ((with a as (select 1) select 1))", "WITH"),
+        ("'select'", ""),
+        ("-- select", ""),
+        ("`select`", ""),
+        ("", ""),
+    ],
+)
+def test_the_first_word_is_that_of_the_statement(text: str, word: str) -> None:
+    assert first_word(text) == word
