@@ -20,8 +20,8 @@ from statistics import median
 
 import pyarrow as pa
 
-from lakehouse_engine.format.layout_v1 import LayoutV1
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
+from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType

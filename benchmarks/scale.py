@@ -106,7 +106,7 @@ def _frame(spark: Any, rows: int, step: int, n: int) -> Any:
 
 
 def _upsert(spark: Any, path: str, rows: int, batch: int, route: str, runner: str) -> dict[str, Any]:
-    from lakehouse_engine.spark.parcels import Packing
+    from lakehouse_engine.spark.tasks.parcels import Packing
     from lakehouse_engine.table import HoodieTable
 
     table, step = HoodieTable.open(path, spark=spark), max(1, rows * 10 // 9 // batch)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.contenders.file_groups import newest_slices
 from benchmarks.contenders.floor import CONSTANT, PROCESSES, Floor, constant, write
-from lakehouse_engine.format.log_reader import read_blocks
+from lakehouse_engine.format.log.reader import read_blocks
 
 _KEY = "_hoodie_record_key"
 
