@@ -6,6 +6,8 @@ LAKEHOUSE_CONNECT_SHARE   all: all of their tests, instead of those that the com
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import socket
 import subprocess
@@ -16,12 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import PySparkException
 
 from tests.support.processes import HOST, SPARK_HOME, die_with_parent, free_port, stop, wait_for
 from tests.support.shares import share_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client import SparkConnectClient
 
 WANTED = os.environ.get("LAKEHOUSE_CONNECT") == "1"
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,7 +74,6 @@ class ConnectServer:
     environment: Mapping[str, str] = field(default_factory=dict)
     port: int = 0
     process: subprocess.Popen[bytes] | None = None
-    sessions: list[SparkSession] = field(default_factory=list)
 
     @property
     def url(self) -> str:
@@ -98,8 +101,8 @@ class ConnectServer:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for session in self.sessions:
-            end(session)
+        for client in self._clients():
+            _end(client)
         if self.process is not None:
             stop(self.process)
 
@@ -123,11 +126,20 @@ class ConnectServer:
         found.client.set_retry_policies([DefaultPolicy(max_retries=3)])
         for key, value in conf.items():
             found.conf.set(key, value)
-        self.sessions.append(found)
         return found
 
+    def _clients(self) -> list[SparkConnectClient]:
+        """What speaks to this server in this process, whoever made it (a test by `newSession`, dbt): PySpark keeps them all."""
+        from pyspark.sql.connect.client import SparkConnectClient
 
-def end(session: SparkSession) -> None:
-    """Have a session go, also where its server went before: PySpark would ask for that for ten minutes."""
-    session.client.set_retry_policies([])
-    session.stop()
+        ours = f"{HOST}:{self.port}"
+        return [one for one in gc.get_objects() if type(one) is SparkConnectClient and one._builder.endpoint == ours]
+
+
+def _end(client: SparkConnectClient) -> None:
+    """Have a session go while its server is there: at its end the process would ask a server that has gone for ten minutes a session."""
+    if not client.is_closed:
+        client.set_retry_policies([])
+        with contextlib.suppress(PySparkException):  # a server that a test ended
+            client.release_session()
+        client.close()

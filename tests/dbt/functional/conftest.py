@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 from dbt.tests.fixtures.project import *  # noqa: F403 - as a plugin it could only be named by the top-level conftest
 
-from dbt.adapters.lakehouse import environments
-from dbt.adapters.lakehouse.environments.connect import ConnectEnvironment
 from tests.support import connect_server
 from tests.support.connect_server import ConnectServer
 
@@ -52,14 +50,6 @@ def connect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str | None
         return
     with ConnectServer(tmp_path_factory.mktemp("connect") / "server", {**SPARK, "spark.driver.memory": "1500m"}) as running:
         yield running.url
-        stop_sessions()
-
-
-def stop_sessions() -> None:
-    """Sessions go before their server, for which PySpark would look for a while."""
-    for environment in list(environments._current.values()):
-        if isinstance(environment, ConnectEnvironment):
-            environment._stop_all()
 
 
 @pytest.fixture(scope="class")
