@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from lakehouse_engine.catalog.catalog import Catalog
+from lakehouse_engine.catalog.copies import copy_table
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.catalog.records import StoredView
 from lakehouse_engine.commit.expected import ExpectedState, check_expected
@@ -23,7 +24,9 @@ from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.dispatch import execute
 from lakehouse_engine.statements.reading import Reading
+from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.overlaid import OverlaidStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.alter import rename
@@ -42,15 +45,18 @@ class Lakehouse:
     def __init__(
         self, warehouse: str, *, spark: SparkSession | None = None, options: Mapping[str, Any] | None = None, allow_files: bool = True
     ) -> None:
-        self._storage = LocalStorage(warehouse)
-        self._catalog = Catalog(self._storage)
+        self._options = dict(options or {})
+        self._allow_files = allow_files
         if spark is not None:
             check_session(spark)
+        self._use(LocalStorage(warehouse), spark)
+
+    def _use(self, storage: Storage, spark: SparkSession | None) -> None:
+        self._storage = storage
+        self._catalog = Catalog(storage)
         self._spark = spark
-        self._options = dict(options or {})
         self._states: dict[RelationName, TableState] = {}
-        self._allow_files = allow_files
-        self._pins = Pins(self._catalog, spark, self._state, self._options, allow_files=allow_files) if spark is not None else None
+        self._pins = Pins(self._catalog, spark, self._state, self._options, allow_files=self._allow_files) if spark is not None else None
 
     @property
     def warehouse(self) -> str:
@@ -192,6 +198,23 @@ class Lakehouse:
         """The same warehouse through another Spark session."""
         return Lakehouse(self.warehouse, spark=spark, options=self._options, allow_files=self._allow_files)
 
+    def with_tables_in(self, folder: str, names: Container[str]) -> Lakehouse:
+        """The same warehouse, but that the tables `names` (`schema.table` in lower case) are those below `folder`, a hidden directory.
+
+        What is made, replaced, dropped or commented on under these names is so there. `names` may grow meanwhile.
+        """
+        found = Lakehouse(self.warehouse, options=self._options, allow_files=self._allow_files)
+        found._use(OverlaidStorage(self._storage, folder, names), self._spark)
+        return found
+
+    def copy_table(self, name: str, folder: str) -> ExpectedState:
+        """Put the table as it is now below `folder` of the warehouse too, with its history; the state that it is a copy of.
+
+        Files have second names there, as nobody changes them: neither table sees what becomes of the other. Waits for the table's lock.
+        """
+        stored = self._catalog.table(RelationName.parse(name))
+        return copy_table(self._storage, stored.path, f"{folder}/{stored.path}", lock_timeout_ms=LOCK_TIMEOUT_MS.read(self._options))
+
     def _execution(self, args: Sequence[Any] | Mapping[str, Any] | None) -> Execution:
         if self._spark is None or self._pins is None:
             raise MissingOptionError("sql() needs a SparkSession: Lakehouse(warehouse, spark=...)")
@@ -207,7 +230,7 @@ class Lakehouse:
         return self._open(stored)
 
     def _path(self, name: RelationName) -> str:
-        return f"{self._storage.root}/{name.path}"
+        return self._storage.uri(name.path)
 
     def _state(self, name: RelationName) -> TableState:
         """The table now. What is known of commits and partitions is kept, so that a statement only reads the timeline's news."""

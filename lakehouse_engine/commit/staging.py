@@ -1,4 +1,5 @@
-"""Where rows are staged: folders of their own beside the markers, of no instant, each of one process.
+"""Where rows are staged: folders of their own beside the markers, of no instant, each of one process. Also where tables of a warehouse are
+held back until they are published, within a folder of the warehouse.
 
 They are there from before the table is locked until the write is done. The folder is named by a nonce, and a file beside it says which
 process it is of; a folder whose process is gone, or without that file, goes with the next write.
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from lakehouse_engine.errors import StorageError, StoredFileNotFoundError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.storage.base import Storage, StoredFile
+from lakehouse_engine.storage.paths import parent_of
 from lakehouse_engine.timeline.locks.probe import storage_now_ms
 from lakehouse_engine.timeline.processes import begin_work, end_work, is_at_work, is_of_this_machine, may_be_at_work, parse_signature
 
@@ -26,15 +28,16 @@ _DEAD_AFTER_MS = 24 * 3_600_000
 
 @dataclass(slots=True)
 class StagingArea:
-    """A folder for the rows of one write, made when it is first asked for."""
+    """A folder for the rows of one write, made when it is first asked for, `within` a folder of the storage."""
 
     storage: Storage
+    within: str = TEMP_FOLDER
     _nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
     _is_made: bool = False
 
     def folder(self) -> str:
-        """Its path, relative to the table."""
-        path = f"{TEMP_FOLDER}/{_PREFIX}{self._nonce}"
+        """Its path, relative to the storage."""
+        path = f"{self.within}/{_PREFIX}{self._nonce}"
         if not self._is_made:
             self._is_made = True
             self.storage.create(f"{path}{_OWNER}", begin_work(self._nonce))
@@ -56,18 +59,18 @@ class StagingArea:
             logger.warning("the staged rows in %s could not be removed (%s); the next write does", path, error)
 
 
-def dead_stages(storage: Storage, entries: Iterable[StoredFile]) -> Iterator[str]:
-    """Folders whose process is gone, told from the `entries` of the folder of temporary files."""
+def dead_stages(storage: Storage, entries: Iterable[StoredFile], within: str = TEMP_FOLDER) -> Iterator[str]:
+    """Folders whose process is gone, told from the `entries` of the folder that they are in."""
     staged = {entry.name.removesuffix(_OWNER): entry for entry in entries if entry.name.startswith(_PREFIX)}
     for name, entry in sorted(staged.items()):
-        path = f"{TEMP_FOLDER}/{name}"
+        path = f"{within}/{name}"
         if not is_at_work(name.removeprefix(_PREFIX)) and _is_dead(storage, path, entry):
             yield path
 
 
-def remove_dead_stages(storage: Storage, entries: Iterable[StoredFile]) -> None:
-    """Remove `dead_stages`. The table lock is held."""
-    for path in dead_stages(storage, entries):
+def remove_dead_stages(storage: Storage, entries: Iterable[StoredFile], within: str = TEMP_FOLDER) -> None:
+    """Remove `dead_stages`. The table lock is held, of a table's."""
+    for path in dead_stages(storage, entries, within):
         logger.info("removing the rows that a write which died staged in %s of %s", path, storage.root)
         _remove(storage, path)
 
@@ -84,4 +87,4 @@ def _is_dead(storage: Storage, path: str, entry: StoredFile) -> bool:
         return True
     if is_of_this_machine(known):
         return not may_be_at_work(known)
-    return storage_now_ms(storage, TEMP_FOLDER) - entry.modified_ms > _DEAD_AFTER_MS
+    return storage_now_ms(storage, parent_of(path)) - entry.modified_ms > _DEAD_AFTER_MS

@@ -144,6 +144,12 @@ def _expression(name: str, value: Any) -> Any:
     return value
 
 
+def _names(name: str, value: Any) -> Any:
+    if isinstance(value, str) or not hasattr(value, "__contains__"):
+        raise _wrong(name, value, "a set of names")
+    return value
+
+
 def _any(name: str, value: Any) -> Any:
     return value
 
@@ -169,6 +175,7 @@ CHECKS: dict[str, Check] = {
     "Sequence[str | Mapping[str, Any]]": partitions,
     "Mapping[str, Any] | None": _or_none(plain_mapping),
     "Mapping[str, str] | None": _or_none(plain_mapping),
+    "Container[str]": _names,
     "SparkSession": _session,
     "SparkSession | None": _or_none(_session),
     "pa.Schema | StructType": _columns,

@@ -73,6 +73,14 @@ class Storage(Protocol):
         """Create or replace, atomically and durably. For `hoodie.properties`, heartbeats, stored views and plans made anew only."""
         ...
 
+    def link(self, source: str, target: str) -> None:
+        """Give a file that never changes a second name, which stays when the first goes; its directory is made. Copied where names
+        cannot be shared. Not durable before `sync`.
+
+        Raises `StoredFileNotFoundError` without `source`, `StoredFileExistsError` when `target` is there.
+        """
+        ...
+
     def delete(self, path: str) -> bool:
         """Remove a file; False (and no error) when it is not there."""
         ...

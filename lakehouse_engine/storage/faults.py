@@ -99,6 +99,9 @@ class FaultyStorage:
     def overwrite(self, path: str, data: bytes) -> None:
         self._mutate(f"overwrite {path}", lambda: self._inner.overwrite(path, data))
 
+    def link(self, source: str, target: str) -> None:
+        self._mutate(f"link {source} {target}", lambda: self._inner.link(source, target))
+
     def delete(self, path: str) -> bool:
         return self._mutate(f"delete {path}", lambda: self._inner.delete(path))
 

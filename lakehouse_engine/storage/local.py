@@ -6,6 +6,7 @@ so of any number of processes exactly one creates a file, and a reader never see
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -22,6 +23,9 @@ from lakehouse_engine.storage.base import Listing, StoredFile
 from lakehouse_engine.storage.exchange import exchange
 from lakehouse_engine.storage.os_errors import as_storage_errors
 from lakehouse_engine.storage.paths import check_relative, checksum_name, is_hidden_name, is_temporary_name, parent_of, temporary_name
+
+_NO_LINKS = (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
+"""What file systems say that cannot give a file another name, there or at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,19 @@ class LocalStorage:
             _remove_checksum(full)
             os.replace(temporary, full)
         self._sync_directory(ospath.dirname(full), path)
+
+    def link(self, source: str, target: str) -> None:
+        full, other = self._inside(source), self._inside(target)
+        with as_storage_errors("link", target, self.root):
+            os.makedirs(ospath.dirname(other), exist_ok=True)
+            try:
+                os.link(full, other)
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                if ospath.lexists(other):
+                    raise FileExistsError(error.errno, os.strerror(error.errno), other) from error
+                shutil.copy2(full, other)
 
     def delete(self, path: str) -> bool:
         full = self._inside_unresolved(path)

@@ -91,6 +91,9 @@ class MemoryStorage:
         with self._guard:
             self._put(relative, data)
 
+    def link(self, source: str, target: str) -> None:
+        self.create(target, self.read(source))
+
     def delete(self, path: str) -> bool:
         relative = self._file_path(path)
         with self._guard:

@@ -15,11 +15,13 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import FaultyStorage
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.storage.overlaid import OverlaidStorage
 
 STORAGES: dict[str, Callable[[Path], Storage]] = {
     "local": lambda path: LocalStorage(str(path / "table")),
     "memory": lambda path: MemoryStorage(),
     "faulty without a fault": lambda path: FaultyStorage(MemoryStorage()),
+    "overlaid, beside its tables": lambda path: OverlaidStorage(LocalStorage(str(path / "table")), ".over", {"x.y"}),
 }
 
 
@@ -242,3 +244,30 @@ def test_rename_of_a_missing_tree_or_onto_a_name_that_is_taken_raises_and_change
     with pytest.raises(UnsafePathError):
         storage.rename_tree("a", "../c")
     assert [storage.read(f"{name}/file") for name in ("a", "b")] == [b"one", b"two"]
+
+
+def test_linked_file_has_the_content_and_stays_when_the_first_name_goes(storage: Storage) -> None:
+    storage.create("a/file", b"content")
+    storage.link("a/file", "b/c/other")
+    assert storage.delete("a/file")
+    assert storage.read("b/c/other") == b"content"
+    storage.create("a/file", b"new")
+    assert storage.read("b/c/other") == b"content"
+
+
+def test_overwriting_one_name_of_a_linked_file_leaves_the_other(storage: Storage) -> None:
+    storage.create("file", b"content")
+    storage.link("file", "other")
+    storage.overwrite("other", b"changed")
+    assert (storage.read("file"), storage.read("other")) == (b"content", b"changed")
+
+
+def test_link_of_nothing_or_onto_a_name_that_is_taken_raises_and_changes_nothing(storage: Storage) -> None:
+    storage.create("file", b"content")
+    storage.create("taken", b"first")
+    with pytest.raises(StoredFileExistsError):
+        storage.link("file", "taken")
+    with pytest.raises(StoredFileNotFoundError):
+        storage.link("nothing", "other")
+    assert names(storage) == ["file", "taken"]
+    assert storage.read("taken") == b"first"

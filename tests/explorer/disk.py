@@ -94,6 +94,9 @@ class Turned:
     def overwrite(self, path: str, data: bytes) -> None:
         self._change("overwrite", path, (path,), lambda: self.disk.overwrite(path, data))
 
+    def link(self, source: str, target: str) -> None:
+        raise NotImplementedError("no actor copies a table")
+
     def delete(self, path: str) -> bool:
         return self._change("delete", path, (path,), lambda: self.disk.delete(path))
 

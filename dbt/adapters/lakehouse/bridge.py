@@ -7,7 +7,7 @@ it is first used: dbt waits for these imports before it can say what to start, a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass
@@ -39,6 +39,7 @@ _local = Later("lakehouse_engine.storage.local")
 _lock = Later("lakehouse_engine.timeline.lock")
 _moments = Later("lakehouse_engine.read.moments")
 _repair = Later("lakehouse_engine.repair")
+_staging = Later("lakehouse_engine.commit.staging")
 _spark_types = Later("lakehouse_engine.record.spark_types")
 _split = Later("lakehouse_engine.sql.grammar.split")
 _verify = Later("lakehouse_engine.verify")
@@ -66,6 +67,8 @@ ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
 KEPT_OPTIONS = ("hoodie.index.type", "hoodie.bucket.index.", "hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class")
 """Options that a table keeps from its creation on: whoever else writes or reads it has to do it by the same rules."""
 RETRIES = 3
+_HIDDEN = ".lakehouse"
+"""The folder of a warehouse for what no reader shall see."""
 _LEAVING = frozenset({
     *("SELECT", "WITH", "VALUES", "FROM", "TABLE", "EXPLAIN", "DESCRIBE", "DESC", "SHOW"),
     *("INSERT", "UPDATE", "DELETE", "MERGE"),
@@ -207,22 +210,80 @@ class Unopened:
         return self.lakehouse.repair_table(self.name, **given)
 
 
+@dataclass(frozen=True)
+class HeldTables:
+    """Tables (`names`: `schema.table` in lower case; more may come) that are looked for below `folder` of the warehouse."""
+
+    folder: str
+    names: Container[str]
+
+
 class Warehouse:
     """A warehouse directory, seen from one thread. Raises the engine's errors; `spark` is None where only metadata is asked for.
 
-    `options` are the profile's defaults for every table; without `allow_files` SQL on files is refused.
+    `options` are the profile's defaults for every table; without `allow_files` SQL on files is refused. `held`: tables that are not what
+    others see under their names.
     """
 
-    def __init__(self, root: str, spark: Any = None, options: Mapping[str, str] | None = None, *, allow_files: bool = True) -> None:
+    def __init__(
+        self,
+        root: str,
+        spark: Any = None,
+        options: Mapping[str, str] | None = None,
+        *,
+        allow_files: bool = True,
+        held: HeldTables | None = None,
+    ) -> None:
         self.root = root
         self.spark = spark
         self.options = dict(options or {})
         self.allow_files = allow_files
+        self._held = held
         self._reading: Any = None
+        self._rests_on: dict[RelationName, Any] = {}
 
     @cached_property
     def catalog(self) -> Any:
-        return _catalog.Catalog(_local.LocalStorage(self.root))
+        return self._lakehouse.catalog if self._held else _catalog.Catalog(_local.LocalStorage(self.root))
+
+    def holding(self, held: HeldTables) -> Warehouse:
+        """The same warehouse, seen with tables that are held back."""
+        return Warehouse(self.root, self.spark, self.options, allow_files=self.allow_files, held=held)
+
+    def keep_rows(self, rows: Any, folder: str) -> Callable[[Warehouse], Any]:
+        """Keep the rows of a frame in a folder of the warehouse; how another session comes by them. Arrow tables stay in memory."""
+        if not hasattr(rows, "toArrow"):
+            return lambda house: rows
+        kept, schema = f"file://{self.root}/{folder}", rows.schema
+        rows.write.parquet(kept)
+        return lambda house: house.spark.read.schema(schema).parquet(kept)
+
+    def resting_on(self, schema: str, identifier: str, state: Any) -> Warehouse:
+        """The same warehouse, for a write of rows that rest on a state of one table, as `expected` or `hold` answered it."""
+        found = copy(self)
+        found._rests_on = {RelationName(schema, identifier): state}
+        return found
+
+    def hold(self, schema: str, identifier: str, folder: str) -> Any:
+        """Put a copy of a table below `folder` of the warehouse, sharing its files; the state that it is of."""
+        return self._lakehouse.copy_table(str(RelationName(schema, identifier)), folder)
+
+    def let_go(self, folder: str) -> None:
+        """Delete a folder of the warehouse that a copy is in."""
+        _local.LocalStorage(self.root).delete_tree(folder)
+
+    def staging_area(self) -> Any:
+        """A hidden folder of the warehouse for this process. Those of processes that are gone are removed."""
+        storage = _local.LocalStorage(self.root)
+        _staging.remove_dead_stages(storage, storage.list(_HIDDEN), _HIDDEN)
+        return _staging.StagingArea(storage, _HIDDEN)
+
+    def newest_write(self, schema: str, identifier: str) -> str | None:
+        """The instant of a table's newest write; None where there is no table, or no write."""
+        if self.kind(schema, identifier) != _catalog.RelationKind.TABLE.value:
+            return None
+        newest = self.table(schema, identifier).timeline.completed().writes().last()
+        return str(newest.requested_time) if newest else None
 
     def pinned(self) -> Warehouse:
         """The same warehouse, for statements that belong together: each table that they read is at one state for all of them."""
@@ -236,18 +297,23 @@ class Warehouse:
 
     def expected(self, schema: str, identifier: str) -> Any:
         """What was read of a table since `pinned`, as an argument of its writes; None where it was not read."""
+        if (rests_on := self._rests_on.get(RelationName(schema, identifier))) is not None:
+            return rests_on
         if self._reading is None or self.kind(schema, identifier) != _catalog.RelationKind.TABLE.value:
             return None
         return self._reading.expected((schema, identifier))
 
     def wrote(self, schema: str, identifier: str, instant: str) -> None:
         """Say that a table has a write of one's own since it was read."""
+        if (rests_on := self._rests_on.get(RelationName(schema, identifier))) is not None:
+            self._rests_on[RelationName(schema, identifier)] = rests_on.after([instant])
         if self._reading is not None:
             self._reading.wrote((schema, identifier), instant)
 
     @cached_property
     def _lakehouse(self) -> Any:
-        return _facade.Lakehouse(self.root, spark=self.spark, options=self.options, allow_files=self.allow_files)
+        whole = _facade.Lakehouse(self.root, spark=self.spark, options=self.options, allow_files=self.allow_files)
+        return whole.with_tables_in(self._held.folder, self._held.names) if self._held else whole
 
     def forget_reads(self) -> None:
         """Drop the temporary views that its statements read from; there will be no more of them."""

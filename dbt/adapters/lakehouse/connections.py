@@ -12,6 +12,7 @@ from dbt.adapters.sql import SQLConnectionManager
 
 from dbt.adapters.lakehouse.bridge import dbt_error, response_of
 from dbt.adapters.lakehouse.work.cursor import Cursor
+from dbt.adapters.lakehouse.work.held import held_tables, note_statement
 from dbt.adapters.lakehouse.work.session import ThreadSession
 
 logger = AdapterLogger("Lakehouse")
@@ -24,7 +25,7 @@ class LakehouseConnectionManager(SQLConnectionManager):
     def open(cls, connection: Connection) -> Connection:
         """Give the connection its thread session. Spark starts with the first statement, not here."""
         if connection.state != ConnectionState.OPEN:
-            connection.handle = ThreadSession(connection.credentials)
+            connection.handle = ThreadSession(connection.credentials, held_tables(str(connection.name)))
             connection.state = ConnectionState.OPEN
         return connection
 
@@ -42,6 +43,10 @@ class LakehouseConnectionManager(SQLConnectionManager):
                 raise
             logger.debug(f"Error while running:\n{sql}\n{error}")
             raise mapped from error
+
+    def add_query(self, sql: str, *args: Any, **kwargs: Any) -> tuple[Connection, Any]:
+        note_statement(str(self.get_thread_connection().name), sql)
+        return super().add_query(sql, *args, **kwargs)
 
     @classmethod
     def get_response(cls, cursor: Cursor) -> AdapterResponse:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -24,7 +25,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.lakehouse import __version__
-from dbt.adapters.lakehouse.bridge import Warehouse, check_options, conflict_retries, response_of
+from dbt.adapters.lakehouse.bridge import Warehouse, check_options, conflict_retries, is_changed_since_read, response_of
 from dbt.adapters.lakehouse.column import LakehouseColumn
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConfig, ModelConfig
 from dbt.adapters.lakehouse.config.validation import check_nodes, check_profile
@@ -36,8 +37,10 @@ from dbt.adapters.lakehouse.reading.catalog import CatalogEntry, catalog_table
 from dbt.adapters.lakehouse.reading.introspection import Introspection, store_view
 from dbt.adapters.lakehouse.reading.queries import SnapshotColumns
 from dbt.adapters.lakehouse.relation import LakehouseRelation
+from dbt.adapters.lakehouse.work.held import begin_audits, current_audits, end_audits, held_tables
 from dbt.adapters.lakehouse.work.python_models import run_python_model
 from dbt.adapters.lakehouse.writing import seeds
+from dbt.adapters.lakehouse.writing.audits import AuditOvertakenError
 from dbt.adapters.lakehouse.writing.constraints import checks_of, lengths_of
 from dbt.adapters.lakehouse.writing.guards import Guards
 from dbt.adapters.lakehouse.writing.microbatch import fill_responses
@@ -87,13 +90,49 @@ class LakehouseAdapter(SparkAdapter):
     def __init__(self, config: Any, mp_context: Any) -> None:
         """dbt makes the adapter before it parses: a command that runs SQL has Spark start meanwhile."""
         super().__init__(config, mp_context)
-        if getattr(getattr(config, "args", None), "which", None) in RUNS_SQL:
+        if self._command in RUNS_SQL:
             environment_of(config.credentials).start_early()
 
     def cleanup_connections(self) -> None:
         """dbt says so at the end of a command: a Spark that no statement asked for does not outlive it."""
         super().cleanup_connections()
         environment_of(self.config.credentials).end_early()
+        end_audits()
+
+    @contextmanager
+    def connection_named(self, name: str, query_header_context: Any = None, should_release_connection: bool = True) -> Iterator[None]:
+        """dbt takes the connection called master before the first node and after the last one: there audited models are published."""
+        with super().connection_named(name, query_header_context, should_release_connection):
+            if name == "master":
+                self._publish_audited()
+            yield
+
+    def pre_model_hook(self, config: Mapping[str, Any]) -> Any:
+        """Before a model that is not audited, what it reads of audited ones is published."""
+        audits = current_audits()
+        if audits is not None:
+            for line in audits.before(str(self.connections.get_thread_connection().name), self._publish):
+                logger.info(line)
+        return super().pre_model_hook(config)
+
+    def _publish_audited(self) -> None:
+        audits = current_audits()
+        if audits is None:
+            return
+        lines, failures = audits.settle(self._publish)
+        for line in lines:
+            logger.info(line)
+        if failures:
+            raise DbtRuntimeError(f"{len(failures)} audited model(s) not published: {'; '.join(failures)}")
+
+    def _publish(self, job: Callable[[Warehouse], Any]) -> Any:
+        with self.connections.exception_handler("publish"):
+            try:
+                return self.connections.session().work(job)
+            except Exception as error:
+                if is_changed_since_read(error):
+                    raise AuditOvertakenError(str(error)) from error
+                raise
 
     # -- configs
 
@@ -107,6 +146,7 @@ class LakehouseAdapter(SparkAdapter):
             defaults = self.config.credentials.hoodie
             check_profile(defaults, check_options)
             check_nodes(nodes, self.config.project_name, macros, lambda given: check_options({**defaults, **given}))
+            begin_audits(Warehouse(self.config.credentials.warehouse, options=defaults), nodes, self._command)
 
     def valid_incremental_strategies(self) -> list[str]:
         return list(STRATEGIES)
@@ -115,8 +155,12 @@ class LakehouseAdapter(SparkAdapter):
 
     @property
     def _files(self) -> Warehouse:
-        credentials = self.config.credentials
-        return Warehouse(credentials.warehouse, options=credentials.hoodie)
+        credentials, connection = self.config.credentials, self.connections.get_if_exists()
+        return Warehouse(credentials.warehouse, options=credentials.hoodie, held=held_tables(str(connection.name)) if connection else None)
+
+    @property
+    def _command(self) -> str:
+        return str(getattr(getattr(self.config, "args", None), "which", None))
 
     @property
     def _metadata(self) -> Introspection:
@@ -244,7 +288,15 @@ class LakehouseAdapter(SparkAdapter):
         """Have the model's writer do something with the rows of `sql`."""
         writer = self._writer(self._files, relation, model)
         session = self.connections.session()
-        return self._write(sql, lambda house: act(replace(writer, warehouse=house), session.rows(sql, house)), writer.config.options)
+        return self._write(sql, lambda house: self._act(act, writer, house, session.rows(sql, house), model), writer.config.options)
+
+    @staticmethod
+    def _act(act: Callable[[TableWriter, Any], Any], writer: TableWriter, house: Warehouse, rows: Any, model: Mapping[str, Any]) -> Any:
+        """Have a model's writer write, or what holds its writes back."""
+        audits, node = current_audits(), str(model["unique_id"])
+        if audits is not None and audits.holds(node):
+            return audits.write(node, writer, act, house, rows)
+        return act(replace(writer, warehouse=house), rows)
 
     def _writer(self, warehouse: Warehouse, relation: LakehouseRelation, model: Mapping[str, Any]) -> TableWriter:
         return TableWriter(
@@ -295,8 +347,9 @@ class LakehouseAdapter(SparkAdapter):
         rows = seeds.seed_table(table, inferred, types)
         kind = str(existing.type) if existing is not None else None
         with self.connections.exception_handler("seed"):
-            writer = replace(self._writer(self._files, relation, model), lengths=seeds.text_lengths(table.column_names, types))
-            return response_of(writer.replace(rows, existing=kind))
+            house = self._files
+            writer = replace(self._writer(house, relation, model), lengths=seeds.text_lengths(table.column_names, types))
+            return response_of(self._act(lambda writer, rows: writer.replace(rows, existing=kind), writer, house, rows, model))
 
     @available.parse(_nothing)
     def write_view(self, relation: LakehouseRelation, sql: str, existing: LakehouseRelation | None = None) -> AdapterResponse:
@@ -307,7 +360,14 @@ class LakehouseAdapter(SparkAdapter):
     @available.parse(_nothing)
     def set_comments(self, relation: LakehouseRelation, comment: str | None, columns: Mapping[str, str]) -> None:
         """Keep descriptions beside the relation."""
-        self._ask(lambda metadata: metadata.warehouse.set_comments(relation.schema, relation.identifier, comment, columns))
+
+        def keep(warehouse: Warehouse) -> None:
+            warehouse.set_comments(relation.schema, relation.identifier, comment, columns)
+
+        self._ask(lambda metadata: keep(metadata.warehouse))
+        audits, node = current_audits(), str(self.connections.get_thread_connection().name)
+        if audits is not None and audits.holds(node):
+            audits.also(node, keep)
 
     @available.parse(lambda relation, *a, **k: str(relation))
     def relation_at(self, relation: LakehouseRelation, point: Any) -> str:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-import yaml
-from dbt.cli.main import dbtRunner
 from dbt.tests.util import run_dbt
 
 from lakehouse_engine.table import HoodieTable
 from tests.dbt.functional.conftest import SPARK
-from tests.support.readers import assert_same_rows, read_with_hudi_rs
+from tests.support.dbt_project import Project
+from tests.support.readers import assert_same_rows
 
 MODEL = """
 {{{{ config(
@@ -27,62 +20,22 @@ MODEL = """
 select cast(id as int) as id, cast(id % 3 as string) as part, concat('order ', id, ' on day ', {{{{ var('day') }}}}) as note
 from range({{{{ var('low') }}}}, {{{{ var('high') }}}})
 """
-ROOT = str(Path(__file__).resolve().parents[3])
 TABLES = ("orders_cow", "orders_mor")
 
 
-class Story:
-    """A project of two tables with the same rows, one of each type.
-
-    A command is a process of its own if it is told `alone`: those whose effect must come from the table and from nothing in memory. The
-    others share the Spark of this one, since starting Spark is most of what a command does.
-    """
+class Story(Project):
+    """A project of two tables with the same rows, one of each type."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "models").mkdir()
+        super().__init__(folder, SPARK, vars={"day": 1, "low": 0, "high": 30})
         (folder / "models" / "orders_cow.sql").write_text(MODEL.format(table_type="cow", more=""))
         (folder / "models" / "orders_mor.sql").write_text(MODEL.format(table_type="mor", more=", compaction={'mode': 'none'}"))
-        project = {"name": "shop", "version": "1.0", "config-version": 2, "profile": "shop", "vars": {"day": 1, "low": 0, "high": 30}}
-        (folder / "dbt_project.yml").write_text(yaml.safe_dump(project))
-        target = {"type": "lakehouse", "schema": "s", "warehouse": str(folder / "lakehouse"), "spark_config": SPARK}
-        (folder / "profiles.yml").write_text(yaml.safe_dump({"shop": {"target": "dev", "outputs": {"dev": target}}}))
-
-    def dbt(self, *arguments: str, fails: bool = False, alone: bool = False) -> str:
-        failed, output = self._process(*arguments) if alone else self._here(*arguments)
-        assert failed == fails, output
-        return output
-
-    def _process(self, *arguments: str) -> tuple[bool, str]:
-        environment = {**os.environ, "PYTHONPATH": ROOT, "DBT_PROFILES_DIR": str(self.folder), "DO_NOT_TRACK": "1"}
-        command = [sys.executable, "-m", "dbt.cli.main", *arguments]
-        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
-        return done.returncode != 0, done.stdout + done.stderr
-
-    def _here(self, *arguments: str) -> tuple[bool, str]:
-        before, printed = Path.cwd(), io.StringIO()
-        os.chdir(self.folder)
-        try:
-            with contextlib.redirect_stdout(printed):
-                answer = dbtRunner().invoke([*arguments, "--profiles-dir", str(self.folder)])
-        finally:
-            os.chdir(before)
-        return not answer.success, f"{printed.getvalue()}{answer.exception or ''}"
 
     def day(self, day: int, low: int, high: int, *arguments: str, alone: bool = False) -> None:
         self.dbt("run", "--vars", f"{{day: {day}, low: {low}, high: {high}}}", *arguments, alone=alone)
 
     def operation(self, name: str, arguments: str = "tag: orders", *, fails: bool = False, alone: bool = False) -> str:
         return self.dbt("run-operation", name, "--args", f"{{{arguments}}}", fails=fails, alone=alone)
-
-    def table(self, name: str) -> HoodieTable:
-        return HoodieTable.open(str(self.folder / "lakehouse" / "s" / name))
-
-    def rows(self, name: str) -> pa.Table:
-        """What we read, after it was compared with what hudi-rs reads."""
-        rows = self.table(name).to_arrow(meta_columns=True)
-        assert_same_rows(read_with_hudi_rs(self.folder / "lakehouse" / "s" / name), rows)
-        return rows
 
 
 @pytest.mark.timeout(900)

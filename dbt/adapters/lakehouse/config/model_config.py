@@ -17,6 +17,8 @@ from dbt.adapters.lakehouse.config.service_config import SERVICES, SERVICES_LATE
 from dbt.adapters.lakehouse.names import did_you_mean, nearest
 
 STRATEGIES = ("append", "merge", "insert_overwrite", "delete+insert", "replace_where", "microbatch")
+STORED = ("table", "incremental", "snapshot", "seed")
+"""Materializations that leave a table."""
 TABLE_TYPES = ("cow", "mor")
 INDEXES = ("auto", "simple", "global_simple", "bloom", "global_bloom", "bucket", "record_level")
 INDEXES_LATER = ("record_level",)
@@ -35,6 +37,7 @@ OWN_KEYS = (
     "delete_condition",
     "on_duplicate_source_keys",
     "index",
+    "audit",
     "hoodie",
     *SERVICES,
     *SERVICES_LATER,
@@ -129,6 +132,7 @@ class LakehouseConfig(AdapterConfig):
     delete_condition: str | None = None
     on_duplicate_source_keys: str = "latest"
     index: str = "auto"
+    audit: bool = False
     hoodie: dict[str, Any] | None = None
     compaction: dict[str, Any] | None = None
     clustering: dict[str, Any] | None = None
@@ -255,6 +259,7 @@ def check_values(name: str, config: Mapping[str, Any]) -> None:
     _check_choices(name, config)
     _check_key_configs(name, config)
     _check_strategy(name, config)
+    _check_audit(name, config)
     _check_hoodie(name, config.get("hoodie"))
     check_services(name, config)
     _check_unavailable(name, config)
@@ -310,6 +315,21 @@ def _check_strategy(name: str, config: Mapping[str, Any]) -> None:
     for key in ("merge_update_columns", "merge_exclude_columns", "delete_condition"):
         if config.get(key) and strategy != "merge":
             raise DbtConfigError(f"{name}: {key} belongs to incremental_strategy 'merge', but the strategy is '{strategy}'")
+
+
+def _check_audit(name: str, config: Mapping[str, Any]) -> None:
+    audit = config.get("audit")
+    if audit not in (None, True, False):
+        raise DbtConfigError(f"{name}: audit is true or false, not '{audit}'")
+    if not audit:
+        return
+    materialized = str(config.get("materialized") or "view")
+    if materialized not in STORED:
+        raise DbtConfigError(f"{name}: audit holds back the rows of a table; '{materialized}' has none, so leave it out")
+    strategy = strategy_of(config)
+    if materialized == "incremental" and (strategy == "microbatch" or strategy not in STRATEGIES):
+        why = "each of its batches is a commit" if strategy == "microbatch" else "its statements are the project's own"
+        raise DbtConfigError(f"{name}: audit publishes a model's one write; with incremental_strategy '{strategy}' {why}: leave it out")
 
 
 def check_strategy_name(name: str, config: Mapping[str, Any], macros: Collection[str]) -> None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import Warehouse, conflict_retries, leaves_session, run_again
+from dbt.adapters.lakehouse.bridge import HeldTables, Warehouse, conflict_retries, leaves_session, run_again
 from dbt.adapters.lakehouse.credentials import LakehouseCredentials
 from dbt.adapters.lakehouse.environments import environment_of
 from dbt.adapters.lakehouse.work.cursor import Cursor
@@ -26,10 +26,14 @@ logger = AdapterLogger("Lakehouse")
 
 
 class ThreadSession:
-    """The handle of a dbt connection. `cancel` may be called from any thread, the rest from the thread that uses it."""
+    """The handle of a dbt connection. `cancel` may be called from any thread, the rest from the thread that uses it.
 
-    def __init__(self, credentials: LakehouseCredentials) -> None:
+    `held` are tables that the connection's node sees before others do.
+    """
+
+    def __init__(self, credentials: LakehouseCredentials, held: HeldTables | None = None) -> None:
         self._credentials = credentials
+        self._held = held
         self._environment = environment_of(credentials)
         self._tag = f"dbt-{uuid.uuid4().hex}"
         self._warehouse: Warehouse | None = None
@@ -46,7 +50,9 @@ class ThreadSession:
         if self._warehouse is None:
             credentials = self._credentials
             self._spark = self._environment.session(credentials.allow_files)
-            self._warehouse = Warehouse(credentials.warehouse, self._spark, credentials.hoodie, allow_files=credentials.allow_files)
+            self._warehouse = Warehouse(
+                credentials.warehouse, self._spark, credentials.hoodie, allow_files=credentials.allow_files, held=self._held
+            )
         return self._warehouse
 
     def run(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:

@@ -8,11 +8,9 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.config.model_config import ModelConfig
+from dbt.adapters.lakehouse.config.model_config import STORED, ModelConfig
 from dbt.adapters.lakehouse.names import did_you_mean
 
-STORED = ("table", "incremental", "snapshot", "seed")
-"""Materializations that leave a table."""
 _WAYS = ("model", "relation", "tag", "all")
 
 

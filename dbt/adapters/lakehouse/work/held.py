@@ -1,0 +1,50 @@
+"""The audits of the command that runs: dbt makes connections without the adapter, so they are found here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dbt_common.events.event_manager_client import add_callback_to_manager
+
+from dbt.adapters.lakehouse.bridge import HeldTables, Warehouse
+from dbt.adapters.lakehouse.writing.audits import COMMANDS, Audits
+
+_current: list[Audits] = []
+
+
+def begin_audits(warehouse: Warehouse, nodes: Mapping[str, Any], command: str) -> None:
+    """For a command that has read its project. How nodes end is told by dbt's events, before any hook has the results."""
+    end_audits()
+    audits = Audits(warehouse, nodes, command)
+    if command in COMMANDS and audits.watches:
+        _current.append(audits)
+        add_callback_to_manager(lambda message: _note(audits, message))
+
+
+def end_audits() -> None:
+    """The command is over: what was not published goes."""
+    while _current:
+        _current.pop().close()
+
+
+def current_audits() -> Audits | None:
+    return _current[-1] if _current else None
+
+
+def held_tables(node: str) -> HeldTables | None:
+    """What the connection of a node sees before others do."""
+    audits = current_audits()
+    return audits.seen_by(node) if audits is not None else None
+
+
+def note_statement(node: str, sql: str) -> None:
+    """A statement that the connection of a node is about to run."""
+    audits = current_audits()
+    if audits is not None:
+        audits.ran(node, sql)
+
+
+def _note(audits: Audits, message: Any) -> None:
+    if message.info.name == "NodeFinished":
+        audits.note(message.data.node_info.unique_id, message.data.run_result.status)

@@ -1,0 +1,316 @@
+"""Write, audit, publish: a model with `audit: true` is written where nobody sees it, tested there, and then written in its place.
+
+Before the first statement of such a model its table is copied (the files are shared) into a hidden folder of the warehouse, and for the
+model, for tests and for audited models below it the copy has the table's name. The rows of every write are kept, and so is the write.
+Once the tests have passed, the writes are repeated on the table itself, which has to be as it was when it was copied: what is published is
+what was tested. Everything else goes with the folder, at the end of the run or with the next one, if this process dies.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.lakehouse.bridge import HeldTables, Warehouse, response_of
+from dbt.adapters.lakehouse.writing.selection import Selected, table_of
+
+if TYPE_CHECKING:
+    from dbt.adapters.lakehouse.writing.writes import TableWriter
+
+RUNS_TESTS = frozenset({"build", "retry"})
+COMMANDS = RUNS_TESTS | {"run", "seed", "snapshot"}
+"""Commands of dbt that build models."""
+_PASSED = ("pass", "warn")
+
+_TIMES = 3
+"""How often a table is tested again because others committed."""
+
+Act = Callable[["TableWriter", Any], Any]
+Job = Callable[[Warehouse], Any]
+Publish = Callable[[Job], Any]
+"""Runs a job with a warehouse of its own, in which tables are what everybody sees."""
+
+
+@dataclass
+class Held:
+    """A table whose writes are held back. `state` is what it was copied as (None: it was not there), `newest` its model's last write."""
+
+    node: str
+    table: Selected
+    state: Any
+    newest: str | None
+    is_blind: bool = True
+    """Its rows do not rest on what the table held, so that they can be merged into another state of it."""
+    writes: list[Job] = field(default_factory=list)
+    is_over: bool = False
+    """It is published, or will not be."""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.table.schema, self.table.identifier
+
+    def write(self, house: Warehouse) -> list[Any]:
+        """Repeat the writes."""
+        return [job(house) for job in self.writes]
+
+
+class Audits:
+    """Those of one command. `nodes` are the manifest's, `command` is dbt's word for what runs."""
+
+    def __init__(self, warehouse: Warehouse, nodes: Mapping[str, Any], command: str) -> None:
+        self._warehouse = warehouse
+        self._nodes = nodes
+        self._command = command
+        self._audited = frozenset(name for name, node in nodes.items() if is_audited(node))
+        self._tests = _tests_by_node(nodes, self._audited)
+        self._held: dict[str, Held] = {}
+        self._names: set[str] = set()
+        self._area: Any = None
+        self._outcomes: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+        self._guard = threading.RLock()
+
+    @property
+    def watches(self) -> bool:
+        """Whether there is anything to audit."""
+        return bool(self._audited)
+
+    def note(self, node: str, outcome: str) -> None:
+        """How a node of the run ended: dbt's word."""
+        with self._guard:
+            self._outcomes[node] = outcome
+
+    # -- while models and tests run
+
+    def holds(self, node: str) -> bool:
+        """Whether writes of the node are held back."""
+        return node in self._audited
+
+    def seen_by(self, node: str) -> HeldTables | None:
+        """What a node sees instead of what is published: audited models and tests see what is held back."""
+        with self._guard:
+            if node in self._audited and node not in self._held:
+                self._hold(node)
+            return HeldTables(self._area.folder(), self._names) if self._held and self._sees(node) else None
+
+    def _sees(self, node: str) -> bool:
+        return node in self._audited or _kind(self._nodes.get(node)) == "test"
+
+    def _hold(self, node: str) -> None:
+        table = table_of(_as_mapping(self._nodes[node]))
+        assert table is not None  # `check_config` refuses audit of what is no table
+        if self._command not in RUNS_TESTS and self._tests[node]:
+            raise DbtRuntimeError(
+                f"{node}: with audit it is published after its tests ({_listed(self._tests[node])}), and dbt {self._command} runs none: "
+                "use dbt build"
+            )
+        if self._area is None:
+            self._area = self._warehouse.staging_area()
+        held = Held(node, table, None, None)
+        self._copy(held)
+        self._held[node] = held
+        self._names.add(f"{table.schema}.{table.identifier}".lower())
+
+    def _copy(self, held: Held) -> None:
+        """Take the table as it is now."""
+        folder = self._area.folder()
+        self._warehouse.let_go(f"{folder}/{held.table.schema}/{held.table.identifier}")
+        held.state = self._warehouse.hold(*held.place, folder) if self._warehouse.kind(*held.place) == "table" else None
+        held.newest = held.state.instant if held.state is not None else None
+
+    def write(self, node: str, writer: TableWriter, act: Act, house: Warehouse, rows: Any) -> Any:
+        """Write rows to the copy, and remember how."""
+        held = self._held[node]
+        again = house.keep_rows(rows, f"{self._area.folder()}/rows/{uuid.uuid4().hex}")
+        held.is_blind = held.is_blind and house.expected(*held.place) is None
+
+        def write(there: Warehouse) -> Any:
+            if held.state is not None:
+                there = there.resting_on(*held.place, held.state)
+            return act(replace(writer, warehouse=there), again(there))
+
+        result = act(replace(writer, warehouse=house), again(house))
+        held.newest = house.newest_write(*held.place)
+        held.writes.append(write)
+        return result
+
+    def ran(self, node: str, sql: str) -> None:
+        """A statement of a node, before it runs: that which decides a test can be repeated, unless it reads what another one stored."""
+        if "should_error" in sql and _kind(known := self._nodes.get(node)) == "test" and not known.config.get("store_failures"):
+            self._texts[node] = sql
+
+    def also(self, node: str, job: Job) -> None:
+        """Do something else to the table when it is published."""
+        self._held[node].writes.append(job)
+
+    # -- publishing
+
+    def before(self, node: str, publish: Publish) -> list[str]:
+        """Publish what a node that is not audited is about to read. dbt starts it when the tests of what it reads are over.
+
+        Lines to print. Raises `DbtRuntimeError` for what cannot be published.
+        """
+        if self._sees(node) or not self._held:
+            return []
+        above = _above(node, self._nodes)
+        with self._guard:
+            waiting = [held for name, held in self._held.items() if name in above and not held.is_over]
+            lines, failures = self._settle(waiting, publish)
+        if failures:
+            raise DbtRuntimeError(f"{node} reads what is not published: {'; '.join(failures)}")
+        return lines
+
+    def settle(self, publish: Publish) -> tuple[list[str], list[str]]:
+        """Publish what passed, at the end of the run: lines to print, and what went wrong. Audited models that read of each other are
+        published together or not at all.
+        """
+        lines: list[str] = []
+        failures: list[str] = []
+        with self._guard:
+            for group in self._groups():
+                more, wrong = self._settle(group, publish)
+                lines += more
+                failures += wrong
+        return lines, failures
+
+    def close(self) -> None:
+        """Forget what was not published."""
+        with self._guard:
+            if self._area is not None:
+                self._area.remove()
+            self._area = None
+            self._held.clear()
+            self._names.clear()
+
+    def _settle(self, group: list[Held], publish: Publish) -> tuple[list[str], list[str]]:
+        reasons = {held.table: reason for held in group if (reason := self._why_not(held))}
+        lines: list[str] = []
+        failures = [f"{table}: {reason}" for table, reason in reasons.items()]
+        for held in group:
+            held.is_over = True
+            if not failures:
+                try:
+                    lines.append(f"Published {held.table}: {self._published(held, len(group) == 1, publish)}")
+                    continue
+                except DbtRuntimeError as error:
+                    reasons[held.table] = str(error.msg)
+                    failures.append(f"{held.table}: {error.msg}")
+            why = reasons.get(held.table) or f"it belongs to {', '.join(map(str, reasons))}"
+            lines.append(f"Not published: {held.table}: {why}; it is as it was before the run")
+        return lines, failures
+
+    def _published(self, held: Held, is_alone: bool, publish: Publish) -> str:
+        """Publish one table; what dbt would say of it. Raises `DbtRuntimeError`, with nothing published.
+
+        Where others committed meanwhile, rows that do not rest on the table go into a copy of what it is now, and are tested again.
+        """
+        for _ in range(_TIMES if is_alone and held.is_blind else 0):
+            try:
+                return _said(publish(held.write))
+            except AuditOvertakenError as error:  # noqa: PERF203 - one attempt is a whole commit
+                failed = self._test_again(held, publish)
+                if failed:
+                    raise DbtRuntimeError(f"{error.msg}; merged into what it is now, {', '.join(failed)}") from error
+        return _said(publish(held.write))
+
+    def _test_again(self, held: Held, publish: Publish) -> list[str]:
+        """Write to a new copy, and run the tests on it: what did not pass."""
+        seen = HeldTables(self._area.folder(), self._names)
+        self._copy(held)
+
+        def check(house: Warehouse) -> list[str]:
+            house = house.holding(seen)
+            held.write(house)
+            held.newest = house.newest_write(*held.place)
+            return [f"{test}: {outcome}" for test in self._tests[held.node] if (outcome := self._retried(test, house)) not in _PASSED]
+
+        found: list[str] = publish(check)
+        return found
+
+    def _retried(self, test: str, house: Warehouse) -> str:
+        sql = self._texts.get(test)
+        if sql is None:
+            return "its statement cannot be repeated"
+        (row,) = house.sql(sql).collect()
+        return "fail" if row["should_error"] else "pass"
+
+    def _why_not(self, held: Held) -> str | None:
+        outcome = self._outcomes.get(held.node)
+        if outcome != "success":
+            return f"{held.node}: {outcome or 'did not end'}"
+        outcomes = {test: self._outcomes.get(test, "did not run") for test in self._tests[held.node]}
+        wrong = [f"{test}: {outcome}" for test, outcome in outcomes.items() if outcome not in _PASSED]
+        if wrong:
+            return ", ".join(wrong)
+        seen = self._warehouse.holding(HeldTables(self._area.folder(), self._names))
+        newest = seen.newest_write(*held.place)
+        if newest != held.newest:
+            return (
+                f"{newest} was written to it by something else than its model's own write, as a hook, and only that can be repeated: "
+                "leave the hook out, or audit"
+            )
+        return None
+
+    def _groups(self) -> list[list[Held]]:
+        """What is not over yet, in the order of its beginning: each with all that it reads of, and that reads of it."""
+        waiting = [held for held in self._held.values() if not held.is_over]
+        groups: list[list[Held]] = []
+        for held in waiting:
+            above = _above(held.node, self._nodes)
+            joined = [group for group in groups if any(one.node in above for one in group)]
+            groups = [group for group in groups if group not in joined]
+            groups.append([*(one for group in joined for one in group), held])
+        return groups
+
+
+class AuditOvertakenError(DbtRuntimeError):
+    """Others committed to a table between its copy and its publishing."""
+
+
+def _said(done: list[Any]) -> str:
+    return "; ".join(str(response_of(one)) for one in done if one is not None)
+
+
+def is_audited(node: Any) -> bool:
+    return bool(getattr(node, "config", None) and node.config.get("audit"))
+
+
+def _tests_by_node(nodes: Mapping[str, Any], audited: Iterable[str]) -> dict[str, list[str]]:
+    """Tests of error severity that a node has to pass, by the node."""
+    found: dict[str, list[str]] = {name: [] for name in audited}
+    for name, node in nodes.items():
+        if _kind(node) == "test" and str(node.config.get("severity") or "error").lower() == "error":
+            for above in set(node.depends_on.nodes) & found.keys():
+                found[above].append(name)
+    return found
+
+
+def _above(node: str, nodes: Mapping[str, Any]) -> set[str]:
+    """All nodes that a node reads of, through others too."""
+    found: set[str] = set()
+    pending = [node]
+    while pending:
+        depends = getattr(nodes.get(pending.pop()), "depends_on", None)
+        new = [name for name in (depends.nodes if depends is not None else ()) if name not in found]
+        found.update(new)
+        pending += new
+    return found
+
+
+def _kind(node: Any) -> str:
+    kind = getattr(node, "resource_type", "")
+    return str(getattr(kind, "value", kind))
+
+
+def _as_mapping(node: Any) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = node.to_dict(omit_none=False)
+    return found
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,50 @@
+"""A table in a second place, with its history: the same instants and the same files, by other names of theirs.
+
+Hudi's data files, logs and instant files are written once, so two tables can share them. What both could change in place is copied
+(`hoodie.properties`); what belongs to who is at work on a table (locks, heartbeats, markers, instants that are not complete) stays behind.
+"""
+
+from __future__ import annotations
+
+from lakehouse_engine.commit.expected import ExpectedState
+from lakehouse_engine.format.file_names import TEMP_FOLDER
+from lakehouse_engine.model.instant import Action
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.heartbeats import HEARTBEATS
+from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
+from lakehouse_engine.view.table_state import TableState
+
+_PROPERTIES = ".hoodie/hoodie.properties"
+_METADATA_TABLE = ".hoodie/metadata"
+_WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+_LEFT = (TEMP_FOLDER, HEARTBEATS, LOCK_FILE.rpartition("/")[0], _METADATA_TABLE)
+
+
+def copy_table(warehouse: Storage, source: str, target: str, *, lock_timeout_ms: int) -> ExpectedState:
+    """Give the table in the directory `source` of the warehouse a second place; what its reader will have read.
+
+    Under the table's lock, so that nobody deletes what is being named. `hoodie.properties` come last: a directory without them is no table.
+    Raises `LockTimeoutError`, and `StoredFileExistsError` where something is in `target`.
+    """
+    table = LocalStorage(warehouse.uri(source))
+    with TableLock(table, lock_timeout_ms):
+        state = TableState.load(table)
+        pending = _pending_files(state)
+        for file in warehouse.walk(source):
+            path = file.path.removeprefix(f"{source}/")
+            if path == _PROPERTIES or path in pending or path.startswith(tuple(f"{folder}/" for folder in _LEFT)):
+                continue
+            warehouse.link(file.path, f"{target}/{path}")
+        warehouse.create(f"{target}/{_PROPERTIES}", table.read(_PROPERTIES))
+    return ExpectedState.of(state)
+
+
+def _pending_files(state: TableState) -> frozenset[str]:
+    """Files of writes that are not complete. Compactions go along, for logs are of the slices that a plan began, and so do restores and
+    rollbacks that were cut off: without them readers would see again what they take back.
+    """
+    pending = {(one.requested_time, one.action) for one in state.timeline.pending() if one.action in _WRITES}
+    files = ActiveTimeline(state.storage, state.layout).files()
+    return frozenset(file.path for one, file in files.items() if (one.requested_time, one.action) in pending)

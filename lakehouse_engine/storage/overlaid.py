@@ -1,0 +1,115 @@
+"""A warehouse some of whose tables are in another directory of it, for those who look through this storage.
+
+Who looks through the warehouse's own storage sees nothing of them: the directory is hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lakehouse_engine.storage.base import Listing, Storage, StoredFile
+from lakehouse_engine.storage.paths import check_relative
+
+_SUFFIX = "__dbt_tmp"
+"""A table that is about to take the place of one is where that one is."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverlaidStorage:
+    """`inner` is rooted at the warehouse; what belongs to the tables `names` (`schema.table`, in lower case) is below `folder` of it.
+
+    `names` is asked each time, so that a table can join while others look.
+    """
+
+    inner: Storage
+    folder: str
+    names: Container[str]
+
+    @property
+    def root(self) -> str:
+        return self.inner.root
+
+    def uri(self, path: str = "") -> str:
+        return self.inner.uri(self._there(path))
+
+    def local_path(self, path: str = "") -> str | None:
+        return self.inner.local_path(self._there(path))
+
+    def list(self, path: str = "") -> Listing:
+        relative = check_relative(path)
+        if self._there(relative) != relative:
+            return self._shown(self.inner.list(self._there(relative)))
+        found = {entry.path: entry for entry in self.inner.list(relative) if not self._is_over(entry.path)}
+        above = self._shown(self.inner.list(self._below(relative)))
+        found.update((entry.path, entry) for entry in above if self._is_over(entry.path) or entry.path not in found)
+        return sorted(found.values(), key=lambda entry: entry.path)
+
+    def walk(self, path: str = "") -> Listing:
+        relative = check_relative(path)
+        if self._there(relative) != relative:
+            return self._shown(self.inner.walk(self._there(relative)))
+        own = [entry for entry in self.inner.walk(relative) if not self._is_over(entry.path)]
+        above = [entry for entry in self._shown(self.inner.walk(self._below(relative))) if self._is_over(entry.path)]
+        return sorted([*own, *above], key=lambda entry: entry.path)
+
+    def unpublished(self, path: str = "") -> Listing:
+        return self._shown(self.inner.unpublished(self._there(path)))
+
+    def head(self, path: str) -> StoredFile | None:
+        found = self.inner.head(self._there(path))
+        return replace(found, path=check_relative(path)) if found is not None else None
+
+    def read(self, path: str) -> bytes:
+        return self.inner.read(self._there(path))
+
+    def create(self, path: str, data: bytes) -> None:
+        self.inner.create(self._there(path), data)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        self.inner.overwrite(self._there(path), data)
+
+    def link(self, source: str, target: str) -> None:
+        self.inner.link(self._there(source), self._there(target))
+
+    def delete(self, path: str) -> bool:
+        return self.inner.delete(self._there(path))
+
+    def delete_tree(self, path: str) -> None:
+        self.inner.delete_tree(self._there(path))
+
+    def rename_tree(self, source: str, target: str) -> None:
+        self.inner.rename_tree(self._there(source), self._there(target))
+
+    def exchange_trees(self, first: str, second: str) -> None:
+        self.inner.exchange_trees(self._there(first), self._there(second))
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return self.inner.open_input(self._there(path))
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        return self.inner.open_output(self._there(path))
+
+    def sync(self, path: str) -> None:
+        self.inner.sync(self._there(path))
+
+    def _there(self, path: str) -> str:
+        relative = check_relative(path)
+        return self._below(relative) if self._is_over(relative) else relative
+
+    def _below(self, relative: str) -> str:
+        return f"{self.folder}/{relative}" if relative else self.folder
+
+    def _shown(self, entries: Listing) -> Listing:
+        """Entries of the other directory under the names that they are known by."""
+        return [replace(entry, path=entry.path.removeprefix(f"{self.folder}/")) for entry in entries]
+
+    def _is_over(self, relative: str) -> bool:
+        """Whether it is (below) a table's directory `schema/table`, or a file of it beside: `schema/.folder/table.json`."""
+        schema, _, rest = relative.partition("/")
+        name, _, file = rest.partition("/")
+        if name.startswith("."):
+            name = file.removesuffix(".json")
+        return bool(name) and f"{schema}.{name.removesuffix(_SUFFIX)}".lower() in self.names
