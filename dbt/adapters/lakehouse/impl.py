@@ -39,6 +39,7 @@ from dbt.adapters.lakehouse.reading.queries import SnapshotColumns
 from dbt.adapters.lakehouse.relation import LakehouseRelation
 from dbt.adapters.lakehouse.work.held import begin_audits, current_audits, end_audits, held_tables
 from dbt.adapters.lakehouse.work.python_models import run_python_model
+from dbt.adapters.lakehouse.work.response import held_back
 from dbt.adapters.lakehouse.writing import seeds
 from dbt.adapters.lakehouse.writing.audits import AuditOvertakenError
 from dbt.adapters.lakehouse.writing.constraints import checks_of, lengths_of
@@ -288,7 +289,14 @@ class LakehouseAdapter(SparkAdapter):
         """Have the model's writer do something with the rows of `sql`."""
         writer = self._writer(self._files, relation, model)
         session = self.connections.session()
-        return self._write(sql, lambda house: self._act(act, writer, house, session.rows(sql, house), model), writer.config.options)
+        response = self._write(sql, lambda house: self._act(act, writer, house, session.rows(sql, house), model), writer.config.options)
+        return self._told(response, model)
+
+    @staticmethod
+    def _told(response: AdapterResponse, model: Mapping[str, Any]) -> AdapterResponse:
+        """The response of a model's write; one that is held back has no instant of its table yet."""
+        audits = current_audits()
+        return held_back(response) if audits is not None and audits.holds(str(model["unique_id"])) else response
 
     @staticmethod
     def _act(act: Callable[[TableWriter, Any], Any], writer: TableWriter, house: Warehouse, rows: Any, model: Mapping[str, Any]) -> Any:
@@ -349,7 +357,8 @@ class LakehouseAdapter(SparkAdapter):
         with self.connections.exception_handler("seed"):
             house = self._files
             writer = replace(self._writer(house, relation, model), lengths=seeds.text_lengths(table.column_names, types))
-            return response_of(self._act(lambda writer, rows: writer.replace(rows, existing=kind), writer, house, rows, model))
+            written = self._act(lambda writer, rows: writer.replace(rows, existing=kind), writer, house, rows, model)
+            return self._told(response_of(written), model)
 
     @available.parse(_nothing)
     def write_view(self, relation: LakehouseRelation, sql: str, existing: LakehouseRelation | None = None) -> AdapterResponse:

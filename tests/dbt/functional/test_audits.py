@@ -62,6 +62,7 @@ class Shop(Project):
 def test_only_rows_that_passed_their_tests_are_published_by_one_commit(tmp_path: Path, kind: str) -> None:
     shop = Shop(tmp_path, kind, totals=TOTALS)
     shown = shop.build(1, 0, 10)
+    assert "10 new), held back until its tests have passed" in shown
     assert "Published s.orders" in shown
     assert "Published s.totals" in shown
     assert shop.amounts() == dict.fromkeys(range(10), 1)

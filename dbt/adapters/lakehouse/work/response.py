@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbt.adapters.contracts.connection import AdapterResponse
 
@@ -35,3 +35,11 @@ def write_message(operation: str, inserts: int, updates: int, deletes: int, inst
     parts = [f"{count:,} {word}" for count, word in ((inserts, "new"), (updates, "updated"), (deletes, "deleted")) if count]
     detail = f" ({', '.join(parts)})" if parts else ""
     return f"{operation.upper()} {inserts + updates + deletes:,}{detail} @{instant}"
+
+
+def held_back(response: AdapterResponse) -> AdapterResponse:
+    """What a write did to a copy of its table: the instant is none of the table's."""
+    if not isinstance(response, LakehouseResponse) or response.instant is None:
+        return response
+    message = response._message.replace(f" @{response.instant}", ", held back until its tests have passed")
+    return replace(response, _message=message, instant=None, query_id=None)

@@ -296,7 +296,7 @@ def _above(node: str, nodes: Mapping[str, Any]) -> set[str]:
     pending = [node]
     while pending:
         depends = getattr(nodes.get(pending.pop()), "depends_on", None)
-        new = [name for name in (depends.nodes if depends is not None else ()) if name not in found]
+        new = [name for name in getattr(depends, "nodes", ()) if name not in found]  # a seed depends on macros only
         found.update(new)
         pending += new
     return found
