@@ -254,7 +254,7 @@ class Warehouse:
         """Keep the rows of a frame in a folder of the warehouse; how another session comes by them. Arrow tables stay in memory."""
         if not hasattr(rows, "toArrow"):
             return lambda house: rows
-        kept, schema = f"file://{self.root}/{folder}", rows.schema
+        kept, schema = _local.LocalStorage(self.root).uri(folder), rows.schema
         rows.write.parquet(kept)
         return lambda house: house.spark.read.schema(schema).parquet(kept)
 

@@ -86,10 +86,13 @@ def test_only_rows_that_passed_their_tests_are_published_by_one_commit(tmp_path:
 
 def test_failing_model_below_holds_back_what_it_read(tmp_path: Path) -> None:
     shop = Shop(tmp_path, totals=TOTALS)
+    project = tmp_path / "dbt_project.yml"
+    project.write_text(project.read_text() + "on-run-end: [\"select 'the hook ran' as said\"]\n")
     shop.build(1, 0, 10)
     shown = shop.build(2, 10, 14, fails=True)  # 7 of a part: the test of totals fails, those of orders pass
     assert "Not published: s.totals" in shown
     assert "Not published: s.orders: it belongs to s.totals" in shown
+    assert "OK hook: shop.on-run-end.0" in shown
     assert shop.amounts() == dict.fromkeys(range(10), 1)
     assert shop.rows("totals")["n"].to_pylist() == [5, 5]
 

@@ -11,6 +11,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.lakehouse.environments.base import Environment, quiet_python_loggers
+from dbt.adapters.lakehouse.later import PYSPARK, load_module
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,6 +93,7 @@ class ConnectEnvironment(Environment):
         session.interruptAll()
 
     def _begin(self) -> SparkSession:
+        load_module(PYSPARK)
         try:
             from pyspark.sql.connect.client.retries import DefaultPolicy
         except ImportError as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.environments.base import ClassicEnvironment
+from dbt.adapters.lakehouse.later import PYSPARK, load_module
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +26,7 @@ class ExistingEnvironment(ClassicEnvironment):
         """Nothing, likewise."""
 
     def root_session(self) -> SparkSession:
+        load_module(PYSPARK)
         from pyspark.sql import SparkSession
 
         session = SparkSession.getActiveSession() or SparkSession._instantiatedSession

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.events.logging import AdapterLogger
 
+from dbt.adapters.lakehouse.later import PYSPARK, load_module
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -24,6 +26,7 @@ _ML_JAR = "/spark-mllib_"
 
 def first_session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
     """The session of a JVM that was just started, and whether it lacks the functions of the ML library (`register_ml`)."""
+    load_module(PYSPARK)
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 

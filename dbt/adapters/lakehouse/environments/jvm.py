@@ -23,6 +23,8 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.lakehouse.later import PYSPARK, load_module
+
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 _NO_INTERRUPTS = """trap '' INT; exec "$0" "$@\""""
 _END_TIMEOUT_S = 5
@@ -82,6 +84,7 @@ class Jvm:
 
     def _answered(self, answer: Path) -> tuple[int, str]:
         """The port and the secret that the JVM writes down when it is up."""
+        load_module(PYSPARK)
         from pyspark.errors import PySparkRuntimeError
 
         assert self.process is not None
@@ -147,6 +150,7 @@ def forget_ended() -> None:
     """Let PySpark start a JVM anew where its own has ended: else it asks the one that is gone, for the rest of the process."""
     if not _has_gateway():
         return
+    load_module(PYSPARK)
     from pyspark import SparkContext
     from pyspark.sql import SparkSession, SQLContext
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 RUNS_TESTS = frozenset({"build", "retry"})
 COMMANDS = RUNS_TESTS | {"run", "seed", "snapshot"}
 """Commands of dbt that build models."""
-_PASSED = ("pass", "warn")
+_PASSED, _LEFT_OUT = ("pass", "warn"), "did not run"
+_NOT = "Not published: "
 
 _TIMES = 3
 """How often a table is tested again because others committed."""
@@ -161,13 +162,13 @@ class Audits:
         with self._guard:
             waiting = [held for name, held in self._held.items() if name in above and not held.is_over]
             lines, failures = self._settle(waiting, publish)
-        if failures:
-            raise DbtRuntimeError(f"{node} reads what is not published: {'; '.join(failures)}")
+        if any(line.startswith(_NOT) for line in lines) or failures:
+            raise DbtRuntimeError(f"{node} reads what is not published (with audit it would read what is held back): {'; '.join(lines)}")
         return lines
 
     def settle(self, publish: Publish) -> tuple[list[str], list[str]]:
-        """Publish what passed, at the end of the run: lines to print, and what went wrong. Audited models that read of each other are
-        published together or not at all.
+        """Publish what passed, at the end of the run: lines to print, and what went wrong that the run does not know. Audited models
+        that read of each other, or share a test, are published together or not at all.
         """
         lines: list[str] = []
         failures: list[str] = []
@@ -189,19 +190,20 @@ class Audits:
 
     def _settle(self, group: list[Held], publish: Publish) -> tuple[list[str], list[str]]:
         reasons = {held.table: reason for held in group if (reason := self._why_not(held))}
+        failures = [f"{table}: {reason.text}" for table, reason in reasons.items() if not reason.is_known]
         lines: list[str] = []
-        failures = [f"{table}: {reason}" for table, reason in reasons.items()]
         for held in group:
             held.is_over = True
-            if not failures:
+            if not reasons:
                 try:
                     lines.append(f"Published {held.table}: {self._published(held, len(group) == 1, publish)}")
                     continue
                 except DbtRuntimeError as error:
-                    reasons[held.table] = str(error.msg)
+                    reasons[held.table] = _Reason(str(error.msg))
                     failures.append(f"{held.table}: {error.msg}")
-            why = reasons.get(held.table) or f"it belongs to {', '.join(map(str, reasons))}"
-            lines.append(f"Not published: {held.table}: {why}; it is as it was before the run")
+            own = reasons.get(held.table)
+            why = own.text if own is not None else f"it belongs to {', '.join(map(str, reasons))}"
+            lines.append(f"{_NOT}{held.table}: {why}; it is as it was before the run")
         return lines, failures
 
     def _published(self, held: Held, is_alone: bool, publish: Publish) -> str:
@@ -239,33 +241,41 @@ class Audits:
         (row,) = house.sql(sql).collect()
         return "fail" if row["should_error"] else "pass"
 
-    def _why_not(self, held: Held) -> str | None:
+    def _why_not(self, held: Held) -> _Reason | None:
         outcome = self._outcomes.get(held.node)
         if outcome != "success":
-            return f"{held.node}: {outcome or 'did not end'}"
-        outcomes = {test: self._outcomes.get(test, "did not run") for test in self._tests[held.node]}
+            return _Reason(f"{held.node}: {outcome or 'did not end'}", is_known=True)
+        outcomes = {test: self._outcomes.get(test, _LEFT_OUT) for test in self._tests[held.node]}
         wrong = [f"{test}: {outcome}" for test, outcome in outcomes.items() if outcome not in _PASSED]
         if wrong:
-            return ", ".join(wrong)
-        seen = self._warehouse.holding(HeldTables(self._area.folder(), self._names))
-        newest = seen.newest_write(*held.place)
+            return _Reason(", ".join(wrong), is_known=any(outcome not in (*_PASSED, _LEFT_OUT) for outcome in outcomes.values()))
+        newest = self._warehouse.holding(HeldTables(self._area.folder(), self._names)).newest_write(*held.place)
         if newest != held.newest:
-            return (
+            return _Reason(
                 f"{newest} was written to it by something else than its model's own write, as a hook, and only that can be repeated: "
                 "leave the hook out, or audit"
             )
         return None
 
     def _groups(self) -> list[list[Held]]:
-        """What is not over yet, in the order of its beginning: each with all that it reads of, and that reads of it."""
+        """What is not over yet, in the order of its beginning: each with all that it reads of or is tested with."""
         waiting = [held for held in self._held.values() if not held.is_over]
         groups: list[list[Held]] = []
         for held in waiting:
             above = _above(held.node, self._nodes)
-            joined = [group for group in groups if any(one.node in above for one in group)]
+            tests = set(self._tests[held.node])
+            joined = [group for group in groups if any(one.node in above or tests & set(self._tests[one.node]) for one in group)]
             groups = [group for group in groups if group not in joined]
             groups.append([*(one for group in joined for one in group), held])
         return groups
+
+
+@dataclass(frozen=True)
+class _Reason:
+    """Why a table is not published. `is_known`: the run has failed for it, and says so itself."""
+
+    text: str
+    is_known: bool = False
 
 
 class AuditOvertakenError(DbtRuntimeError):
