@@ -23,7 +23,15 @@ from lakehouse_engine.sql.grammar.parse_ddl import (
     parse_drop,
     parse_drop_schema,
 )
-from lakehouse_engine.sql.grammar.parse_dml import parse_call, parse_delete, parse_insert, parse_merge, parse_truncate, parse_update
+from lakehouse_engine.sql.grammar.parse_dml import (
+    parse_call,
+    parse_delete,
+    parse_insert,
+    parse_merge,
+    parse_multi_insert,
+    parse_truncate,
+    parse_update,
+)
 from lakehouse_engine.sql.grammar.parse_show import parse_describe, parse_refresh, parse_show, parse_use
 from lakehouse_engine.sql.grammar.reader import StatementReader
 from lakehouse_engine.sql.grammar.references import Parts, ReferenceKind, Scan, plain
@@ -43,6 +51,7 @@ _ON_TARGET: dict[str, Callable[[StatementReader], Statement]] = {
 }
 _AFTER_CTES: dict[str, Callable[[StatementReader, str], Statement]] = {
     "INSERT": parse_insert,
+    "FROM": parse_multi_insert,
     "DELETE": parse_delete,
     "UPDATE": parse_update,
     "MERGE": parse_merge,
@@ -159,10 +168,15 @@ def _by_target(reader: StatementReader, found: Scan, knows: Knows) -> Statement 
     name = ".".join(targets[0].parts)
     if reader.keyword() == "CREATE" and _provider(reader) == "LIKE" and _is_local(reader, "TABLE"):
         return parse_create_table_like(reader)
-    if targets[0].obstacle or len([one for one in found.references if one.kind is ReferenceKind.TARGET]) > 1:
-        raise UnsupportedSqlError(f"{targets[0].obstacle or 'several targets in one statement'} is not supported on {name}", relation=name)
+    obstacle = next((one.obstacle for one in targets if one.obstacle), None)
+    if obstacle:
+        raise UnsupportedSqlError(f"{obstacle} is not supported on {name}", relation=name)
     ctes = _skip_ctes(reader)
     verb = reader.keyword()
+    others = [one for one in found.references if one.kind is ReferenceKind.TARGET and one not in targets]
+    if others or (len(targets) > 1 and verb != "FROM"):
+        also = f", of which {'.'.join(others[0].parts)} is none of the engine's," if others else ""
+        raise UnsupportedSqlError(f"several targets in one statement{also} are not supported on {name}", relation=name)
     if verb in _AFTER_CTES:
         return _AFTER_CTES[verb](reader, ctes)
     if verb in _ON_TARGET and not ctes:
@@ -178,7 +192,7 @@ def _skip_ctes(reader: StatementReader) -> str:
     reader.accept("RECURSIVE")
     while True:
         reader.identifier("a CTE's name")
-        while not reader.done and reader.keyword() not in (",", "INSERT", "DELETE", "UPDATE", "MERGE"):
+        while not reader.done and reader.keyword() not in (",", "INSERT", "FROM", "DELETE", "UPDATE", "MERGE"):
             if not reader.skip_group():
                 reader.at += 1
         if not reader.accept(","):
