@@ -142,6 +142,21 @@ def _is_local(reader: StatementReader, noun: str) -> bool:
     return chain is None or len(plain(chain[0])) < 3
 
 
+def foreign_table(text: str) -> tuple[Parts, str] | None:
+    """Name and provider of the table that CREATE TABLE makes, where the provider is none of the engine's; None for other statements."""
+    reader = StatementReader.over(text)
+    if reader.keyword() != "CREATE" or _creates(reader) not in ("TABLE", "EXTERNAL"):
+        return None
+    provider = _provider(reader)
+    while reader.keyword() != "TABLE":
+        reader.at += 1
+    reader.at += 1
+    reader.accept("IF", "NOT", "EXISTS")
+    chain = reader.chain()
+    is_foreign = chain is not None and provider not in ("", "LIKE", *ENGINE_PROVIDERS)
+    return (plain(chain[0]), provider) if is_foreign and chain is not None else None
+
+
 def _provider(reader: StatementReader) -> str:
     """Upper-case provider of CREATE TABLE; STORED for Hive's formats, LIKE for CREATE TABLE ... LIKE; empty where none is given."""
     depth = 0
@@ -181,6 +196,10 @@ def _by_target(reader: StatementReader, found: Scan, knows: Knows) -> Statement 
         return _AFTER_CTES[verb](reader, ctes)
     if verb in _ON_TARGET and not ctes:
         return _ON_TARGET[verb](reader)
+    foreign = foreign_table(reader.text) if verb == "CREATE" else None
+    if foreign is not None:
+        message = f"{name} is there already, as a Hudi table of the warehouse, and cannot be made anew with {foreign[1].lower()}"
+        raise UnsupportedSqlError(f"{message}; write USING hudi, or drop it first", relation=name)
     raise UnsupportedSqlError(f"{verb} {reader.keyword(1)} is not supported on {name}, which is a relation of the engine", relation=name)
 
 

@@ -89,7 +89,9 @@ def create_table(run: Execution, statement: CreateTable) -> Any:
     schema = to_arrow_schema(frame.schema) if frame is not None else arrow_schema(statement.columns)
     spec = _spec(name, statement, schema)
     if found is not None and statement.or_replace and found[1] is RelationKind.TABLE:
-        return _replace(run, found[0], spec, frame)
+        result = _replace(run, found[0], spec, frame)
+        _comment(run, found[0], statement)
+        return result
     table = run.make_table(name, spec)
     try:
         result = None if frame is None else table.bulk_insert(frame, options=_COMBINE if spec.record_key else None)
@@ -99,9 +101,14 @@ def create_table(run: Execution, statement: CreateTable) -> Any:
         # Another process may have written to it by now: what it wrote is not taken with it.
         run.catalog.drop_table(name, if_exists=True, unwritten=True)
         raise
-    if statement.comment is not None:
-        run.catalog.set_comments(name, statement.comment)
+    _comment(run, name, statement)
     return result
+
+
+def _comment(run: Execution, name: RelationName, statement: CreateTable) -> None:
+    columns = {column.name: column.comment for column in statement.columns if column.comment}
+    if statement.comment is not None or columns:
+        run.catalog.set_comments(name, statement.comment, columns)
 
 
 def create_table_like(run: Execution, statement: CreateTableLike) -> None:
