@@ -17,7 +17,7 @@ from lakehouse_engine.errors import ConstraintError, OptionError, SchemaIncompat
 from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
-from lakehouse_engine.record.nested import Path, alone, children, field_at, with_new_fields
+from lakehouse_engine.record.nested import Path, alone, children, field_at, placed, with_new_fields
 from lakehouse_engine.record.schema import check_reserved
 from lakehouse_engine.record.spark_types import BY_NAME, spark_name
 from lakehouse_engine.record.types import canonical_schema, check_names
@@ -48,8 +48,9 @@ def add_columns(run: Execution, statement: AddColumns) -> None:
     for column in statement.columns:
         changes = _with_column(changes, column)
     new = [field for field in changes if field.name not in table.schema.names or field != table.schema.field(field.name)]
-    constrain(table, lambda old: replace(old, max_length=(*old.max_length, *kept.max_length)))
     places = [(tuple(one.name.split(".")), one.place.after) for one in statement.columns if one.place is not None]
+    reduce(lambda schema, one: placed(schema, *one), places, changes)  # raises before anything is kept
+    constrain(table, lambda old: replace(old, max_length=(*old.max_length, *kept.max_length)))
     evolve_schema(table.storage, pa.schema(new), places=places, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
     comments = {column.name: column.comment for column in statement.columns if column.comment}
     if comments:
@@ -110,10 +111,11 @@ def _set_type(run: Execution, statement: AlterColumn, path: Path) -> None:
     old = field_at(table.schema, path)[1]
     new = old if statement.type is None else old.with_type(arrow_type(statement.type, column))
     places = [] if statement.place is None else [(path, statement.place.after)]
-    if statement.type is not None and len(path) == 1:
-        _set_length(table, column, max_length(statement.type, column))
-    elif statement.type is not None:
-        _no_length(statement.type, column)
+    length = None if statement.type is None else max_length(statement.type, column)
+    if len(path) > 1:
+        _no_length(statement.type or "", column)
+    elif length is not None:
+        _check_length(table, column, length)
     try:
         changed = evolve_schema(
             table.storage, pa.schema([alone(table.schema, path[:-1], new)]), places=places, lock_timeout_ms=LOCK_TIMEOUT_MS.default
@@ -123,6 +125,8 @@ def _set_type(run: Execution, statement: AlterColumn, path: Path) -> None:
             raise
         message = _no_change(column, old, new, "files written before could not be read as that")
         raise SchemaIncompatibleError(message, column=column) from error
+    if statement.type is not None and len(path) == 1:
+        constrain(table, lambda kept: kept.with_length(column, length))
     asked = BY_NAME.get((statement.type or "").strip().lower())
     if changed is None and asked is not None and asked.exact is not None:
         message = f"the column {column!r} is {spark_name(old.type)}, as which Hudi stores {asked.name}, too: nothing was changed"
@@ -162,13 +166,12 @@ def _set_nullable(run: Execution, statement: AlterColumn, nullable: bool) -> Non
         )
 
 
-def _set_length(table: HoodieTable, column: str, length: int | None) -> None:
+def _check_length(table: HoodieTable, column: str, length: int) -> None:
     old = table.config.constraints.length_of(column)
-    if length is not None and (old is None or length < old):
+    if old is None or length < old:
         was = "any number of" if old is None else f"{old:,}"
         message = f"VARCHAR({length}) is narrower than the {was} characters that stored rows may have; it can only grow"
         raise UnsupportedSqlError(message, column=column)
-    constrain(table, lambda kept: kept.with_length(column, length))
 
 
 def drop_columns(run: Execution, statement: DropColumns) -> Any:
