@@ -74,8 +74,11 @@ def _no_length(kind: str, column: str) -> None:
 
 def _with_column(schema: pa.Schema, column: ColumnDefinition) -> pa.Schema:
     """The schema with a column or field more, at the end."""
-    path = tuple(column.name.split("."))
-    siblings = list(schema) if len(path) == 1 else children(field_at(schema, path[:-1])[1].type)
+    path: Path = tuple(column.name.split("."))
+    siblings = list(schema)
+    if len(path) > 1:
+        parent, around = field_at(schema, path[:-1])
+        path, siblings = (*parent, path[-1]), children(around.type)
     known = next((field.name for field in siblings if field.name.lower() == path[-1].lower()), None)
     if known is not None:
         what = ".".join((*path[:-1], known))
