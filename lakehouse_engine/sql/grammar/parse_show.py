@@ -40,7 +40,7 @@ def parse_describe(reader: StatementReader) -> Statement:
     reader.at += extended
     name = reader.parts()
     as_json = reader.accept("AS", "JSON")
-    column = None if reader.done else reader.path()
+    column = None if reader.done else reader.identifier()
     reader.finish()
     if as_json and not extended:
         raise UnsupportedSqlError(f"DESCRIBE ... AS JSON takes EXTENDED: DESCRIBE TABLE EXTENDED {'.'.join(name)} AS JSON")

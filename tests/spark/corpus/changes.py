@@ -188,14 +188,47 @@ CLAUSES = {
         "src",
         "",
     ),
+    "a condition": (
+        "when matched and s.x > 20 then delete when matched then update set x = s.x",
+        "b.id, c.x, b.s, b.day, b.st, b.xs, b.ts | not coalesce(c.x > 20, false)",
+        None,
+        None,
+    ),
+    "several updates": (
+        "when matched and t.x > 20 then update set s = 'big' when matched and t.x = 20 then update set s = t.s, x = 0"
+        " when matched then update set s = 'rest'",
+        "b.id, if(b.x = 20, 0, b.x), case when b.x > 20 then 'big' when b.x = 20 then b.s else 'rest' end, b.day, b.st, b.xs, b.ts",
+        None,
+        None,
+    ),
+    "several inserts": (
+        "when not matched and s.id = 77 then insert (id, day, ts, s) values (s.id, s.day, s.ts, 'first')"
+        " when not matched and s.x > 30 then insert (id, day, ts, s) values (s.id, 'other', s.ts, s.s)",
+        None,
+        "c.id, null, if(c.id = 77, 'first', c.s), if(c.id = 77, c.day, 'other'), null, null, c.ts | c.id = 77 or c.x > 30",
+        None,
+    ),
+    "several by source": (
+        "when not matched by source and t.x > 20 then delete when not matched by source and t.x is null then update set x = 0",
+        None,
+        None,
+        "b.id, coalesce(b.x, 0), b.s, b.day, b.st, b.xs, b.ts | not coalesce(b.x > 20, false)",
+    ),
+    "what never is": ("when matched and 1 = 2 then delete when not matched and null then insert *", None, "src | false", None),
+    "some inserts": ("when not matched by target and length(s.s) > 0 then insert *", None, "src | length(c.s) > 0", None),
 }  # fmt: skip
-"""Clauses, and what they make of a matched row (b: before, c: source), a source row alone, a stored row alone: "" deletes, None leaves."""
+"""Clauses, and what they make of a matched row (b: before, c: source), a source row alone, a stored row alone: "" deletes, None leaves. What
+is behind `|` is true of the rows that are there then.
+"""
 
 ONS = {
     "the key": "t.id = s.id",
     "the key and a partition": "t.id = s.id and t.day = '2026-01-02'",
     "the key and both sides": "t.id = s.id and s.x > 20 and t.x is not null",
     "a null-safe key": "t.id <=> s.id",
+    "the key and a text": "t.id = s.id and t.s is not null",
+    "an expression": "t.id + 0 = s.id",
+    "nothing": "t.id = s.id and t.id > 1000",
 }
 
 
@@ -207,16 +240,23 @@ def merges() -> dict[str, tuple[str, str]]:
             alone = f"not exists (select 1 from src c where {condition})"
             parts = []
             if matched != "":
-                columns = _row("c" if matched == "src" else "b") if matched in (None, "src") else matched
-                parts.append(f"select {columns} from before b join src c on {condition}")
+                columns, where = _made(matched, "c" if matched == "src" else "b")
+                parts.append(f"select {columns} from before b join src c on {condition} where {where}")
             if stored != "":
-                parts.append(f"select {stored or _row('b')} from before b where {alone}")
+                columns, where = _made(stored, "b")
+                parts.append(f"select {columns} from before b where {alone} and {where}")
             if lonely is not None:
-                columns = _row("c") if lonely == "src" else lonely
-                parts.append(f"select {columns} from src c where not exists (select 1 from before b where {condition})")
+                columns, where = _made(lonely, "c")
+                parts.append(f"select {columns} from src c where not exists (select 1 from before b where {condition}) and {where}")
             text = f"merge into {{t}} as t using src as s on {on} {clauses}"
             made[f"merge on {on_name}, {name}"] = (text, " union all ".join(parts))
     return made
+
+
+def _made(said: str | None, side: str) -> tuple[str, str]:
+    """Columns, and the condition that they come with."""
+    columns, _, where = (said or "").partition(" | ")
+    return (_row(side) if columns in ("", "src") else columns), f"({where or 'true'})"
 
 
 def _row(side: str) -> str:
