@@ -217,8 +217,9 @@ CLAUSES = {
     "what never is": ("when matched and 1 = 2 then delete when not matched and null then insert *", None, "src | false", None),
     "some inserts": ("when not matched by target and length(s.s) > 0 then insert *", None, "src | length(c.s) > 0", None),
 }  # fmt: skip
-"""Clauses, and what they make of a matched row (b: before, c: source), a source row alone, a stored row alone: "" deletes, None leaves. What
-is behind `|` is true of the rows that are there then.
+"""Clauses, and what they make of a matched row (b: before, c: source), a source row alone, a stored row alone: "" deletes, None leaves.
+
+What is behind `|` is true of the rows that are there then.
 """
 
 ONS = {
