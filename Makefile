@@ -14,7 +14,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark cluster connect connect-full dbt integration integration-full interop interop-full zoo interop-setup core-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark cluster connect connect-full dbt integration integration-full interop interop-full zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,6 +99,10 @@ zoo: setup ## every kind of table that Hudi's users make, all of them (after int
 
 core-full: setup ## those tests of `core` that run by shares, whole
 	LAKEHOUSE_CORE=all $(PYTEST) tests/model_based tests/damage tests/conformance tests/unit/undo tests/unit/read
+
+# Ten minutes on two cores; `spark` visits the share that the commit's hash chooses.
+sql-full: setup java ## the corpora of SQL statements, whole
+	LAKEHOUSE_SQL=all $(PYTEST) tests/spark/test_sql_changes.py tests/spark/test_sql_binding.py
 
 # A quarter of an hour on two cores; in `core` every other of these tests does.
 routes: setup ## writes planned in shares under every test of writes

@@ -23,7 +23,15 @@ from lakehouse_engine.sql.grammar.parse_ddl import (
     parse_drop,
     parse_drop_schema,
 )
-from lakehouse_engine.sql.grammar.parse_dml import parse_call, parse_delete, parse_insert, parse_merge, parse_truncate, parse_update
+from lakehouse_engine.sql.grammar.parse_dml import (
+    parse_call,
+    parse_delete,
+    parse_insert,
+    parse_merge,
+    parse_multi_insert,
+    parse_truncate,
+    parse_update,
+)
 from lakehouse_engine.sql.grammar.parse_show import parse_describe, parse_refresh, parse_show, parse_use
 from lakehouse_engine.sql.grammar.reader import StatementReader
 from lakehouse_engine.sql.grammar.references import Parts, ReferenceKind, Scan, plain
@@ -43,6 +51,7 @@ _ON_TARGET: dict[str, Callable[[StatementReader], Statement]] = {
 }
 _AFTER_CTES: dict[str, Callable[[StatementReader, str], Statement]] = {
     "INSERT": parse_insert,
+    "FROM": parse_multi_insert,
     "DELETE": parse_delete,
     "UPDATE": parse_update,
     "MERGE": parse_merge,
@@ -133,6 +142,21 @@ def _is_local(reader: StatementReader, noun: str) -> bool:
     return chain is None or len(plain(chain[0])) < 3
 
 
+def foreign_table(text: str) -> tuple[Parts, str] | None:
+    """Name and provider of the table that CREATE TABLE makes, where the provider is none of the engine's; None for other statements."""
+    reader = StatementReader.over(text)
+    if reader.keyword() != "CREATE" or _creates(reader) not in ("TABLE", "EXTERNAL"):
+        return None
+    provider = _provider(reader)
+    while reader.keyword() != "TABLE":
+        reader.at += 1
+    reader.at += 1
+    reader.accept("IF", "NOT", "EXISTS")
+    chain = reader.chain()
+    is_foreign = chain is not None and provider not in ("", "LIKE", *ENGINE_PROVIDERS)
+    return (plain(chain[0]), provider) if is_foreign and chain is not None else None
+
+
 def _provider(reader: StatementReader) -> str:
     """Upper-case provider of CREATE TABLE; STORED for Hive's formats, LIKE for CREATE TABLE ... LIKE; empty where none is given."""
     depth = 0
@@ -159,14 +183,23 @@ def _by_target(reader: StatementReader, found: Scan, knows: Knows) -> Statement 
     name = ".".join(targets[0].parts)
     if reader.keyword() == "CREATE" and _provider(reader) == "LIKE" and _is_local(reader, "TABLE"):
         return parse_create_table_like(reader)
-    if targets[0].obstacle or len([one for one in found.references if one.kind is ReferenceKind.TARGET]) > 1:
-        raise UnsupportedSqlError(f"{targets[0].obstacle or 'several targets in one statement'} is not supported on {name}", relation=name)
+    obstacle = next((one.obstacle for one in targets if one.obstacle), None)
+    if obstacle:
+        raise UnsupportedSqlError(f"{obstacle} is not supported on {name}", relation=name)
     ctes = _skip_ctes(reader)
     verb = reader.keyword()
+    others = [one for one in found.references if one.kind is ReferenceKind.TARGET and one not in targets]
+    if others or (len(targets) > 1 and verb != "FROM"):
+        also = f", of which {'.'.join(others[0].parts)} is none of the engine's," if others else ""
+        raise UnsupportedSqlError(f"several targets in one statement{also} are not supported on {name}", relation=name)
     if verb in _AFTER_CTES:
         return _AFTER_CTES[verb](reader, ctes)
     if verb in _ON_TARGET and not ctes:
         return _ON_TARGET[verb](reader)
+    foreign = foreign_table(reader.text) if verb == "CREATE" else None
+    if foreign is not None:
+        message = f"{name} is there already, as a Hudi table of the warehouse, and cannot be made anew with {foreign[1].lower()}"
+        raise UnsupportedSqlError(f"{message}; write USING hudi, or drop it first", relation=name)
     raise UnsupportedSqlError(f"{verb} {reader.keyword(1)} is not supported on {name}, which is a relation of the engine", relation=name)
 
 
@@ -178,7 +211,7 @@ def _skip_ctes(reader: StatementReader) -> str:
     reader.accept("RECURSIVE")
     while True:
         reader.identifier("a CTE's name")
-        while not reader.done and reader.keyword() not in (",", "INSERT", "DELETE", "UPDATE", "MERGE"):
+        while not reader.done and reader.keyword() not in (",", "INSERT", "FROM", "DELETE", "UPDATE", "MERGE"):
             if not reader.skip_group():
                 reader.at += 1
         if not reader.accept(","):

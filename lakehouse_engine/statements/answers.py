@@ -28,6 +28,7 @@ from lakehouse_engine.sql.grammar.statements import (
     ShowTables,
 )
 from lakehouse_engine.statements.context import Execution
+from lakehouse_engine.statements.describe_json import describe_json
 from lakehouse_engine.view.history import HistoryEntry
 
 _COUNTS = ("inserts", "updates", "deletes", "files", "bytes_written")
@@ -95,6 +96,8 @@ def show_columns(run: Execution, statement: ShowColumns) -> DataFrame:
 
 
 def describe(run: Execution, statement: Describe) -> DataFrame:
+    if statement.as_json:
+        return describe_json(run, statement)
     comments = run.catalog.comments(run.pins.name(statement.name)).columns
     rows = [[name, kind, comments.get(name)] for name, kind in _columns(run, statement.name)]
     if statement.column is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,16 +11,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, concat, expr, lit, raise_error, when
 
 from lakehouse_engine import errors
-from lakehouse_engine.errors import ConstraintError, SqlError, UnsupportedSqlError
+from lakehouse_engine.errors import ConstraintError, LakehouseError, SqlError, UnsupportedSqlError
 from lakehouse_engine.model.keys import COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
-from lakehouse_engine.record.keys.keygen import root_columns
 from lakehouse_engine.spark.schema import to_spark_type
 from lakehouse_engine.sql.binding.needs import Needs, names_in, rows_where
 from lakehouse_engine.sql.binding.partitions_read import partitions_read
 from lakehouse_engine.sql.grammar.lexer import quote_name, significant
 from lakehouse_engine.sql.grammar.references import Parts
-from lakehouse_engine.sql.grammar.statements import Delete, DropPartitions, Insert, Truncate, Update
+from lakehouse_engine.sql.grammar.statements import Delete, DropPartitions, Insert, MultiInsert, Truncate, Update
+from lakehouse_engine.statements.columns import overlaps
+from lakehouse_engine.statements.nested import Edits, edited
 
 if TYPE_CHECKING:
     from lakehouse_engine.commit.expected import ExpectedState
@@ -34,7 +36,39 @@ _EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 def insert(run: Execution, statement: Insert) -> WriteResult:
     """Columns by position (or by the list, or by name), cast to the table's types; columns that are left out are null."""
     table = run.table(statement.name)
-    rows = _shaped(run.query(statement.query), statement, table.schema)
+    return _inserted(run, statement, table, _shaped(run.query(statement.query), statement, table.schema))
+
+
+def multi_insert(run: Execution, statement: MultiInsert) -> list[WriteResult]:
+    """Each target gets a commit of its own, in their order, of one state of what is read. All queries are looked at before the first.
+
+    Raises `SqlError`, naming the commits that are there, for an insert that fails behind others: nothing is taken back.
+    """
+    shaped = []
+    for one in statement.inserts:
+        table = run.table(one.name)
+        shaped.append((one, table, _shaped(run.query(one.query), one, table.schema)))
+    done: dict[str, WriteResult] = {}
+    for one, table, rows in shaped:
+        with _saying(done, ".".join(one.name)):
+            done[".".join(one.name)] = _inserted(run, one, table, rows)
+    return list(done.values())
+
+
+@contextmanager
+def _saying(done: Mapping[str, WriteResult], name: str) -> Iterator[None]:
+    """Run again as a whole, as a statement is whose reads have changed, the first inserts would have their rows twice."""
+    try:
+        yield
+    except LakehouseError as error:
+        if not done:
+            raise
+        stay = ", ".join(f"{written} ({result.instant})" for written, result in done.items())
+        message = f"FROM ... INSERT ... INSERT: nothing was written to {name}, and the commits before it stay: {stay}. {error}"
+        raise SqlError(message, relation=name) from error
+
+
+def _inserted(run: Execution, statement: Insert, table: HoodieTable, rows: DataFrame) -> WriteResult:
     if statement.replaced is not None:
         return _replace_where(run, table, statement.name, statement.replaced, rows)
     expected = run.expected(statement.name)
@@ -112,14 +146,14 @@ def update(run: Execution, statement: Update) -> WriteResult:
     """Rows for which the condition is true, with the assigned columns changed, are upserted under the keys that they have."""
     table = run.table(statement.name)
     schema, config = table.schema, table.config
-    assigned = {_column(name, statement).lower(): text for name, text in statement.assignments}
-    unknown = [name for name in assigned if name not in {field.lower() for field in schema.names}]
+    edits = Edits(assigned={tuple(name.lower().split(".")): text for name, text in statement.assignments})
+    unknown = [path[0] for path in edits.assigned if path[0] not in {field.lower() for field in schema.names}]
     if unknown:
         raise SqlError(f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}", column=unknown[0])
-    keys = [name for name in root_columns(config.record_key_fields, schema.names) if name.lower() in assigned]
+    keys = [name for name, _ in statement.assignments if overlaps(tuple(name.split(".")), config.record_key_fields)]
     if keys:
         raise UnsupportedSqlError(f"UPDATE cannot change the key column {keys[0]!r}; delete the row and insert it anew", column=keys[0])
-    columns = ", ".join(_value(field, assigned) for field in schema)
+    columns = ", ".join(_value(field, edits) for field in schema)
     where = "" if statement.condition is None else f" where {statement.condition}"
     rows = run.query(f"select {RECORD_KEY}, {columns} from {_target(run, statement)}{where}")
     return table.upsert(rows, given_keys=True, as_given=True, expected=_expected(run, statement))
@@ -131,17 +165,10 @@ def _expected(run: Execution, statement: Update | Delete) -> ExpectedState | Non
     return run.expected(statement.name)
 
 
-def _column(name: str, statement: Update) -> str:
-    """`t.c` and `c` both name the column."""
-    last = statement.alias or statement.name[-1]
-    prefix = f"{last}."
-    return name[len(prefix) :] if name.lower().startswith(prefix.lower()) else name
-
-
-def _value(field: pa.Field, assigned: Mapping[str, str]) -> str:
+def _value(field: pa.Field, edits: Edits) -> str:
     name = quote_name(field.name)
-    text = assigned.get(field.name.lower())
-    return name if text is None else f"cast(({text}) as {to_spark_type(field.type).simpleString()}) as {name}"
+    value = edited(name, field.type, (field.name.lower(),), edits)
+    return name if value == name else f"{value} as {name}"
 
 
 def _target(run: Execution, statement: Update | Delete, names: frozenset[str] | None = None) -> str:

@@ -43,7 +43,7 @@ class Execution:
 
     def query(self, text: str) -> DataFrame:
         """A query's rows, its reads bound to snapshots of this moment."""
-        return self.run(self.pins.bind(text, self.reads).text)
+        return self.run(self.pins.bind(text, self.reads, self.args).text)
 
     def target(self, parts: Parts, needs: Needs = EVERYTHING) -> str:
         """A view of the rows of the table to be changed, with their meta columns: at least those that are needed."""

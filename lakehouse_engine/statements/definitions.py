@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -13,42 +11,32 @@ from lakehouse_engine.catalog.catalog import RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import (
     CommitOutcomeUnknownError,
-    ConstraintError,
     MissingOptionError,
     OptionError,
-    SqlError,
     UnsupportedSqlError,
 )
 from lakehouse_engine.model.constraints import Constraints
-from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import LOCK_TIMEOUT_MS, OPTIONS
-from lakehouse_engine.record.keys.keygen import root_columns
 from lakehouse_engine.spark.schema import to_arrow_schema
-from lakehouse_engine.sql.grammar.lexer import quote_name
-from lakehouse_engine.sql.grammar.references import Parts
 from lakehouse_engine.sql.grammar.statements import (
-    AddColumns,
-    AlterColumn,
     Comment,
     CreateSchema,
     CreateTable,
     CreateTableLike,
     CreateView,
-    DropColumns,
     DropSchema,
     DropTable,
     DropView,
-    RenameColumn,
     RenameRelation,
     SetProperties,
     UnsetProperties,
     UseSchema,
 )
-from lakehouse_engine.sql.grammar.types import arrow_schema, arrow_type, constraints_of, max_length
+from lakehouse_engine.sql.grammar.types import arrow_schema, constraints_of
+from lakehouse_engine.statements.columns import constrain
 from lakehouse_engine.statements.context import Execution
-from lakehouse_engine.table import HoodieTable
-from lakehouse_engine.write.alter import evolve_schema, rename, set_constraints, set_properties
+from lakehouse_engine.write.alter import rename, set_properties
 from lakehouse_engine.write.create import TableSpec
 
 _COMBINE = {"hoodie.combine.before.insert": "true"}
@@ -101,7 +89,9 @@ def create_table(run: Execution, statement: CreateTable) -> Any:
     schema = to_arrow_schema(frame.schema) if frame is not None else arrow_schema(statement.columns)
     spec = _spec(name, statement, schema)
     if found is not None and statement.or_replace and found[1] is RelationKind.TABLE:
-        return _replace(run, found[0], spec, frame)
+        result = _replace(run, found[0], spec, frame)
+        _comment(run, found[0], statement)
+        return result
     table = run.make_table(name, spec)
     try:
         result = None if frame is None else table.bulk_insert(frame, options=_COMBINE if spec.record_key else None)
@@ -111,9 +101,14 @@ def create_table(run: Execution, statement: CreateTable) -> Any:
         # Another process may have written to it by now: what it wrote is not taken with it.
         run.catalog.drop_table(name, if_exists=True, unwritten=True)
         raise
-    if statement.comment is not None:
-        run.catalog.set_comments(name, statement.comment)
+    _comment(run, name, statement)
     return result
+
+
+def _comment(run: Execution, name: RelationName, statement: CreateTable) -> None:
+    columns = {column.name: column.comment for column in statement.columns if column.comment}
+    if statement.comment is not None or columns:
+        run.catalog.set_comments(name, statement.comment, columns)
 
 
 def create_table_like(run: Execution, statement: CreateTableLike) -> None:
@@ -151,22 +146,17 @@ def _replace(run: Execution, name: RelationName, spec: TableSpec, frame: Any) ->
         raise UnsupportedSqlError(message, relation=name)
     rows = spec.schema.empty_table() if frame is None else frame
     # The old columns' constraints go before the new rows come, the new ones come when there are no rows.
-    _constrain(table, lambda _: Constraints())
+    constrain(table, lambda _: Constraints())
     options, expected = _COMBINE if spec.record_key else None, run.reads.expected(name)
     try:
         result = table.insert_overwrite_table(rows, replace_schema=True, options=options, expected=expected)
     except CommitOutcomeUnknownError:
         raise
     except BaseException:
-        _constrain(table, lambda _: config.constraints)
+        constrain(table, lambda _: config.constraints)
         raise
-    _constrain(table, lambda _: spec.constraints)
+    constrain(table, lambda _: spec.constraints)
     return result
-
-
-def _constrain(table: HoodieTable, change: Callable[[Constraints], Constraints]) -> None:
-    if change(table.config.constraints) != table.config.constraints:
-        set_constraints(table.storage, change, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
 
 
 def _spec(name: RelationName, statement: CreateTable, schema: pa.Schema, *, usual_type: str = "cow") -> TableSpec:
@@ -202,113 +192,6 @@ def rename_relation(run: Execution, statement: RenameRelation) -> None:
         return
     stored = run.catalog.rename_table(old, new)
     rename(run.open_table(stored).storage, stored.name, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
-
-
-def add_columns(run: Execution, statement: AddColumns) -> None:
-    table, kept = run.table(statement.name), constraints_of(statement.columns)
-    if kept.not_null:
-        message = "a new column is null in the rows that are there: add it without NOT NULL, fill it, then ALTER COLUMN ... SET NOT NULL"
-        raise UnsupportedSqlError(message, column=kept.not_null[0])
-    new = arrow_schema(statement.columns)
-    stored = {name.lower() for name in table.schema.names}
-    if known := next((name for name in new.names if name.lower() in stored), None):
-        raise SqlError(f"the table has a column {known!r} already; ALTER COLUMN ... TYPE changes its type", column=known)
-    _constrain(table, lambda old: replace(old, max_length=(*old.max_length, *kept.max_length)))
-    evolve_schema(table.storage, new, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
-    comments = {column.name: column.comment for column in statement.columns if column.comment}
-    if comments:
-        run.catalog.set_comments(run.pins.name(statement.name), columns=comments)
-
-
-def alter_column(run: Execution, statement: AlterColumn) -> None:
-    if statement.nullable is not None:
-        _set_nullable(run, statement, statement.nullable)
-    if statement.type is not None:
-        _set_length(run, statement, max_length(statement.type, statement.column))
-        changes = pa.schema([pa.field(statement.column, arrow_type(statement.type, statement.column))])
-        evolve_schema(run.table(statement.name).storage, changes, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
-    if statement.comment is not None:
-        run.catalog.set_comments(run.pins.name(statement.name), columns={statement.column: statement.comment})
-
-
-def _set_nullable(run: Execution, statement: AlterColumn, nullable: bool) -> None:
-    """NOT NULL holds for every write from here on; if stored rows break it, it is taken back."""
-    table = run.table(statement.name)
-    column = _stored_name(table, statement.column)
-    before = table.config.constraints
-    _constrain(table, lambda old: old.with_not_null(column, not nullable))
-    if nullable or before.is_not_null(column):
-        return
-    name = quote_name(run.target(statement.name))
-    nulls = run.spark.sql(f"select {RECORD_KEY} from {name} where {quote_name(column)} is null").limit(1).toArrow()
-    if nulls.num_rows:
-        _constrain(table, lambda old: old.with_not_null(column, False))
-        example = nulls.column(0)[0].as_py()
-        raise ConstraintError(
-            f"the column {column!r} is null in stored rows, for example of the record key {example!r}; update them before it is NOT NULL",
-            column=column,
-        )
-
-
-def _set_length(run: Execution, statement: AlterColumn, length: int | None) -> None:
-    table = run.table(statement.name)
-    column = _stored_name(table, statement.column)
-    old = table.config.constraints.length_of(column)
-    if length is not None and (old is None or length < old):
-        was = "any number of" if old is None else f"{old:,}"
-        message = f"VARCHAR({length}) is narrower than the {was} characters that stored rows may have; it can only grow"
-        raise UnsupportedSqlError(message, column=column)
-    _constrain(table, lambda kept: kept.with_length(column, length))
-
-
-def _stored_name(table: HoodieTable, column: str) -> str:
-    found: str | None = next((name for name in table.schema.names if name.lower() == column.lower()), None)
-    if found is None:
-        raise SqlError(f"the table has no column {column!r}; it has {', '.join(table.schema.names)}", column=column)
-    return found
-
-
-def drop_columns(run: Execution, statement: DropColumns) -> Any:
-    """Written anew without them: a column that is only left out would come back with its old values when one of its name is added."""
-    table = run.table(statement.name)
-    gone = {name.lower() for name in statement.columns}
-    unknown = gone - {name.lower() for name in table.schema.names}
-    if unknown and not statement.if_exists:
-        raise OptionError(f"the table has no column {min(unknown)!r}; it has {', '.join(table.schema.names)}")
-    kept = [quote_name(name) for name in table.schema.names if name.lower() not in gone]
-    result = _rewrite(run, statement.name, table, ", ".join(kept))
-    _constrain(table, lambda old: reduce(Constraints.without, gone, old))
-    return result
-
-
-def rename_column(run: Execution, statement: RenameColumn) -> Any:
-    table = run.table(statement.name)
-    config = table.config
-    fixed = (*config.record_key_fields, *config.partition_fields, *config.ordering_fields)
-    if statement.column in (*fixed, *root_columns(fixed, table.schema.names)):
-        message = f"{statement.column!r} is a key, partition or ordering column and keeps its name"
-        raise UnsupportedSqlError(message, column=statement.column)
-    if statement.column not in table.schema.names:
-        raise OptionError(f"the table has no column {statement.column!r}; it has {', '.join(table.schema.names)}")
-    new = {statement.column: statement.new_name}
-    columns = [f"{quote_name(name)} as {quote_name(new.get(name, name))}" for name in table.schema.names]
-    constraints = table.config.constraints
-    # Under both names while the rows are written anew: names of no column mean nothing.
-    _constrain(table, lambda old: _named(old, constraints, statement.column, statement.new_name))
-    result = _rewrite(run, statement.name, table, ", ".join(columns))
-    _constrain(table, lambda old: old.without(statement.column))
-    return result
-
-
-def _named(kept: Constraints, like: Constraints, column: str, name: str) -> Constraints:
-    """What `like` says of a column said of `name`, too."""
-    kept = kept.with_length(name, like.length_of(column)) if like.length_of(column) is not None else kept
-    return kept.with_not_null(name, True) if like.is_not_null(column) else kept
-
-
-def _rewrite(run: Execution, parts: Parts, table: HoodieTable, columns: str) -> Any:
-    rows = run.spark.sql(f"select {columns} from {quote_name(run.target(parts))}")
-    return table.insert_overwrite_table(rows, replace_schema=True, expected=run.expected(parts))
 
 
 def set_table_properties(run: Execution, statement: SetProperties) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 from lakehouse_engine.commit.expected import repeated
 from lakehouse_engine.spark.tasks.task_errors import told_as_raised
 from lakehouse_engine.sql.grammar import statements as s
+from lakehouse_engine.sql.grammar.identifiers import with_names
 from lakehouse_engine.sql.router import route
-from lakehouse_engine.statements import answers, changes, definitions, procedures
+from lakehouse_engine.statements import answers, changes, columns, definitions, procedures
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.explain import explain
 from lakehouse_engine.statements.merge import merge
+from lakehouse_engine.statements.providers import check_provider
 
 HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
     s.Query: lambda run, statement: run.query(statement.text),
@@ -28,14 +30,15 @@ HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
     s.CreateTableLike: definitions.create_table_like,
     s.DropTable: definitions.drop_table,
     s.RenameRelation: definitions.rename_relation,
-    s.AddColumns: definitions.add_columns,
-    s.AlterColumn: definitions.alter_column,
-    s.DropColumns: definitions.drop_columns,
-    s.RenameColumn: definitions.rename_column,
+    s.AddColumns: columns.add_columns,
+    s.AlterColumn: columns.alter_column,
+    s.DropColumns: columns.drop_columns,
+    s.RenameColumn: columns.rename_column,
     s.SetProperties: definitions.set_table_properties,
     s.UnsetProperties: definitions.unset_table_properties,
     s.Comment: definitions.comment_on,
     s.Insert: changes.insert,
+    s.MultiInsert: changes.multi_insert,
     s.Delete: changes.delete,
     s.Update: changes.update,
     s.Merge: merge,
@@ -61,7 +64,9 @@ def execute(run: Execution, text: str) -> Any:
     A write of what it reads itself is run again, on newer states, when a commit came in between; raises `ChangedSinceReadError` in the end.
     Errors of the engine that executors meet while a write reads are raised as they are.
     """
+    text = with_names(text)
     statement = route(text, run.pins.knows)
+    check_provider(run, statement)
     handler = HANDLERS[type(statement)]
     with told_as_raised():
         if not run.repeats:

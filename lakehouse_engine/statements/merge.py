@@ -7,35 +7,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from lakehouse_engine.errors import SqlError, UnsupportedSqlError
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
-from lakehouse_engine.record.keys.keygen import root_columns
-from lakehouse_engine.spark.schema import to_spark_type
+from lakehouse_engine.record.nested import children, with_new_fields
+from lakehouse_engine.record.schema import check_reserved
+from lakehouse_engine.record.types import canonical_schema
+from lakehouse_engine.spark.schema import to_arrow_type, to_spark_type
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs, rows_where
 from lakehouse_engine.sql.binding.partitions_read import partitions_read
 from lakehouse_engine.sql.grammar.lexer import quote_name
 from lakehouse_engine.sql.grammar.statements import Merge, MergeClause
+from lakehouse_engine.statements.columns import overlaps
 from lakehouse_engine.statements.context import Execution
+from lakehouse_engine.statements.nested import Edits, conformed, edited
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
 
 _PRESENT, _CLAUSE = "__lakehouse_present", "__lakehouse_clause"
 _OPTIONS = {"lakehouse.duplicate.source.keys": "ERROR"}
+_EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
+_NESTED = (StructType, ArrayType, MapType)
 
 
 def merge(run: Execution, statement: Merge) -> WriteResult:
     """Carry out a MERGE. Raises `DuplicateKeyError` when two source rows would write one key, `UnsupportedSqlError` as it says."""
     table = run.table(statement.name)
-    _check(statement, table)
-    target = run.target(statement.name, _needs(statement))
+    _check_clauses(statement, table)
     source = run.query(f"select *, true as {_PRESENT} from {statement.source}{_alias(statement.source_alias)}")
+    columns = _Columns.of(statement, table, source)
+    target = run.target(statement.name, _needs(statement))
     # Of a name the plan is made once, and `rand()` in it has one seed; Spark Connect makes that of a query anew for each frame over it.
-    joined = run.query(_joined(statement, table.schema, target, run.pins.keep(source), source.columns))
+    joined = run.query(_joined(statement, columns, target, run.pins.keep(source)))
     joined = run.spark.table(run.pins.keep(joined)).cache()
     run.narrow(statement.name, lambda state: _partitions_read(statement, state))
     expected = run.expected(statement.name)
@@ -44,11 +54,12 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
         joined.count()
         upserts = [number for number, clause in enumerate(statement.clauses) if clause.action != "delete"]
         deletes = [number for number, clause in enumerate(statement.clauses) if clause.action == "delete"]
-        rows = joined.where(joined[_CLAUSE].isin(upserts)).select(*map(quote_name, table.schema.names))
+        rows = joined.where(joined[_CLAUSE].isin(upserts)).select(*map(quote_name, columns.schema.names))
+        options = _OPTIONS if columns.schema == table.schema else {**_OPTIONS, **_EVOLVE}
         if not deletes:
-            return table.upsert(rows, as_given=True, options=_OPTIONS, expected=expected)
+            return table.upsert(rows, as_given=True, options=options, expected=expected)
         keys = joined.where(joined[_CLAUSE].isin(deletes)).select(RECORD_KEY, PARTITION_PATH).distinct()
-        return table.upsert(rows, delete_keys=keys, as_given=True, options=_OPTIONS, expected=expected)
+        return table.upsert(rows, delete_keys=keys, as_given=True, options=options, expected=expected)
     finally:
         joined.unpersist()
 
@@ -71,31 +82,60 @@ def _alias(name: str | None) -> str:
     return "" if name is None else f" as {quote_name(name)}"
 
 
-def _check(statement: Merge, table: HoodieTable) -> None:
+def _check_clauses(statement: Merge, table: HoodieTable) -> None:
     config = table.config
     if not config.record_key_fields:
         raise UnsupportedSqlError("MERGE needs a table with a record key; this one has generated keys", table=config.name)
-    if statement.schema_evolution:
-        raise UnsupportedSqlError("MERGE WITH SCHEMA EVOLUTION is not supported; add the columns with ALTER TABLE first", table=config.name)
-    keys = {name.lower() for name in root_columns(config.record_key_fields, table.schema.names)}
-    known = {name.lower() for name in table.schema.names}
     for clause in statement.clauses:
         for name, _ in clause.assignments or ():
-            column = name.rsplit(".", 1)[-1].strip("`").lower()
-            if column not in known:
-                raise SqlError(f"the table has no column {name!r}; it has {', '.join(table.schema.names)}", column=name)
-            if clause.action == "update" and column in keys:
+            if clause.action == "insert" and "." in name:
+                raise UnsupportedSqlError(f"INSERT of MERGE gives whole columns, and {name!r} is inside of one", column=name)
+            if clause.action == "update" and overlaps(tuple(name.split(".")), config.record_key_fields):
                 raise UnsupportedSqlError(f"MERGE cannot change the key column {name!r}; delete the row and insert it anew", column=name)
 
 
-def _joined(statement: Merge, schema: pa.Schema, target: str, source: str, source_columns: Sequence[str]) -> str:
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What a MERGE writes. `schema`: the table's columns as they will be; `stored`: as they are; `given`: all names of the source (by
+    their lower case); `kinds`: types of those of them that clauses with `*` take, where they are looked into.
+    """
+
+    schema: pa.Schema
+    stored: pa.Schema
+    given: Mapping[str, str]
+    kinds: Mapping[str, pa.DataType]
+    evolves: bool
+
+    @classmethod
+    def of(cls, statement: Merge, table: HoodieTable, source: DataFrame) -> _Columns:
+        """WITH SCHEMA EVOLUTION adds columns of the source that clauses with `*` or assignments by name ask for, and fields inside of them.
+
+        Raises `SqlError` for an assignment to a column that neither side has, and typed errors for columns that a table cannot have.
+        """
+        stored, evolves = table.schema, statement.schema_evolution
+        known = {name.lower() for name in stored.names}
+        given = {field.name.lower(): field for field in source.schema.fields if field.name != _PRESENT}
+        named = {name.lower().split(".")[0] for clause in statement.clauses for name, _ in clause.assignments or ()}
+        whole = any(clause.assignments is None for clause in statement.clauses)
+        new = [name for name in given if evolves and name not in known and (whole or name in named)]
+        looked_into = [name for name, field in given.items() if whole and name in known and isinstance(field.dataType, _NESTED)]
+        kinds = {name: to_arrow_type(given[name].dataType, given[name].name) for name in (*new, *looked_into)}
+        check_reserved(canonical_schema(pa.schema([pa.field(given[name].name, kinds[name]) for name in new])))
+        offered = [pa.field(given[name].name, kinds[name]) for name in kinds] if evolves else []
+        schema = canonical_schema(pa.schema(with_new_fields(list(stored), offered)), allow_timestamp_ntz=True)
+        unknown = sorted(named - {name.lower() for name in schema.names})
+        if unknown:
+            raise SqlError(f"the table has no column {unknown[0]!r}; it has {', '.join(stored.names)}", column=unknown[0])
+        return cls(schema, stored, {name: field.name for name, field in given.items()}, kinds, evolves)
+
+
+def _joined(statement: Merge, columns: _Columns, target: str, source: str) -> str:
     left = quote_name(statement.alias or statement.name[-1])
     right = quote_name(statement.source_alias or "__lakehouse_source")
-    offered = {name.lower(): name for name in source_columns}
-    columns = [_column(statement, field, left, right, offered) for field in schema]
+    made = [_column(statement, field, left, right, columns) for field in columns.schema]
     whens = " ".join(f"when {_applies(clause, left, right)} then {number}" for number, clause in enumerate(statement.clauses))
     keys = f"{left}.{RECORD_KEY} as {RECORD_KEY}, {left}.{PARTITION_PATH} as {PARTITION_PATH}"
-    selected = ", ".join([f"case {whens} end as {_CLAUSE}", keys, *columns])
+    selected = ", ".join([f"case {whens} end as {_CLAUSE}", keys, *made])
     join = f"{quote_name(target)} as {left} {_kind(statement)} join {quote_name(source)} as {right} on {statement.condition}"
     return f"select * from (select {selected} from {join}) where {_CLAUSE} is not null"
 
@@ -116,26 +156,48 @@ def _applies(clause: MergeClause, left: str, right: str) -> str:
     return side if clause.condition is None else f"{side} and ({clause.condition})"
 
 
-def _column(statement: Merge, field: pa.Field, left: str, right: str, offered: dict[str, str]) -> str:
+def _column(statement: Merge, field: pa.Field, left: str, right: str, columns: _Columns) -> str:
     """The column's value under each clause. Spark lets later columns of a select refer to the clause number by its alias."""
-    name = quote_name(field.name)
+    name, kind = quote_name(field.name), to_spark_type(field.type).simpleString()
+    stored = f"cast(null as {kind})"
+    if field.name in columns.stored.names:
+        stored = conformed(f"{left}.{name}", columns.stored.field(field.name).type, field.type)
     values = []
     for number, clause in enumerate(statement.clauses):
-        value = _value(clause, field.name, left, right, offered)
-        values.append(f"when {number} then cast({value} as {to_spark_type(field.type).simpleString()})")
+        value = _value(clause, field, stored, right, columns)
+        values.append(f"when {number} then cast({value} as {kind})")
     return f"case {_CLAUSE} {' '.join(values)} end as {name}"
 
 
-def _value(clause: MergeClause, name: str, left: str, right: str, offered: dict[str, str]) -> str:
-    stored = f"{left}.{quote_name(name)}"
+def _value(clause: MergeClause, field: pa.Field, stored: str, right: str, columns: _Columns) -> str:
     if clause.action == "delete":
         return stored
     if clause.assignments is None:
-        if name.lower() not in offered:
-            raise SqlError(f"the source of MERGE has no column {name!r} for the clause with *", column=name)
-        return f"{right}.{quote_name(offered[name.lower()])}"
-    assigned = {column.rsplit(".", 1)[-1].strip("`").lower(): text for column, text in clause.assignments}
-    given = assigned.get(name.lower())
-    if given is not None:
-        return f"({given})"
-    return stored if clause.action == "update" else "null"
+        return _whole(clause, field, stored, right, columns)
+    edits = Edits(assigned={tuple(column.lower().split(".")): text for column, text in clause.assignments})
+    path = (field.name.lower(),)
+    if clause.action == "update":
+        return edited(stored, field.type, path, edits)
+    return f"({edits.assigned[path]})" if path in edits.assigned else "null"
+
+
+def _whole(clause: MergeClause, field: pa.Field, stored: str, right: str, columns: _Columns) -> str:
+    """The column of a clause with `*`: that of the source, fields inside of it by their names."""
+    kept = stored if clause.action == "update" else None
+    name = columns.given.get(field.name.lower())
+    if name is None and not columns.evolves:
+        raise SqlError(f"the source of MERGE has no column {field.name!r} for the clause with *", column=field.name)
+    if name is None:
+        return kept or "null"
+    value, kind = f"{right}.{quote_name(name)}", columns.kinds.get(field.name.lower())
+    if kind is None or not (columns.evolves or _same_fields(kind, field.type)):
+        return value
+    return conformed(value, kind, field.type, kept if columns.evolves else None)
+
+
+def _same_fields(kind: pa.DataType, other: pa.DataType) -> bool:
+    """Whether structs have fields of the same names, in any order."""
+    own, others = children(kind), {field.name.lower(): field for field in children(other)}
+    if len(own) != len(others) or any(field.name.lower() not in others for field in own):
+        return False
+    return all(_same_fields(field.type, others[field.name.lower()].type) for field in own)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 
 import pyarrow as pa
 
@@ -16,6 +17,7 @@ from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import OPTIONS, STORED_PREFIX, WriteOptions, check_known
+from lakehouse_engine.record.nested import Path, placed
 from lakehouse_engine.record.schema import check_reserved, reconcile
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.storage.base import Storage
@@ -24,10 +26,13 @@ from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.timeline.locks.settings import lock_options
 
 
-def evolve_schema(storage: Storage, changes: pa.Schema, *, lock_timeout_ms: int) -> str | None:
-    """Add columns and widen types: one commit without files; its instant, or None when nothing changes.
+def evolve_schema(
+    storage: Storage, changes: pa.Schema, *, places: Sequence[tuple[Path, str | None]] = (), lock_timeout_ms: int
+) -> str | None:
+    """Add columns, widen types and place columns: one commit without files; its instant, or None when nothing changes.
 
-    `changes` has the new columns, and the changed ones with their new types. Raises `SchemaIncompatibleError` for a change that files
+    `changes` has the new columns, and the changed ones with their new types; `places` are columns and the one that each goes behind (None:
+    it goes first). Files are read by names, so that they may have another order. Raises `SchemaIncompatibleError` for a change that files
     written before could not be read with.
     """
     with begin(storage, lock_timeout_ms=lock_timeout_ms, alone=True) as transaction:
@@ -35,7 +40,7 @@ def evolve_schema(storage: Storage, changes: pa.Schema, *, lock_timeout_ms: int)
         incoming = canonical_schema(changes)
         check_reserved(incoming)
         before = table_schema(transaction.state)
-        after = reconcile(before, incoming, evolve=True)
+        after = reduce(lambda schema, one: placed(schema, *one), places, reconcile(before, incoming, evolve=True))
         if after == before:
             return None
         schema = table_avro_schema(config.name, after, allow_timestamp_ntz=True)

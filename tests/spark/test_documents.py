@@ -32,4 +32,4 @@ def test_the_statements_of_the_sql_page_run_in_their_order(spark: SparkSession, 
             if hasattr(answer, "collect"):
                 answer.collect()
     rows = lakehouse.sql("select id, status, day from shop.orders order by id").collect()
-    assert [tuple(row) for row in rows] == [(2, "sent", "2026-01-02"), (3, "new", "2026-01-03")]
+    assert [tuple(row) for row in rows] == [(2, "sent", "2026-01-02"), (3, "new", "2026-01-03"), (5, "sent", "2026-01-05")]

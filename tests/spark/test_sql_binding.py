@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakehouse_engine.sql.binding.bind import Pin, bind
+from tests.spark.corpus.queries import QUERIES as WRITTEN
 from tests.support import connect_server
 from tests.unit.sql.corpus import BOUND, PAIRS, statement
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.spark
 COLUMNS = "id int, x int, y int, ts timestamp, s string, xs array<int>, m map<string, int>, st struct<z: int>"
 TABLES = {"`a`.`b`": 5, "`a`.`c`": 3, "`d`.`b`": 4, "`a`.`2ef`": 2, "`from`.`select`": 2}
 FOREIGN = {"`z`.`y`": 2}
-EXECUTED_AT_LEAST = 140
+EXECUTED_AT_LEAST = 400
 
 EXTRA = [
     "select a.b.st.z, b.st.z, st.z from a.b where a.b.st.z > 1",
@@ -51,7 +52,7 @@ EXTRA = [
 QUERY_STARTS = ("select", "with", "from", "table", "(", "values")
 QUERIES = [
     text
-    for text in [*(statement(marked) for marked in BOUND), *(text for text, _ in PAIRS.values()), *EXTRA]
+    for text in dict.fromkeys([*(statement(marked) for marked in BOUND), *(text for text, _ in PAIRS.values()), *EXTRA, *WRITTEN])
     if text.lstrip("/").lower().startswith(QUERY_STARTS) and " insert " not in text
 ]
 

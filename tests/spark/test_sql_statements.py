@@ -249,7 +249,7 @@ def test_names_that_are_not_there_and_constructs_that_are_refused(orders: Lakeho
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         orders.sql("select * from shop.nothing").collect()
     with pytest.raises(UnsupportedSqlError, match="IDENTIFIER"):
-        orders.sql("select * from identifier('shop.orders')")
+        orders.sql("select * from identifier('shop.' || 'orders')")
     with pytest.raises(RelationNotFoundError):
         orders.sql("select * from hudi_table_changes('shop.nothing', 'latest_state', 'earliest')")
     with pytest.raises(MissingOptionError):

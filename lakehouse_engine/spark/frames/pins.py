@@ -13,18 +13,21 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
+from lakehouse_engine.catalog.information import information_relation
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.errors import RelationNotFoundError, UnsupportedSqlError
 from lakehouse_engine.read.query import Query, plan_query, read_options
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.read.skipping import without_ruled_out
+from lakehouse_engine.spark.frames.information import information_frame
+from lakehouse_engine.spark.frames.moments import Arguments, computed_moment
 from lakehouse_engine.spark.frames.scan import scan
-from lakehouse_engine.sql.binding.bind import Bound, Pin
+from lakehouse_engine.sql.binding.bind import AsOf, Bound, Pin
 from lakehouse_engine.sql.binding.binder import Names, ViewText, bind_statement
 from lakehouse_engine.sql.binding.files import ON_FILES_KEY, check_no_files
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs
-from lakehouse_engine.sql.binding.predicate import expression_of
+from lakehouse_engine.sql.binding.predicate import Predicate, expression_of
 from lakehouse_engine.sql.grammar.references import Parts
 from lakehouse_engine.view.table_state import TableState
 
@@ -117,8 +120,16 @@ class Pins:
         return self._options
 
     def knows(self, parts: Parts) -> bool:
-        """Whether a name is a table or stored view of the warehouse. A single part is looked for in the current schema."""
-        return self._catalog.kind_of(self.qualified(parts)) is not None
+        """Whether a name is a table or stored view of the warehouse, or of its information_schema. A single part is looked for in the
+        current schema.
+        """
+        return self._catalog.kind_of(self.qualified(parts)) is not None or self._information(parts) is not None
+
+    def _information(self, parts: Parts) -> str | None:
+        """The relation of information_schema, unless the warehouse has one of that name itself."""
+        qualified = self.qualified(parts)
+        found = information_relation(self._catalog, qualified)
+        return found if found is not None and self._catalog.kind_of(qualified) is None else None
 
     def qualified(self, parts: Parts) -> Parts:
         return (self.current_schema, *parts) if len(parts) == 1 and self.current_schema else parts
@@ -136,9 +147,9 @@ class Pins:
         """For a statement that begins."""
         return Reads(self._state_of)
 
-    def bind(self, text: str, reads: Reads) -> Bound:
-        """The statement with every read of the warehouse replaced by a pinned view."""
-        return bind_statement(text, Names(self.knows, self._stored_view, partial(self._pin_table, reads), self._pin_query))
+    def bind(self, text: str, reads: Reads, args: Arguments = None) -> Bound:
+        """The statement with every read of the warehouse replaced by a pinned view. `args` are its parameters."""
+        return bind_statement(text, Names(self.knows, self._stored_view, partial(self._pin_table, reads, args), self._pin_query))
 
     def target(self, name: RelationName, reads: Reads, needs: Needs = EVERYTHING) -> str:
         """A view of the table's rows with its meta columns, for statements that change it."""
@@ -153,11 +164,9 @@ class Pins:
     ) -> DataFrame:
         """At least the rows and columns that are needed. Rows that are not may be among them: the statement says what it wants."""
         state = reads.state(name, current=query.kind != "incremental" and query.as_of is None)
-        # Where a session tells upper from lower case, a name in a statement may be another column than the one that is looked at here.
-        is_known = needs.rows is not None and str(self._spark.conf.get("spark.sql.caseSensitive")).lower() != "true"
-        planned = plan_query(
-            state, query, self._options, paths=True, narrowing=partial(expression_of, needs.rows) if is_known else None
-        )
+        rows = self._rows(needs)
+        narrowing = None if rows is None else partial(expression_of, rows)
+        planned = plan_query(state, query, self._options, paths=True, narrowing=narrowing)
         plan = without_ruled_out(planned)
         if reads.seen is not None:
             asked = None if planned.wanted is None else str(planned.wanted.expression)
@@ -165,6 +174,10 @@ class Pins:
         plan = replace(plan, wanted=None)
         options = read_options(state, self._options)
         return scan(self._spark, plan.verified(True) if verify else plan, meta_columns=meta_columns, named=needs.names, options=options)
+
+    def _rows(self, needs: Needs) -> Predicate | None:
+        """Where a session tells upper from lower case, a name in a statement may be another column than the one that is looked at here."""
+        return None if str(self._spark.conf.get("spark.sql.caseSensitive")).lower() == "true" else needs.rows
 
     def keep(self, frame: DataFrame) -> str:
         """A temporary name for a DataFrame."""
@@ -181,13 +194,31 @@ class Pins:
             self._spark.catalog.dropTempView(self._kept.popleft())
 
     def _stored_view(self, parts: Parts) -> ViewText | None:
+        if self._information(parts) is not None:
+            return None
         name = self.name(parts)
         if self._catalog.kind_of((name.schema, name.name)) is not RelationKind.VIEW:
             return None
         view = self._catalog.view(name)
         return ViewText(view.sql, tuple(column for column, _ in view.columns))
 
-    def _pin_table(self, reads: Reads, pin: Pin) -> str:
+    def _pin_information(self, relation: str, pin: Pin, for_columns: bool) -> str:
+        if pin.as_of is not None or pin.changes is not None or pin.read_optimized:
+            raise UnsupportedSqlError(f"information_schema.{relation} has no history: it says what the warehouse holds now")
+
+        def query(text: str) -> DataFrame:
+            names = Names(self.knows, self._stored_view, partial(self._pin_table, self.reads(), None, for_columns=True), self._pin_query)
+            return self._spark.sql(bind_statement(text, names).text)
+
+        rows = self._rows(pin.needs)
+        made = information_frame(self._spark, self._catalog, relation, rows, self._state_of, query, for_columns=for_columns)
+        return self.keep(made)
+
+    def _pin_table(self, reads: Reads, args: Arguments, pin: Pin, *, for_columns: bool = False) -> str:
+        """`for_columns`: of a view's query nothing but the columns is wanted."""
+        relation = self._information(pin.parts)
+        if relation is not None:
+            return self._pin_information(relation, pin, for_columns)
         name = self.name(pin.parts)
         if self._catalog.kind_of((name.schema, name.name)) is None:
             raise RelationNotFoundError(f"there is no relation {name}", relation=name)
@@ -198,8 +229,14 @@ class Pins:
                 raise UnsupportedSqlError(message, relation=name)
             query = Query("incremental", None, pin.changes.begin, pin.changes.end)
             return self.keep(self._scan(stored, reads, query, pin.needs, meta_columns=True))
-        as_of = pin.as_of.value if pin.as_of is not None else None
+        as_of = None if pin.as_of is None else self._moment(pin.as_of, args)
         return self.keep(self._scan(stored, reads, Query("read_optimized" if pin.read_optimized else "snapshot", as_of), pin.needs))
+
+    def _moment(self, as_of: AsOf, args: Arguments) -> str:
+        if not as_of.computed:
+            return as_of.value
+        self.check(f"select ({as_of.value})")
+        return computed_moment(self._spark, as_of.value, args)
 
     def _pin_query(self, sql: str, columns: Sequence[str]) -> str:
         self.check(sql)

@@ -7,6 +7,7 @@ by name, and the result is scanned again: a name that should have been replaced 
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,17 +17,21 @@ from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.binding.enclosing import OnResult
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs, needs_of
 from lakehouse_engine.sql.binding.scan import scan
-from lakehouse_engine.sql.grammar.lexer import quote_name
+from lakehouse_engine.sql.grammar.lexer import QUERY_WORDS, quote_name, significant
 from lakehouse_engine.sql.grammar.references import Chain, Parts, Reference, ReferenceKind, Scan, Travel, folded, plain
 from lakehouse_engine.sql.grammar.relations import CHANGES_FUNCTION, READ_OPTIMIZED_FUNCTION
 
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """Where in time: `kind` is `timestamp` or `version`, `value` the literal's text (a timestamp, an instant, a savepoint's name)."""
+    """Where in time: `kind` is `timestamp` or `version`, `value` the literal's text (a timestamp, an instant, a savepoint's name).
+
+    `computed`: `value` is the text of an expression, whose value is that.
+    """
 
     kind: str
     value: str
+    computed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,7 @@ def _reads(found: Scan, knows: Knows) -> list[Reference]:
 
 
 def pin_of(reference: Reference) -> Pin:
-    """What `reference` reads. Raises `UnsupportedSqlError` for a time-travel expression that is no literal, or wrong arguments."""
+    """What `reference` reads. Raises `UnsupportedSqlError` for a time-travel expression that cannot be computed, or wrong arguments."""
     if reference.kind is ReferenceKind.FUNCTION:
         return _changes_pin(reference) if folded(reference.parts) == (CHANGES_FUNCTION,) else _read_optimized_pin(reference)
     return Pin(plain(reference.parts), as_of=_as_of(reference.travel))
@@ -123,11 +128,17 @@ def pin_of(reference: Reference) -> Pin:
 def _as_of(travel: Travel | None) -> AsOf | None:
     if travel is None:
         return None
-    if travel.value is None:
-        raise UnsupportedSqlError(
-            f"{travel.kind.upper()} AS OF {travel.expression}: only a literal is supported; write the {travel.kind} itself"
-        )
-    return AsOf(travel.kind, travel.value)
+    if travel.value is not None:
+        return AsOf(travel.kind, travel.value)
+    said = f"{travel.kind.upper()} AS OF {travel.expression}"
+    if travel.kind != "timestamp":
+        raise UnsupportedSqlError(f"{said}: only a literal is supported; write the {travel.kind} itself")
+    signs = [token.keyword for token in significant(travel.expression)]
+    if any(one == "(" and following in QUERY_WORDS for one, following in itertools.pairwise(signs)):
+        raise UnsupportedSqlError(f"{said}: a sub-query is not supported there; write what it gives")
+    if "?" in signs:
+        raise UnsupportedSqlError(f"{said}: a parameter without a name is not supported there; give it a name (:moment)")
+    return AsOf(travel.kind, travel.expression, computed=True)
 
 
 def _changes_pin(reference: Reference) -> Pin:

@@ -231,7 +231,7 @@ def parse_alter(reader: StatementReader) -> Statement:
 
 def _alter_table(reader: StatementReader, name: Parts) -> Statement:
     if reader.accept("RENAME", "COLUMN"):
-        column = reader.identifier()
+        column = reader.path()
         reader.expect("TO")
         return RenameColumn(name, column, reader.identifier())
     if reader.accept("SET", "TBLPROPERTIES"):
@@ -243,18 +243,21 @@ def _alter_table(reader: StatementReader, name: Parts) -> Statement:
         return _add_columns(reader, name)
     if reader.accept("DROP"):
         return _drop_from_table(reader, name)
-    if reader.accept_any(("ALTER", "CHANGE")):
+    if reader.accept("ALTER"):
         reader.accept("COLUMN")
-        return _alter_column(reader, name)
+        return _alter_column(reader, name, reader.path())
+    if reader.accept("CHANGE"):
+        reader.accept("COLUMN")
+        return _change_column(reader, name)
     raise reader.refusal("RENAME, ADD COLUMNS, DROP COLUMNS, ALTER COLUMN or SET TBLPROPERTIES")
 
 
 def _add_columns(reader: StatementReader, name: Parts) -> Statement:
     reader.at += 2
     grouped = reader.accept("(")
-    columns = [reader.column()]
+    columns = [reader.column(added=True)]
     while reader.accept(","):
-        columns.append(reader.column())
+        columns.append(reader.column(added=True))
     if grouped:
         reader.expect(")")
     return AddColumns(name, tuple(columns))
@@ -263,11 +266,12 @@ def _add_columns(reader: StatementReader, name: Parts) -> Statement:
 def _drop_from_table(reader: StatementReader, name: Parts) -> Statement:
     if reader.accept_any(("COLUMN", "COLUMNS")):
         if_exists = reader.accept("IF", "EXISTS")
-        if reader.keyword() == "(":
-            return DropColumns(name, reader.identifiers(), if_exists)
-        names = [reader.identifier()]
+        grouped = reader.accept("(")
+        names = [reader.path()]
         while reader.accept(","):
-            names.append(reader.identifier())
+            names.append(reader.path())
+        if grouped:
+            reader.expect(")")
         return DropColumns(name, tuple(names), if_exists)
     if_exists = reader.accept("IF", "EXISTS")
     partitions: list[tuple[tuple[str, Value], ...]] = []
@@ -281,8 +285,23 @@ def _drop_from_table(reader: StatementReader, name: Parts) -> Statement:
     return DropPartitions(name, tuple(partitions), if_exists)
 
 
-def _alter_column(reader: StatementReader, name: Parts) -> Statement:
-    column = reader.identifier()
+def _change_column(reader: StatementReader, name: Parts) -> Statement:
+    """Hive's form: `column column type [COMMENT '...'] [FIRST | AFTER column]`; also what ALTER COLUMN takes."""
+    column = reader.path()
+    if reader.keyword() in ("TYPE", "COMMENT", "SET", "DROP", "FIRST", "AFTER") and reader.keyword() != column.upper():
+        return _alter_column(reader, name, column)
+    new = reader.column(added=True)
+    if new.name.lower() != column.lower():
+        raise reader.refusal(f"CHANGE COLUMN with another name ({new.name}): RENAME COLUMN {column} TO {new.name}")
+    if not new.nullable:
+        raise reader.refusal(f"NOT NULL in CHANGE COLUMN: ALTER COLUMN {column} SET NOT NULL")
+    return AlterColumn(name, column, type=new.type, comment=new.comment, place=new.place)
+
+
+def _alter_column(reader: StatementReader, name: Parts, column: str) -> Statement:
+    place = reader.place()
+    if place is not None:
+        return AlterColumn(name, column, place=place)
     if reader.accept("TYPE"):
         return AlterColumn(name, column, type=reader.type_text())
     if reader.accept("COMMENT"):
@@ -291,7 +310,7 @@ def _alter_column(reader: StatementReader, name: Parts) -> Statement:
         return AlterColumn(name, column, nullable=True)
     if reader.accept("SET", "NOT", "NULL"):
         return AlterColumn(name, column, nullable=False)
-    raise reader.refusal("TYPE, COMMENT, or SET | DROP NOT NULL of a column")
+    raise reader.refusal("TYPE, COMMENT, FIRST, AFTER, or SET | DROP NOT NULL of a column")
 
 
 def parse_comment(reader: StatementReader) -> Statement:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.binding.bind import requalify
 from lakehouse_engine.sql.grammar.lexer import QUERY_WORDS, TokenKind, significant
 from lakehouse_engine.sql.grammar.reader import StatementReader
-from lakehouse_engine.sql.grammar.references import Parts, folded
+from lakehouse_engine.sql.grammar.references import Parts, folded, plain
 from lakehouse_engine.sql.grammar.relations import read_alias
 from lakehouse_engine.sql.grammar.statements import (
     Assignments,
@@ -18,6 +18,7 @@ from lakehouse_engine.sql.grammar.statements import (
     Insert,
     Merge,
     MergeClause,
+    MultiInsert,
     Statement,
     Truncate,
     Update,
@@ -53,6 +54,29 @@ def parse_insert(reader: StatementReader, ctes: str = "") -> Statement:
         if any(one == "(" and following in QUERY_WORDS for one, following in itertools.pairwise(signs)):
             raise reader.refusal("a condition without a sub-query for REPLACE WHERE")
     return Insert(name, ctes + reader.query(), columns, overwrite, static, dynamic, by_name, replaced)
+
+
+def parse_multi_insert(reader: StatementReader, ctes: str = "") -> Statement:
+    """`FROM source INSERT (INTO | OVERWRITE) name ... SELECT ... [INSERT ...]`: each insert is of the query `FROM source SELECT ...`."""
+    start = reader.offset
+    reader.expect("FROM")
+    reader.until("INSERT")
+    source = ctes + reader.text[start : reader.end_before()]
+    inserts: list[Insert] = []
+    while not reader.done:
+        begin = reader.offset
+        reader.at += 1
+        reader.until("INSERT")
+        one = parse_insert(StatementReader.over(reader.text[begin : reader.end_before()]))
+        if not isinstance(one, Insert) or not one.query[:6].upper() == "SELECT":
+            raise reader.refusal("SELECT in each INSERT behind FROM")
+        inserts.append(replace(one, query=f"{source} {one.query}"))
+    names = [folded(one.name) for one in inserts]
+    doubled = next((one.name for one in inserts if names.count(folded(one.name)) > 1), None)
+    if doubled is not None:
+        message = f"FROM ... INSERT ... INSERT: {'.'.join(doubled)} is the target of two inserts; put their queries together by UNION ALL"
+        raise UnsupportedSqlError(message, relation=".".join(doubled))
+    return MultiInsert(tuple(inserts))
 
 
 def _condition_before_query(reader: StatementReader) -> str:
@@ -96,10 +120,15 @@ def _assignments(reader: StatementReader, name: Parts, alias: str | None, *ends:
         if not reader.accept_any(("=", "==")):
             raise reader.refusal("= of an assignment")
         found.append((column, _over(name, alias, reader.until(",", *ends))))
-    doubled = next((column for index, (column, _) in enumerate(found) if column.lower() in [one.lower() for one, _ in found[:index]]), None)
+    doubled = next((column for index, (column, _) in enumerate(found) if any(_overlap(column, one) for one, _ in found[:index])), None)
     if doubled is not None:
         raise UnsupportedSqlError(f"the column {doubled} is assigned twice", column=doubled)
     return tuple(found)
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether two paths are one, or one of them is inside of the other."""
+    return f"{one.lower()}.".startswith(f"{other.lower()}.") or f"{other.lower()}.".startswith(f"{one.lower()}.")
 
 
 def _over(name: Parts, alias: str | None, expression: str) -> str:
@@ -108,17 +137,13 @@ def _over(name: Parts, alias: str | None, expression: str) -> str:
 
 
 def _own_column(reader: StatementReader, name: Parts, alias: str | None) -> str:
-    """A column of the target, possibly behind its alias or name."""
-    chain = reader.chain()
-    if chain is None:
-        raise reader.refusal("a column's name")
-    parts = chain[0]
-    prefixes: set[Parts] = {(alias.lower(),)} if alias else {folded(name), folded(name)[-1:]}
-    if len(parts) > 1 and folded(parts[:-1]) in prefixes:
-        return parts[-1]
-    if len(parts) != 1:
-        raise reader.refusal(f"{'.'.join(parts)}: a column of the target (nested fields are not supported)")
-    return parts[0]
+    """A column of the target or a field inside of one, possibly behind its alias or name."""
+    parts = plain(tuple(reader.path().split(".")))
+    prefixes: list[Parts] = [(alias.lower(),)] if alias else [folded(name), folded(name)[-1:]]
+    for prefix in prefixes:
+        if len(parts) > len(prefix) and folded(parts)[: len(prefix)] == prefix:
+            return ".".join(parts[len(prefix) :])
+    return ".".join(parts)
 
 
 def parse_truncate(reader: StatementReader) -> Statement:

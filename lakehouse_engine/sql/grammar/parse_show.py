@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.grammar.lexer import TokenKind
 from lakehouse_engine.sql.grammar.parse_ddl import SCHEMA_WORDS
 from lakehouse_engine.sql.grammar.reader import StatementReader
@@ -22,7 +23,9 @@ from lakehouse_engine.sql.grammar.statements import (
 
 
 def parse_describe(reader: StatementReader) -> Statement:
-    """`DESCRIBE [TABLE] [EXTENDED | FORMATTED] name [column]`, `DESCRIBE SCHEMA [EXTENDED] name` and `DESCRIBE HISTORY name [LIMIT n]`"""
+    """`DESCRIBE [TABLE] [EXTENDED | FORMATTED] name [column | AS JSON]`, `DESCRIBE SCHEMA [EXTENDED] name` and
+    `DESCRIBE HISTORY name [LIMIT n]`
+    """
     reader.at += 1
     if reader.keyword() == "HISTORY" and _name_follows(reader):
         return _history(reader)
@@ -36,9 +39,12 @@ def parse_describe(reader: StatementReader) -> Statement:
     extended = reader.keyword() in ("EXTENDED", "FORMATTED") and _name_follows(reader)
     reader.at += extended
     name = reader.parts()
+    as_json = reader.accept("AS", "JSON")
     column = None if reader.done else reader.identifier()
     reader.finish()
-    return Describe(name, extended, column)
+    if as_json and not extended:
+        raise UnsupportedSqlError(f"DESCRIBE ... AS JSON takes EXTENDED: DESCRIBE TABLE EXTENDED {'.'.join(name)} AS JSON")
+    return Describe(name, extended, column, as_json)
 
 
 def _history(reader: StatementReader) -> DescribeHistory:

@@ -6,7 +6,7 @@ from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.grammar.cursor import Cursor
 from lakehouse_engine.sql.grammar.lexer import QUERY_WORDS, TokenKind, significant, string_value
 from lakehouse_engine.sql.grammar.references import Parts, plain
-from lakehouse_engine.sql.grammar.statements import ColumnDefinition, Properties, Value
+from lakehouse_engine.sql.grammar.statements import ColumnDefinition, Place, Properties, Value
 
 _AFTER_TYPE = ("NOT", "NULL", "DEFAULT", "COMMENT", "GENERATED", "PRIMARY", "CHECK", "UNIQUE", "CONSTRAINT", "REFERENCES", "FIRST", "AFTER")
 
@@ -52,6 +52,19 @@ class StatementReader(Cursor):
         if len(parts) != 1:
             raise self.refusal(f"{what} (nested fields are not supported)")
         return parts[0]
+
+    def path(self, what: str = "a column's name") -> str:
+        """A column, or a field inside of one: `a`, or `a.b.c`."""
+        chain = self.chain()
+        if chain is None or any("." in part for part in chain[0]):
+            raise self.refusal(what)
+        return ".".join(chain[0])
+
+    def place(self) -> Place | None:
+        """`FIRST` or `AFTER name`; None (and no move) where neither stands."""
+        if self.accept("FIRST"):
+            return Place()
+        return Place(self.identifier("the name of a column beside it")) if self.accept("AFTER") else None
 
     def string(self, what: str) -> str:
         token = self.peek()
@@ -151,22 +164,24 @@ class StatementReader(Cursor):
         self.at = len(self.tokens)
         return self.text[start:]
 
-    def column(self) -> ColumnDefinition:
-        """`name [:] type [NOT NULL] [COMMENT '...']`"""
-        name = self.identifier()
+    def column(self, *, added: bool = False) -> ColumnDefinition:
+        """`name [:] type [NOT NULL] [COMMENT '...']`; one that is `added` may be inside of another one, and have a place."""
+        name = self.path() if added else self.identifier()
         self.accept(":")
         type_text = self._type()
-        nullable, comment = True, None
+        nullable, comment, place = True, None, None
         while not self.done:
             if self.accept("NOT", "NULL"):
                 nullable = False
             elif self.accept("COMMENT"):
                 comment = self.string("a comment")
+            elif added and self.keyword() in ("FIRST", "AFTER"):
+                place = self.place()
             elif self.keyword() in _AFTER_TYPE and self.keyword() != "PRIMARY":
                 raise self.refusal(f"{self.keyword()} of a column")
             else:
                 break
-        return ColumnDefinition(name, type_text, nullable, comment)
+        return ColumnDefinition(name, type_text, nullable, comment, place)
 
     def _type(self) -> str:
         start, depth = self.at, 0

@@ -101,11 +101,12 @@ class ShowPartitions:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """`column`: only that one."""
+    """`column`: only that one. `as_json`: DESCRIBE ... EXTENDED ... AS JSON."""
 
     name: Parts
     extended: bool = False
     column: str | None = None
+    as_json: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +143,21 @@ class DropView:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """FIRST among its siblings, or AFTER the one of a name."""
+
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """`type` is Spark SQL's type text."""
+    """`type` is Spark SQL's type text. Of ADD COLUMN `name` may be a path (see `AlterColumn`), and `place` says where it goes."""
 
     name: str
     type: str
     nullable: bool = True
     comment: str | None = None
+    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +217,13 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
+class MultiInsert:
+    """`FROM source INSERT ... INSERT ...`: the queries of the inserts have the source in them."""
+
+    inserts: tuple[Insert, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Delete:
     name: Parts
     alias: str | None = None
@@ -215,7 +231,7 @@ class Delete:
 
 
 Assignments = tuple[tuple[str, str], ...]
-"""Column name and expression text."""
+"""Column name, or path to a field inside of a column with its parts joined by dots, and expression text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,13 +299,14 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class AlterColumn:
-    """What is None stays as it is."""
+    """What is None stays as it is. `column` may be a path to a field inside of a column, its parts joined by dots (names have none)."""
 
     name: Parts
     column: str
     type: str | None = None
     comment: str | None = None
     nullable: bool | None = None
+    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,6 +370,7 @@ Statement = (
     | DropTable
     | Truncate
     | Insert
+    | MultiInsert
     | Delete
     | Update
     | Merge

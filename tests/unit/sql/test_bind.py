@@ -17,7 +17,7 @@ def knows(parts: tuple[str, ...]) -> bool:
 def view_for(pin: Pin) -> str:
     name = view_name(pin.parts)
     if pin.as_of is not None:
-        name += f"@{pin.as_of.kind} {pin.as_of.value}"
+        name += f"@{'computed ' if pin.as_of.computed else ''}{pin.as_of.kind} {pin.as_of.value}"
     if pin.changes is not None:
         name += f"@changes {pin.changes.mode} {pin.changes.begin} {pin.changes.end}"
     return name

@@ -43,7 +43,8 @@ class Cursor:
     def _take(self, answer: Any) -> None:
         self._table, self.description, self.result = None, None, None
         if answer is None or not hasattr(answer, "toArrow"):
-            self.result = answer
+            # FROM ... INSERT ... INSERT makes several commits: the result is that of the last, as of several statements.
+            self.result = answer[-1] if isinstance(answer, list) else answer
             return
         self._table = answer.toArrow()
         self.description = [

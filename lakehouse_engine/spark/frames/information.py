@@ -1,0 +1,71 @@
+"""`information_schema` as a DataFrame: what a query asks of the names of relations keeps the others closed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from lakehouse_engine.catalog.catalog import Catalog, RelationKind
+from lakehouse_engine.catalog.information import Described, information_rows
+from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.errors import LakehouseError
+from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.record.spark_types import spark_name
+from lakehouse_engine.spark.abilities import abilities_of
+from lakehouse_engine.sql.binding.predicate import Predicate, expression_of
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+
+def information_frame(
+    spark: SparkSession,
+    catalog: Catalog,
+    relation: str,
+    rows: Predicate | None,
+    state_of: Callable[[RelationName], TableState],
+    query: Callable[[str], DataFrame],
+    *,
+    for_columns: bool,
+) -> DataFrame:
+    """The rows of `information_schema.<relation>`, at least those of `rows`. `query` runs one over the warehouse, for views' columns.
+
+    `for_columns`: none of the rows, for the columns of a view that reads this, which may be one of those that are listed here.
+    """
+
+    def described(name: RelationName, kind: RelationKind) -> Sequence[Described]:
+        return _of_table(state_of(name)) if kind is RelationKind.TABLE else _of_view(name, query)
+
+    def wanted(names: pa.Table) -> pa.Table:
+        if for_columns:
+            return names.slice(0, 0)
+        expression = expression_of(rows, names.schema)
+        return names if expression is None else names.filter(expression)
+
+    made = information_rows(catalog, relation, catalog.storage.root, described, wanted)
+    return abilities_of(spark).frame(made)
+
+
+def _of_table(state: TableState) -> list[Described]:
+    config = state.config
+    places = {name: number for number, name in enumerate(config.partition_fields, 1)}
+    found = []
+    for field in table_schema(state):
+        length = config.constraints.length_of(field.name)
+        kind = spark_name(field.type) if length is None else f"varchar({length})"
+        found.append(Described(field.name, kind, not config.constraints.is_not_null(field.name), places.get(field.name)))
+    return found
+
+
+def _of_view(name: RelationName, query: Callable[[str], DataFrame]) -> list[Described]:
+    """None for a view that cannot be read any more: what it was made of has changed, and the others' columns are there."""
+    try:
+        fields = query(f"select * from {name}").schema.fields
+    except (PySparkException, LakehouseError) as error:
+        logger.warning("information_schema.columns has no columns of the view %s, which cannot be read: %s", name, error)
+        return []
+    return [Described(field.name, field.dataType.simpleString()) for field in fields]

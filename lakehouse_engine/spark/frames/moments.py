@@ -1,0 +1,48 @@
+"""`TIMESTAMP AS OF <expression>`: Spark says what the expression is, once, before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampType
+
+from lakehouse_engine.compat import UTC
+from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.model.instant import format_instant_time
+
+Arguments = Sequence[Any] | Mapping[str, Any] | None
+"""Values of a statement's parameters, by position or by name."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def computed_moment(spark: SparkSession, expression: str, args: Arguments) -> str:
+    """An instant time, or the text that the expression gives, which is read like a literal. A date begins in the session's time zone.
+
+    Raises `UnsupportedSqlError` for what has no value of its own (columns, `rand()`), is null, or is no timestamp, date or text.
+    """
+    said = f"TIMESTAMP AS OF {expression}"
+    named = dict(args) if isinstance(args, Mapping) else {}
+    # Twice in one query: what is not the same both times is no moment.
+    text = f"select ({expression}) as moment, ({expression}) as again"
+    try:
+        frame = spark.sql(text, args=named) if named else spark.sql(text)
+    except PySparkException as error:
+        reason = str(error).strip().split("\n")[0]
+        raise UnsupportedSqlError(f"{said}: an expression without columns is expected there; Spark says: {reason}") from error
+    kind = frame.schema["moment"].dataType
+    is_text = isinstance(kind, StringType)
+    if not is_text and not isinstance(kind, (DateType, TimestampType, TimestampNTZType)):
+        raise UnsupportedSqlError(f"{said} is of type {kind.simpleString()}: a timestamp, a date or a text is expected there")
+    if not is_text:
+        frame = frame.selectExpr(*(f"unix_micros(cast({name} as timestamp)) as {name}" for name in ("moment", "again")))
+    moment, again = (column[0].as_py() for column in frame.toArrow().columns)
+    if moment is None:
+        raise UnsupportedSqlError(f"{said} is null")
+    if moment != again:
+        raise UnsupportedSqlError(f"{said} gives another value each time; write one that does not change within a statement")
+    return str(moment) if is_text else format_instant_time(_EPOCH + timedelta(microseconds=moment))

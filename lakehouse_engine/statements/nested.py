@@ -1,0 +1,103 @@
+"""Expressions of Spark SQL that give a column with what is inside of it changed: fields dropped, renamed, assigned, or of other types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from lakehouse_engine.errors import SqlError, UnsupportedSqlError
+from lakehouse_engine.record.nested import Path, children
+from lakehouse_engine.spark.schema import to_spark_type
+from lakehouse_engine.sql.grammar.lexer import quote_name, quote_string
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """What changes, by paths in lower case, the column's name first. `assigned` has expressions."""
+
+    dropped: frozenset[Path] = frozenset()
+    renamed: Mapping[Path, str] = field(default_factory=dict)
+    assigned: Mapping[Path, str] = field(default_factory=dict)
+
+    def below(self, path: Path) -> bool:
+        """Whether something inside of `path` changes."""
+        return any(len(one) > len(path) and one[: len(path)] == path for one in (*self.dropped, *self.renamed, *self.assigned))
+
+
+def edited(value: str, kind: pa.DataType, path: Path, edits: Edits) -> str:
+    """`value`, which is of the type `kind` and stands at `path` (lower case), with the edits made.
+
+    A field that is assigned in a struct that is null makes it one whose other fields are null. Raises `UnsupportedSqlError` for an
+    assignment inside a list or map, and for a struct that would lose its last field; `SqlError` for one to a field that is not there.
+    """
+    given = edits.assigned.get(path)
+    if given is not None:
+        return f"cast(({given}) as {to_spark_type(kind).simpleString()})"
+    if not edits.below(path):
+        return value
+    if pat.is_struct(kind):
+        return _struct(value, kind, path, edits)
+    assigned = next((one for one in edits.assigned if one[: len(path)] == path), None)
+    if assigned is not None:
+        what = "is inside of a list or map" if children(kind) else f"has no fields, being {to_spark_type(kind).simpleString()}"
+        raise UnsupportedSqlError(f"{'.'.join(assigned)} cannot be assigned: {'.'.join(path)} {what}", column=".".join(assigned))
+    return _items(value, kind, path, lambda item, below, name: edited(item, below, (*path, name), edits))
+
+
+def _struct(value: str, kind: pa.DataType, path: Path, edits: Edits) -> str:
+    fields = children(kind)
+    _check_assigned(fields, path, edits)
+    parts = []
+    for one in fields:
+        own = (*path, one.name.lower())
+        if own not in edits.dropped:
+            parts += [quote_string(edits.renamed.get(own, one.name)), edited(f"{value}.{quote_name(one.name)}", one.type, own, edits)]
+    if not parts:
+        raise UnsupportedSqlError(f"{'.'.join(path)} would be left without a field; drop it as a whole", column=".".join(path))
+    made = f"named_struct({', '.join(parts)})"
+    return made if any(one[: len(path)] == path for one in edits.assigned) else f"if({value} is null, null, {made})"
+
+
+def _check_assigned(fields: list[pa.Field], path: Path, edits: Edits) -> None:
+    known = {one.name.lower() for one in fields}
+    for one in edits.assigned:
+        if one[: len(path)] == path and one[len(path)] not in known:
+            has = ", ".join(one.name for one in fields)
+            raise SqlError(f"{'.'.join(path)} has no field {one[len(path)]!r}; it has {has}", column=".".join(one))
+
+
+def _items(value: str, kind: pa.DataType, path: Path, change: Callable[[str, pa.DataType, str], str]) -> str:
+    item = quote_name(f"__lakehouse_{len(path)}")
+    if pat.is_list(kind):
+        return f"transform({value}, {item} -> {change(item, kind.value_type, 'element')})"
+    return f"transform_values({value}, (__lakehouse_key, {item}) -> {change(item, kind.item_type, 'value')})"
+
+
+def conformed(value: str, kind: pa.DataType, wanted: pa.DataType, stored: str | None = None, depth: int = 0) -> str:
+    """`value` of the type `kind` in the type `wanted`, fields of structs by their names. Those that `kind` has not are those of `stored`.
+
+    `stored` is of the type `wanted`; without it, and inside of lists and maps, they are null.
+    """
+    if kind == wanted:
+        return value
+    if pat.is_struct(kind) and pat.is_struct(wanted):
+        return _conformed_struct(value, kind, wanted, stored, depth)
+    if (pat.is_list(kind) and pat.is_list(wanted)) or (pat.is_map(kind) and pat.is_map(wanted)):
+        inner = wanted.value_type if pat.is_list(wanted) else wanted.item_type
+        return _items(value, kind, ("",) * depth, lambda item, below, _: conformed(item, below, inner, None, depth + 1))
+    return f"cast({value} as {to_spark_type(wanted).simpleString()})"
+
+
+def _conformed_struct(value: str, kind: pa.DataType, wanted: pa.DataType, stored: str | None, depth: int) -> str:
+    offered = {one.name.lower(): one for one in children(kind)}
+    parts = []
+    for one in children(wanted):
+        name, given = quote_name(one.name), offered.get(one.name.lower())
+        kept = None if stored is None else f"{stored}.{name}"
+        null = f"cast(null as {to_spark_type(one.type).simpleString()})"
+        made = kept or null if given is None else conformed(f"{value}.{quote_name(given.name)}", given.type, one.type, kept, depth + 1)
+        parts += [quote_string(one.name), made]
+    return f"if({value} is null, null, named_struct({', '.join(parts)}))"

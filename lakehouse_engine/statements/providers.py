@@ -1,0 +1,33 @@
+"""CREATE TABLE ... USING delta: an answer where Spark would have none."""
+
+from __future__ import annotations
+
+from lakehouse_engine.errors import SqlError, UnsupportedSqlError
+from lakehouse_engine.sql.grammar.statements import Passthrough, Query, Statement
+from lakehouse_engine.sql.router import foreign_table
+from lakehouse_engine.statements.context import Execution
+
+
+def check_provider(run: Execution, statement: Statement) -> None:
+    """Refuse a table of another format in a schema that only the warehouse has: Spark would say that there is no such schema.
+
+    Where Spark's own catalog has a schema of that name the table is Spark's. Raises `UnsupportedSqlError`.
+    """
+    found = foreign_table(statement.text) if isinstance(statement, (Passthrough, Query)) else None
+    if found is None:
+        return
+    parts, provider = run.pins.qualified(found[0]), found[1]
+    schema = _schema(run, parts[0]) if len(parts) == 2 else None
+    if schema is None or run.spark.catalog.databaseExists(schema):
+        return
+    name = f"{schema}.{parts[1]}"
+    how = "STORED AS or EXTERNAL" if provider in ("STORED", "EXTERNAL") else f"USING {provider.lower()}"
+    message = f"{how} of {name}: tables of the warehouse are Hudi tables. Leave it out or write USING hudi"
+    raise UnsupportedSqlError(f"{message}; a temporary view reads files of another format (CREATE TEMPORARY VIEW ... USING)", relation=name)
+
+
+def _schema(run: Execution, name: str) -> str | None:
+    try:
+        return run.catalog.find_schema(name)
+    except SqlError:
+        return None  # no name of a schema of the warehouse: Spark says what it makes of it

@@ -1,0 +1,64 @@
+"""TIMESTAMP AS OF an expression: its value is what Spark says, and nothing else is taken for a moment."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakehouse_engine import Lakehouse
+from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.model.instant import parse_instant_time
+
+
+@pytest.fixture
+def twice(lakehouse: Lakehouse) -> Lakehouse:
+    lakehouse.sql("create table shop.t (id int, x int) tblproperties (primaryKey = 'id')")
+    lakehouse.sql("insert into shop.t values (1, 1)")
+    lakehouse.sql("update shop.t set x = 2")
+    return lakehouse
+
+
+def test_expressions_choose_the_commit(twice: Lakehouse) -> None:
+    first = parse_instant_time(twice.table("shop.t").history()[-1].instant)
+    stamp = f"timestamp '{first:%Y-%m-%d %H:%M:%S.%f}'"
+    for expression, wanted in {
+        "current_timestamp()": [2],
+        "current_timestamp() + interval 1 hour": [2],
+        "date_add(current_date(), 2)": [2],
+        "current_timestamp() - interval 1 day": [],
+        "date_sub(current_date(), 1)": [],
+        f"({stamp} + interval 0 seconds)": [1],
+        f"cast({stamp} as timestamp)": [1],
+        f"{stamp} - interval 1 millisecond": [],
+        f"concat('{first:%Y%m%d}', '{first:%H%M%S}{first.microsecond // 1000:03d}')": [1],
+    }.items():
+        found = twice.sql(f"select t.x from shop.t timestamp as of {expression} where shop.t.id = 1 or t.id = 1").collect()
+        assert [row[0] for row in found] == wanted, expression
+
+
+def test_an_expression_may_hold_parameters_with_names(twice: Lakehouse) -> None:
+    text = "select x from shop.t timestamp as of current_timestamp() - make_interval(0, 0, 0, :days) where id = :id"
+    assert twice.sql(text, {"days": 0, "id": 1}).collect()[0][0] == 2
+    assert twice.sql(text, {"days": 2, "id": 1}).collect() == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("uuid()", "another value"),
+        ("rand()", "of type double"),
+        ("x", "without columns"),
+        ("nothing(1)", "nothing"),
+        ("cast(null as timestamp)", "is null"),
+        ("(select max(id) from shop.t)", "sub-query"),
+    ],
+)
+def test_what_is_no_moment_is_refused_by_name(twice: Lakehouse, expression: str, said: str) -> None:
+    with pytest.raises(UnsupportedSqlError, match=said) as caught:
+        twice.sql(f"select * from shop.t timestamp as of {expression}")
+    assert f"TIMESTAMP AS OF {expression}" in str(caught.value)
+
+
+def test_what_may_not_be_run_is_no_moment_either(twice: Lakehouse) -> None:
+    guarded = Lakehouse(twice.warehouse, spark=twice._spark, allow_files=False)
+    with pytest.raises(UnsupportedSqlError, match="reflect"):
+        guarded.sql("select * from shop.t timestamp as of reflect('java.lang.System', 'getProperty', 'user.home')")
