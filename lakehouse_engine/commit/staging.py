@@ -1,4 +1,5 @@
-"""Where rows are staged: folders of their own beside the markers, of no instant, each of one process.
+"""Where rows are staged: folders of their own beside the markers, of no instant, each of one process. (Tables that are about to be are
+staged likewise, in a folder of their schema.)
 
 They are there from before the table is locked until the write is done. The folder is named by a nonce, and a file beside it says which
 process it is of; a folder whose process is gone, or without that file, goes with the next write.
@@ -26,22 +27,23 @@ _DEAD_AFTER_MS = 24 * 3_600_000
 
 @dataclass(slots=True)
 class StagingArea:
-    """A folder for the rows of one write, made when it is first asked for."""
+    """A folder in `home` for what one process makes, as the rows of one write; made when it is first asked for."""
 
     storage: Storage
+    home: str = TEMP_FOLDER
     _nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
     _is_made: bool = False
 
     def folder(self) -> str:
-        """Its path, relative to the table."""
-        path = f"{TEMP_FOLDER}/{_PREFIX}{self._nonce}"
+        """Its path, relative to the storage."""
+        path = f"{self.home}/{_PREFIX}{self._nonce}"
         if not self._is_made:
             self._is_made = True
             self.storage.create(f"{path}{_OWNER}", begin_work(self._nonce))
         return path
 
     def is_there(self) -> bool:
-        """Whether the folder was made and is part of the table still, or was never asked for."""
+        """Whether the folder was made and is this process's still, or was never asked for."""
         return not self._is_made or self.storage.head(f"{self.folder()}{_OWNER}") is not None
 
     def remove(self) -> None:
@@ -53,22 +55,22 @@ class StagingArea:
         try:
             _remove(self.storage, path)
         except StorageError as error:
-            logger.warning("the staged rows in %s could not be removed (%s); the next write does", path, error)
+            logger.warning("what is staged in %s could not be removed (%s); who stages next does", path, error)
 
 
-def dead_stages(storage: Storage, entries: Iterable[StoredFile]) -> Iterator[str]:
-    """Folders whose process is gone, told from the `entries` of the folder of temporary files."""
+def dead_stages(storage: Storage, entries: Iterable[StoredFile], home: str = TEMP_FOLDER) -> Iterator[str]:
+    """Folders whose process is gone, told from the `entries` of `home`, the folder of temporary files."""
     staged = {entry.name.removesuffix(_OWNER): entry for entry in entries if entry.name.startswith(_PREFIX)}
     for name, entry in sorted(staged.items()):
-        path = f"{TEMP_FOLDER}/{name}"
-        if not is_at_work(name.removeprefix(_PREFIX)) and _is_dead(storage, path, entry):
+        path = f"{home}/{name}"
+        if not is_at_work(name.removeprefix(_PREFIX)) and _is_dead(storage, path, entry, home):
             yield path
 
 
-def remove_dead_stages(storage: Storage, entries: Iterable[StoredFile]) -> None:
-    """Remove `dead_stages`. The table lock is held."""
-    for path in dead_stages(storage, entries):
-        logger.info("removing the rows that a write which died staged in %s of %s", path, storage.root)
+def remove_dead_stages(storage: Storage, entries: Iterable[StoredFile], home: str = TEMP_FOLDER) -> None:
+    """Remove `dead_stages`. Of a table, its lock is held."""
+    for path in dead_stages(storage, entries, home):
+        logger.info("removing what a process which died staged in %s of %s", path, storage.root)
         _remove(storage, path)
 
 
@@ -77,11 +79,11 @@ def _remove(storage: Storage, path: str) -> None:
     storage.delete(f"{path}{_OWNER}")
 
 
-def _is_dead(storage: Storage, path: str, entry: StoredFile) -> bool:
+def _is_dead(storage: Storage, path: str, entry: StoredFile, home: str) -> bool:
     try:
         known = parse_signature(storage.read(f"{path}{_OWNER}"))
     except StoredFileNotFoundError:
         return True
     if is_of_this_machine(known):
         return not may_be_at_work(known)
-    return storage_now_ms(storage, TEMP_FOLDER) - entry.modified_ms > _DEAD_AFTER_MS
+    return storage_now_ms(storage, home) - entry.modified_ms > _DEAD_AFTER_MS

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.binding.scan import scan
 from lakehouse_engine.sql.grammar.lexer import significant
+from lakehouse_engine.sql.grammar.parse_clone import CloneTable, is_clone, parse_clone
 from lakehouse_engine.sql.grammar.parse_ddl import (
     ENGINE_PROVIDERS,
     SCHEMA_WORDS,
@@ -49,7 +50,7 @@ _AFTER_CTES: dict[str, Callable[[StatementReader, str], Statement]] = {
 }
 
 
-def route(text: str, knows: Knows) -> Statement:
+def route(text: str, knows: Knows) -> Statement | CloneTable:
     """Classify one statement. `knows` says whether a name (as written, without `spark_catalog`) is a table or view of the warehouse.
 
     Nothing is bound or run. Raises `UnsupportedSqlError` for a statement on the engine's relations that it has no reading of.
@@ -84,7 +85,7 @@ def _check_single(text: str) -> None:
         )
 
 
-def _always_ours(reader: StatementReader) -> Statement | None:
+def _always_ours(reader: StatementReader) -> Statement | CloneTable | None:
     """Statements that are the engine's whatever names they hold."""
     verb, second = reader.keyword(), reader.keyword(1)
     if verb == "CREATE":
@@ -110,12 +111,14 @@ def _creates(reader: StatementReader) -> str:
     return "" if words[0] in ("TEMPORARY", "TEMP", "GLOBAL") and words[1:2] != ["FUNCTION"] else words[0]
 
 
-def _create(reader: StatementReader) -> Statement | None:
+def _create(reader: StatementReader) -> Statement | CloneTable | None:
     noun = _creates(reader)
     if noun in SCHEMA_WORDS:
         return parse_create_schema(reader)
     if noun == "VIEW" and _is_local(reader, "VIEW"):
         return parse_create_view(reader)
+    if noun == "TABLE" and is_clone(reader) and _is_local(reader, "TABLE"):
+        return parse_clone(reader)
     if noun == "TABLE" and _is_local(reader, "TABLE") and _provider(reader) in ("", *ENGINE_PROVIDERS):
         return parse_create_table(reader)
     return None

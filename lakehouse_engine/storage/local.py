@@ -6,6 +6,7 @@ so of any number of processes exactly one creates a file, and a reader never see
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -17,11 +18,14 @@ from os import path as ospath
 
 import pyarrow as pa
 
-from lakehouse_engine.errors import StorageError, StoredFileExistsError, UnsafePathError
+from lakehouse_engine.errors import StorageError, StoredFileExistsError, StoredFileNotFoundError, UnsafePathError
 from lakehouse_engine.storage.base import Listing, StoredFile
 from lakehouse_engine.storage.exchange import exchange
 from lakehouse_engine.storage.os_errors import as_storage_errors
 from lakehouse_engine.storage.paths import check_relative, checksum_name, is_hidden_name, is_temporary_name, parent_of, temporary_name
+
+_NOT_LINKED = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+"""Another file system; one without links, or a file of somebody else's that the kernel protects; too many names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,23 @@ class LocalStorage:
         with as_storage_errors("write", path, self.root):
             _make_directories(ospath.dirname(full))
             _remove_checksum(full)
+            _let_go_of_shared(full)
             return pa.OSFile(full, "wb")
+
+    def link(self, path: str, original: str) -> bool:
+        full = self._inside_unresolved(path)
+        with as_storage_errors("link", path, self.root):
+            if not ospath.exists(original):
+                raise StoredFileNotFoundError(f"cannot link {path!r}: {original!r} is not there", path=path, root=self.root)
+            _make_directories(ospath.dirname(full))
+            _remove_checksum(full)
+            try:
+                os.link(ospath.realpath(original), full)
+            except OSError as error:
+                if error.errno in _NOT_LINKED:
+                    return False
+                raise
+        return True
 
     def sync(self, path: str) -> None:
         full = self._inside(path)
@@ -238,6 +258,13 @@ def _remove_checksum(full: str) -> None:
     directory, name = ospath.split(full)
     with suppress(FileNotFoundError):
         os.unlink(ospath.join(directory, checksum_name(name)))
+
+
+def _let_go_of_shared(full: str) -> None:
+    """What a clone shares must not change under its other name: the file to be written is another one."""
+    with suppress(FileNotFoundError):
+        if os.stat(full).st_nlink > 1:
+            os.unlink(full)
 
 
 def _link(temporary: str, full: str) -> None:

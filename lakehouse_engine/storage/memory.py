@@ -133,6 +133,10 @@ class MemoryStorage:
             self._put(relative, b"")
         return pa.PythonFile(_Output(self, relative), mode="w")
 
+    def link(self, path: str, original: str) -> bool:
+        self._file_path(path)
+        return False
+
     def sync(self, path: str) -> None:
         if self.head(path) is None:
             raise StoredFileNotFoundError(f"cannot make {path!r} durable: it is not there", path=path, root=self._root)
