@@ -11,7 +11,7 @@ from collections.abc import Callable
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.binding.scan import scan
 from lakehouse_engine.sql.grammar.lexer import significant
-from lakehouse_engine.sql.grammar.parse_clone import CloneTable, is_clone, parse_clone
+from lakehouse_engine.sql.grammar.parse_clone import is_clone, parse_clone
 from lakehouse_engine.sql.grammar.parse_ddl import (
     ENGINE_PROVIDERS,
     SCHEMA_WORDS,
@@ -50,7 +50,7 @@ _AFTER_CTES: dict[str, Callable[[StatementReader, str], Statement]] = {
 }
 
 
-def route(text: str, knows: Knows) -> Statement | CloneTable:
+def route(text: str, knows: Knows) -> Statement:
     """Classify one statement. `knows` says whether a name (as written, without `spark_catalog`) is a table or view of the warehouse.
 
     Nothing is bound or run. Raises `UnsupportedSqlError` for a statement on the engine's relations that it has no reading of.
@@ -85,7 +85,7 @@ def _check_single(text: str) -> None:
         )
 
 
-def _always_ours(reader: StatementReader) -> Statement | CloneTable | None:
+def _always_ours(reader: StatementReader) -> Statement | None:
     """Statements that are the engine's whatever names they hold."""
     verb, second = reader.keyword(), reader.keyword(1)
     if verb == "CREATE":
@@ -111,7 +111,7 @@ def _creates(reader: StatementReader) -> str:
     return "" if words[0] in ("TEMPORARY", "TEMP", "GLOBAL") and words[1:2] != ["FUNCTION"] else words[0]
 
 
-def _create(reader: StatementReader) -> Statement | CloneTable | None:
+def _create(reader: StatementReader) -> Statement | None:
     noun = _creates(reader)
     if noun in SCHEMA_WORDS:
         return parse_create_schema(reader)

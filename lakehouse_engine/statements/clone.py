@@ -8,7 +8,7 @@ from lakehouse_engine.catalog.clone import Clone, clone_relation
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.services.clone import CloneFiles
 from lakehouse_engine.spark.session import runner_for
-from lakehouse_engine.sql.grammar.parse_clone import CloneTable
+from lakehouse_engine.sql.grammar.statements import CloneTable
 from lakehouse_engine.statements.context import Execution
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from lakehouse_engine.commit.expected import repeated
 from lakehouse_engine.spark.tasks.task_errors import told_as_raised
 from lakehouse_engine.sql.grammar import statements as s
-from lakehouse_engine.sql.grammar.parse_clone import CloneTable
 from lakehouse_engine.sql.router import route
 from lakehouse_engine.statements import answers, changes, definitions, procedures
 from lakehouse_engine.statements.clone import clone_table
@@ -28,7 +27,7 @@ HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
     s.DropView: definitions.drop_view,
     s.CreateTable: definitions.create_table,
     s.CreateTableLike: definitions.create_table_like,
-    CloneTable: clone_table,
+    s.CloneTable: clone_table,
     s.DropTable: definitions.drop_table,
     s.RenameRelation: definitions.rename_relation,
     s.AddColumns: definitions.add_columns,

@@ -1,26 +1,12 @@
-"""CREATE TABLE ... CLONE: the statement and how it is read."""
+"""CREATE TABLE ... CLONE."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.grammar.reader import StatementReader
-from lakehouse_engine.sql.grammar.references import Parts
+from lakehouse_engine.sql.grammar.statements import CloneTable
 
 _FILES = {"": "auto", "SHALLOW": "link", "DEEP": "copy"}
-
-
-@dataclass(frozen=True, slots=True)
-class CloneTable:
-    """`files` as `Lakehouse.clone` takes it; `as_of` the literal after AS OF, None without."""
-
-    name: Parts
-    source: Parts
-    files: str = "auto"
-    as_of: str | None = None
-    if_not_exists: bool = False
-    or_replace: bool = False
 
 
 def is_clone(reader: StatementReader) -> bool:
