@@ -58,7 +58,9 @@ def _local_rows(answer: Any, name: str) -> Any:
         raise _no_rows(answer, name)
     plain = pa.schema([field.with_type(plain_type(field.type)) for field in answer.schema])
     # Spark has no nanoseconds, and cuts those of pandas off likewise.
-    return answer.cast(plain, options=pc.CastOptions(allow_time_truncate=True))
+    options = [pc.CastOptions(field.type, allow_time_truncate=True) for field in plain]
+    columns = [pc.cast(column, options=option) for column, option in zip(answer.columns, options, strict=True)]
+    return pa.Table.from_arrays(columns, schema=plain)
 
 
 def _exported(answer: Any, name: str) -> pa.Table:
