@@ -6,10 +6,11 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from lakehouse_engine.commit.transaction import begin
-from lakehouse_engine.engine import TaskRunner, local_runner
+from lakehouse_engine.engine import LocalRunner, TaskRunner
 from lakehouse_engine.errors import InstantNotFoundError, LakehouseError, TimelineError
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
@@ -43,6 +44,8 @@ RunnerOf = Callable[[LocalStorage, Mapping[str, Any]], TaskRunner]
 
 SOURCE_KEY, INSTANT_KEY, FILES_KEY = "lakehouse.clone.source", "lakehouse.clone.instant", "lakehouse.clone.files"
 """In the extra metadata of the clone's commit: the table it was made of, as of which instant of that one's, and how its files came."""
+_THREADS = 8
+"""For files that are linked or copied: they wait for the disk."""
 _OWN = frozenset(
     {
         CHECKSUM_KEY,
@@ -90,7 +93,7 @@ def clone_table(state: TableState, target: LocalStorage, request: CloneRequest, 
         _check_later(transaction.instant_time, plan.instant, state.config)
         transaction.inflight(HoodieCommitMetadata(operation_type=WriteOperationType.BULK_INSERT))
         cloning = _Cloning(state, plan, target, transaction.instant_time)
-        brought = cloning.bring(request.files, local_runner(options))
+        brought = cloning.bring(request.files)
         merged = [] if plan.reader is None else cloning.merge(plan.reader, schema, options, runner_of(target, options))
         cloning.make_durable([*(one.stat for one in brought), *merged])
         metadata = _metadata(schema, request.source, moment if plan.instant is None else plan.instant, brought, merged)
@@ -108,9 +111,10 @@ class _Cloning:
     target: Storage
     time: str
 
-    def bring(self, how: CloneFiles, runner: TaskRunner) -> list[Brought]:
+    def bring(self, how: CloneFiles) -> list[Brought]:
         """Base files without logs, as they are."""
-        self._mark_partitions()
+        runner = LocalRunner(_THREADS)
+        runner.run(partial(_mark_partition, self.target, self.time), self._partitions(), name="clone")
         tasks = [BringTask(self.plan.storage, self.target, self.time, base, how) for base in self.plan.files]
         return runner.run(bring_file, tasks, name="clone")
 
@@ -122,17 +126,20 @@ class _Cloning:
         tasks = [CompactTask(context, number, reader, piece, memory) for number, piece in enumerate(self.plan.logged)]
         return [_as_created(stat) for stat in runner.run(compact_slice, tasks, name="clone")]
 
-    def _mark_partitions(self) -> None:
-        """Without its metafile Hudi does not see a partition."""
+    def _partitions(self) -> list[str]:
         merged = {piece.slice.partition_path for piece in self.plan.logged}
-        for partition in sorted(merged | {file.partition_path for file in self.plan.files}):
-            depth = partition.count("/") + 1 if partition else 0
-            self.target.create(join_path(partition, PARTITION_METAFILE), render_partition_metafile(self.time, depth))
+        return sorted(merged | {file.partition_path for file in self.plan.files})
 
     def make_durable(self, stats: Sequence[HoodieWriteStat]) -> None:
         """The names of files that are linked."""
         for partition in sorted({stat.partition_path or "" for stat in stats}):
             self.target.sync(partition)
+
+
+def _mark_partition(storage: Storage, time: str, partition: str) -> None:
+    """Without its metafile Hudi does not see a partition."""
+    depth = partition.count("/") + 1 if partition else 0
+    storage.create(join_path(partition, PARTITION_METAFILE), render_partition_metafile(time, depth))
 
 
 def _as_created(stat: HoodieWriteStat) -> HoodieWriteStat:

@@ -100,7 +100,7 @@ class TestRefused:
         return {
             "numbers.sql": "{{ config(materialized='table') }} " + SOURCE,
             "number.py": "def model(dbt, session):\n    dbt.config(materialized='table')\n    return 42\n",
-            "nothing.py": "def model(dbt, session):\n    dbt.config(materialized='table')\n    dbt.ref('numbers').count()\n",
+            "nothing.py": "def model(dbt, session):\n    dbt.config(materialized='table')\n    return None\n",
             "packages.py": "def model(dbt, session):\n"
             "    dbt.config(materialized='table', packages=['no-such-package-of-anybody', 'pyarrow<1'])\n"
             "    return dbt.ref('numbers')\n",
