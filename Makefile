@@ -14,7 +14,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark cluster connect connect-full dbt integration integration-full interop interop-full zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark cluster connect connect-full dbt integration integration-full interop interop-full zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -148,6 +148,9 @@ bench-growth: setup ## storage calls and CPU of small actions as a table grows (
 # Half an hour on two cores, with Iceberg and Delta.
 bench-skipping: setup java ## time reads of a part of a table of 1,000 partitions, and count the files that they open
 	$(BIN)/python -m benchmarks.skipping $(BENCH_ARGS)
+
+bench-cloning: setup ## time clones by links and by copies, beside a table written anew of what is read
+	$(BIN)/python -m benchmarks.cloning $(BENCH_ARGS)
 
 bench: setup java ## time the engine beside other writers and readers of the same rows
 	$(BIN)/python -m benchmarks

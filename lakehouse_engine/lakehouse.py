@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -10,24 +11,28 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from lakehouse_engine.catalog.catalog import Catalog
+from lakehouse_engine.catalog.clone import Clone, clone_relation
 from lakehouse_engine.catalog.copies import copy_table
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.catalog.records import StoredView
 from lakehouse_engine.commit.expected import ExpectedState, check_expected
 from lakehouse_engine.errors import MissingOptionError
+from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import CONFLICT_RETRIES, LOCK_TIMEOUT_MS
 from lakehouse_engine.options.arguments import checked
 from lakehouse_engine.repair import RepairReport, repair
+from lakehouse_engine.services.clone import CloneFiles
 from lakehouse_engine.spark.abilities import check_session
 from lakehouse_engine.spark.frames.pins import Pins
 from lakehouse_engine.spark.schema import to_arrow_schema
+from lakehouse_engine.spark.session import runner_for
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.dispatch import execute
 from lakehouse_engine.statements.reading import Reading
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.overlaid import OverlaidStorage
-from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.table import HoodieTable, Moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.alter import rename
 from lakehouse_engine.write.create import TableSpec, create_table
@@ -148,6 +153,27 @@ class Lakehouse:
 
         rename(LocalStorage(self._path(new)), stored.name, lock_timeout_ms=timeout)
         self._catalog.replace_table(stored, new, may_go=check, lock_timeout_ms=timeout)
+
+    def clone(
+        self,
+        source: str,
+        target: str,
+        *,
+        as_of: Moment | None = None,
+        files: str = "auto",
+        or_replace: bool = False,
+        if_not_exists: bool = False,
+    ) -> WriteResult | None:
+        """Make the table `target` of the files of the table `source`, as it is or as of an instant, a timestamp, the name of a savepoint,
+        or `-N` for the Nth commit before the newest. Whatever happens to one from then on changes nothing of the other.
+
+        `files`: "link" gives base files a second name, "copy" copies them, "auto" links where that can be. Slices with logs are merged.
+        One commit of the new table says where from; rows keep their commit times. None where `target` is there and `if_not_exists`.
+        Raises, with nothing changed, `TableExistsError`, `TableNotFoundError`, and as `to_arrow` of the source.
+        """
+        name = self._catalog.table(RelationName.parse(source))
+        wanted = Clone(name, RelationName.parse(target), as_of, CloneFiles.of(files), or_replace, if_not_exists)
+        return clone_relation(self._catalog, wanted, self._state(name), partial(runner_for, self._spark), self._options)
 
     def repair_table(
         self, name: str, *, dry_run: bool = False, accept_future: bool = False, trust_files: bool = False

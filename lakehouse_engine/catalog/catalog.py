@@ -24,7 +24,7 @@ from lakehouse_engine.timeline.locks.hudi_file import let_go_of_moved
 _META_FOLDER = ".hoodie"
 _PROPERTIES = f"{_META_FOLDER}/hoodie.properties"
 _SCHEMA_FILE = ".schema.json"
-_VIEWS, _COMMENTS, _DROPPED = ".views", ".docs", ".dropped"
+_VIEWS, _COMMENTS, _DROPPED, _STAGES = ".views", ".docs", ".dropped", ".staged"
 
 
 class RelationKind(StrEnum):
@@ -78,7 +78,7 @@ class Catalog:
         if (tables or views) and not cascade:
             count = f"{len(tables)} tables and {len(views)} views"
             raise TableError(f"the schema {found} holds {count}; drop them first, or use CASCADE", schema=found)
-        known = {table.name for table in tables} | {_SCHEMA_FILE, _VIEWS, _COMMENTS, _DROPPED}
+        known = {table.name for table in tables} | {_SCHEMA_FILE, _VIEWS, _COMMENTS, _DROPPED, _STAGES}
         foreign = next((entry.path for entry in self.storage.list(found) if entry.name not in known), None)
         if foreign is not None:
             raise TableError(f"{foreign} is no table of the engine and is not deleted with the schema; move it away first", schema=found)
@@ -188,6 +188,29 @@ class Catalog:
         self.storage.delete(_beside(stored, _COMMENTS))
         self.drop_table(other, lock_timeout_ms=lock_timeout_ms)
         return stored
+
+    def stages(self, schema: str) -> str:
+        """The hidden folder of a schema in which tables are made that are about to be."""
+        return f"{schema}/{_STAGES}"
+
+    def put(self, folder: str, name: RelationName, *, replaces: bool, may_go: Callable[[], None], timeout_ms: int) -> None:
+        """Give the table that was made in the hidden `folder` its name, in one step. `replaces`: the table of that name, which is in
+        `folder` afterwards, to be removed; its comments go. `may_go` is called when nobody can change that one any more.
+
+        Raises `TableExistsError` where something else got the name meanwhile, `LockTimeoutError` as `drop_table`, and what `may_go` raises,
+        with nothing changed.
+        """
+        if not replaces:
+            try:
+                self.storage.rename_tree(folder, name.path)
+            except StoredFileExistsError as error:
+                raise TableExistsError(f"{name} was created by another process meanwhile", table=name) from error
+            return
+        with table_at_rest(self.storage, name.path, lock_timeout_ms=timeout_ms):
+            self.table(name)  # dropped while this waited?
+            may_go()
+            self.storage.exchange_trees(folder, name.path)
+        self.storage.delete(_beside(name, _COMMENTS))
 
     def rename_table(self, name: RelationName, new_name: RelationName, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default) -> RelationName:
         """Move a table's directory, comments included; the new name as stored. The caller writes the new `hoodie.table.name`.

@@ -16,6 +16,7 @@ from lakehouse_engine.timeline.heartbeats import HEARTBEATS
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
 from lakehouse_engine.view.table_state import TableState
 
+_CHUNK = 8 << 20
 _PROPERTIES = ".hoodie/hoodie.properties"
 _METADATA_TABLE = ".hoodie/metadata"
 _WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
@@ -36,9 +37,17 @@ def copy_table(warehouse: Storage, source: str, target: str, *, lock_timeout_ms:
             path = file.path.removeprefix(f"{source}/")
             if path == _PROPERTIES or path in pending or path.startswith(tuple(f"{folder}/" for folder in _LEFT)):
                 continue
-            warehouse.link(file.path, f"{target}/{path}")
+            _share(warehouse, file.path, f"{target}/{path}")
         warehouse.create(f"{target}/{_PROPERTIES}", table.read(_PROPERTIES))
     return ExpectedState.of(state)
+
+
+def _share(warehouse: Storage, source: str, target: str) -> None:
+    original = warehouse.local_path(source)
+    if original is None or not warehouse.link(target, original):
+        with warehouse.open_input(source) as stored, warehouse.open_output(target) as sink:
+            while chunk := stored.read(_CHUNK):
+                sink.write(chunk)
 
 
 def _pending_files(state: TableState) -> frozenset[str]:

@@ -1,5 +1,5 @@
-"""Where rows are staged: folders of their own beside the markers, of no instant, each of one process. Also where tables of a warehouse are
-held back until they are published, within a folder of the warehouse.
+"""Where rows are staged: folders of their own beside the markers, of no instant, each of one process. (Tables that are about to be, and
+those that are held back until they are published, are staged likewise, in a folder of their schema or of the warehouse.)
 
 They are there from before the table is locked until the write is done. The folder is named by a nonce, and a file beside it says which
 process it is of; a folder whose process is gone, or without that file, goes with the next write.
@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from lakehouse_engine.errors import StorageError, StoredFileNotFoundError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.storage.base import Storage, StoredFile
-from lakehouse_engine.storage.paths import parent_of
 from lakehouse_engine.timeline.locks.probe import storage_now_ms
 from lakehouse_engine.timeline.processes import begin_work, end_work, is_at_work, is_of_this_machine, may_be_at_work, parse_signature
 
@@ -28,23 +27,23 @@ _DEAD_AFTER_MS = 24 * 3_600_000
 
 @dataclass(slots=True)
 class StagingArea:
-    """A folder for the rows of one write, made when it is first asked for, `within` a folder of the storage."""
+    """A folder in `home` for what one process makes, as the rows of one write; made when it is first asked for."""
 
     storage: Storage
-    within: str = TEMP_FOLDER
+    home: str = TEMP_FOLDER
     _nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
     _is_made: bool = False
 
     def folder(self) -> str:
         """Its path, relative to the storage."""
-        path = f"{self.within}/{_PREFIX}{self._nonce}"
+        path = f"{self.home}/{_PREFIX}{self._nonce}"
         if not self._is_made:
             self._is_made = True
             self.storage.create(f"{path}{_OWNER}", begin_work(self._nonce))
         return path
 
     def is_there(self) -> bool:
-        """Whether the folder was made and is part of the table still, or was never asked for."""
+        """Whether the folder was made and is this process's still, or was never asked for."""
         return not self._is_made or self.storage.head(f"{self.folder()}{_OWNER}") is not None
 
     def remove(self) -> None:
@@ -56,22 +55,22 @@ class StagingArea:
         try:
             _remove(self.storage, path)
         except StorageError as error:
-            logger.warning("the staged rows in %s could not be removed (%s); the next write does", path, error)
+            logger.warning("what is staged in %s could not be removed (%s); who stages next does", path, error)
 
 
-def dead_stages(storage: Storage, entries: Iterable[StoredFile], within: str = TEMP_FOLDER) -> Iterator[str]:
-    """Folders whose process is gone, told from the `entries` of the folder that they are in."""
+def dead_stages(storage: Storage, entries: Iterable[StoredFile], home: str = TEMP_FOLDER) -> Iterator[str]:
+    """Folders whose process is gone, told from the `entries` of `home`, the folder of temporary files."""
     staged = {entry.name.removesuffix(_OWNER): entry for entry in entries if entry.name.startswith(_PREFIX)}
     for name, entry in sorted(staged.items()):
-        path = f"{within}/{name}"
-        if not is_at_work(name.removeprefix(_PREFIX)) and _is_dead(storage, path, entry):
+        path = f"{home}/{name}"
+        if not is_at_work(name.removeprefix(_PREFIX)) and _is_dead(storage, path, entry, home):
             yield path
 
 
-def remove_dead_stages(storage: Storage, entries: Iterable[StoredFile], within: str = TEMP_FOLDER) -> None:
-    """Remove `dead_stages`. The table lock is held, of a table's."""
-    for path in dead_stages(storage, entries, within):
-        logger.info("removing the rows that a write which died staged in %s of %s", path, storage.root)
+def remove_dead_stages(storage: Storage, entries: Iterable[StoredFile], home: str = TEMP_FOLDER) -> None:
+    """Remove `dead_stages`. Of a table, its lock is held."""
+    for path in dead_stages(storage, entries, home):
+        logger.info("removing what a process which died staged in %s of %s", path, storage.root)
         _remove(storage, path)
 
 
@@ -80,11 +79,11 @@ def _remove(storage: Storage, path: str) -> None:
     storage.delete(f"{path}{_OWNER}")
 
 
-def _is_dead(storage: Storage, path: str, entry: StoredFile) -> bool:
+def _is_dead(storage: Storage, path: str, entry: StoredFile, home: str) -> bool:
     try:
         known = parse_signature(storage.read(f"{path}{_OWNER}"))
     except StoredFileNotFoundError:
         return True
     if is_of_this_machine(known):
         return not may_be_at_work(known)
-    return storage_now_ms(storage, parent_of(path)) - entry.modified_ms > _DEAD_AFTER_MS
+    return storage_now_ms(storage, home) - entry.modified_ms > _DEAD_AFTER_MS

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.binding.scan import scan
 from lakehouse_engine.sql.grammar.lexer import significant
+from lakehouse_engine.sql.grammar.parse_clone import is_clone, parse_clone
 from lakehouse_engine.sql.grammar.parse_ddl import (
     ENGINE_PROVIDERS,
     SCHEMA_WORDS,
@@ -125,6 +126,8 @@ def _create(reader: StatementReader) -> Statement | None:
         return parse_create_schema(reader)
     if noun == "VIEW" and _is_local(reader, "VIEW"):
         return parse_create_view(reader)
+    if noun == "TABLE" and is_clone(reader) and _is_local(reader, "TABLE"):
+        return parse_clone(reader)
     if noun == "TABLE" and _is_local(reader, "TABLE") and _provider(reader) in ("", *ENGINE_PROVIDERS):
         return parse_create_table(reader)
     return None

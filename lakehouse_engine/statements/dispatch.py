@@ -12,6 +12,7 @@ from lakehouse_engine.sql.grammar import statements as s
 from lakehouse_engine.sql.grammar.identifiers import with_names
 from lakehouse_engine.sql.router import route
 from lakehouse_engine.statements import answers, changes, columns, definitions, procedures
+from lakehouse_engine.statements.clone import clone_table
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.explain import explain
 from lakehouse_engine.statements.merge import merge
@@ -28,6 +29,7 @@ HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
     s.DropView: definitions.drop_view,
     s.CreateTable: definitions.create_table,
     s.CreateTableLike: definitions.create_table_like,
+    s.CloneTable: clone_table,
     s.DropTable: definitions.drop_table,
     s.RenameRelation: definitions.rename_relation,
     s.AddColumns: columns.add_columns,

@@ -31,7 +31,7 @@ Listing = list[StoredFile]
 
 
 class Storage(Protocol):
-    """Six verbs on small files, two on data files. Only this interface changes anything below the root."""
+    """Six verbs on small files, three on data files. Only this interface changes anything below the root."""
 
     @property
     def root(self) -> str:
@@ -73,14 +73,6 @@ class Storage(Protocol):
         """Create or replace, atomically and durably. For `hoodie.properties`, heartbeats, stored views and plans made anew only."""
         ...
 
-    def link(self, source: str, target: str) -> None:
-        """Give a file that never changes a second name, which stays when the first goes; its directory is made. Copied where names
-        cannot be shared. Not durable before `sync`.
-
-        Raises `StoredFileNotFoundError` without `source`, `StoredFileExistsError` when `target` is there.
-        """
-        ...
-
     def delete(self, path: str) -> bool:
         """Remove a file; False (and no error) when it is not there."""
         ...
@@ -109,6 +101,16 @@ class Storage(Protocol):
 
     def open_output(self, path: str) -> pa.NativeFile:
         """A writer of a new data file (directories are made); durable once closed by `close_output`."""
+        ...
+
+    def link(self, path: str, original: str) -> bool:
+        """Give the data file at the path `original` of this machine (`local_path` of a storage) a second name here; directories are made.
+
+        False, with nothing changed, where the two cannot be one file: on different file systems, or where there are no such names. Neither
+        name is affected by what happens to the other: files are removed by name, and one with several names is never written into
+        (`open_output`). Durable once its directory is synced. Raises `StoredFileNotFoundError` without the original, and
+        `StoredFileExistsError` where `path` is there.
+        """
         ...
 
     def sync(self, path: str) -> None:

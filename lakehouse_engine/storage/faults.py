@@ -43,7 +43,7 @@ class _Plan:
 class FaultyStorage:
     """Passes everything to `inner`, and has the fault happen at the n-th mutating call, counted from 1.
 
-    Mutating calls are create, overwrite, delete, delete_tree, rename_tree, exchange_trees and open_output.
+    Mutating calls are create, overwrite, delete, delete_tree, rename_tree, exchange_trees, link and open_output.
     `mutations` names those made so far ("create
     .hoodie/..."), so a first run without a fault enumerates the points. After a simulated crash every call raises
     `SimulatedCrash`; recovery goes through a new object over the same `inner`.
@@ -99,9 +99,6 @@ class FaultyStorage:
     def overwrite(self, path: str, data: bytes) -> None:
         self._mutate(f"overwrite {path}", lambda: self._inner.overwrite(path, data))
 
-    def link(self, source: str, target: str) -> None:
-        self._mutate(f"link {source} {target}", lambda: self._inner.link(source, target))
-
     def delete(self, path: str) -> bool:
         return self._mutate(f"delete {path}", lambda: self._inner.delete(path))
 
@@ -123,6 +120,9 @@ class FaultyStorage:
             output.close()
             raise
         return output
+
+    def link(self, path: str, original: str) -> bool:
+        return self._mutate(f"link {path}", lambda: self._inner.link(path, original))
 
     def _mutate(self, mutation: str, call: Callable[[], Answer]) -> Answer:
         self._before(mutation)

@@ -18,14 +18,14 @@ from os import path as ospath
 
 import pyarrow as pa
 
-from lakehouse_engine.errors import StorageError, StoredFileExistsError, UnsafePathError
+from lakehouse_engine.errors import StorageError, StoredFileExistsError, StoredFileNotFoundError, UnsafePathError
 from lakehouse_engine.storage.base import Listing, StoredFile
 from lakehouse_engine.storage.exchange import exchange
 from lakehouse_engine.storage.os_errors import as_storage_errors
 from lakehouse_engine.storage.paths import check_relative, checksum_name, is_hidden_name, is_temporary_name, parent_of, temporary_name
 
-_NO_LINKS = (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
-"""What file systems say that cannot give a file another name, there or at all."""
+_NOT_LINKED = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+"""Another file system; one without links, or a file of somebody else's that the kernel protects; too many names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +102,6 @@ class LocalStorage:
             os.replace(temporary, full)
         self._sync_directory(ospath.dirname(full), path)
 
-    def link(self, source: str, target: str) -> None:
-        full, other = self._inside(source), self._inside(target)
-        with as_storage_errors("link", target, self.root):
-            os.makedirs(ospath.dirname(other), exist_ok=True)
-            try:
-                os.link(full, other)
-            except OSError as error:
-                if error.errno not in _NO_LINKS:
-                    raise
-                if ospath.lexists(other):
-                    raise FileExistsError(error.errno, os.strerror(error.errno), other) from error
-                shutil.copy2(full, other)
-
     def delete(self, path: str) -> bool:
         full = self._inside_unresolved(path)
         with as_storage_errors("delete", path, self.root):
@@ -169,7 +156,23 @@ class LocalStorage:
         with as_storage_errors("write", path, self.root):
             _make_directories(ospath.dirname(full))
             _remove_checksum(full)
+            _let_go_of_shared(full)
             return pa.OSFile(full, "wb")
+
+    def link(self, path: str, original: str) -> bool:
+        full = self._inside_unresolved(path)
+        with as_storage_errors("link", path, self.root):
+            if not ospath.exists(original):
+                raise StoredFileNotFoundError(f"cannot link {path!r}: {original!r} is not there", path=path, root=self.root)
+            _make_directories(ospath.dirname(full))
+            _remove_checksum(full)
+            try:
+                os.link(ospath.realpath(original), full)
+            except OSError as error:
+                if error.errno in _NOT_LINKED:
+                    return False
+                raise
+        return True
 
     def sync(self, path: str) -> None:
         full = self._inside(path)
@@ -255,6 +258,13 @@ def _remove_checksum(full: str) -> None:
     directory, name = ospath.split(full)
     with suppress(FileNotFoundError):
         os.unlink(ospath.join(directory, checksum_name(name)))
+
+
+def _let_go_of_shared(full: str) -> None:
+    """What a clone shares must not change under its other name: the file to be written is another one."""
+    with suppress(FileNotFoundError):
+        if os.stat(full).st_nlink > 1:
+            os.unlink(full)
 
 
 def _link(temporary: str, full: str) -> None:

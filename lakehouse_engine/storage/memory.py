@@ -91,9 +91,6 @@ class MemoryStorage:
         with self._guard:
             self._put(relative, data)
 
-    def link(self, source: str, target: str) -> None:
-        self.create(target, self.read(source))
-
     def delete(self, path: str) -> bool:
         relative = self._file_path(path)
         with self._guard:
@@ -135,6 +132,10 @@ class MemoryStorage:
         with self._guard:
             self._put(relative, b"")
         return pa.PythonFile(_Output(self, relative), mode="w")
+
+    def link(self, path: str, original: str) -> bool:
+        self._file_path(path)
+        return False
 
     def sync(self, path: str) -> None:
         if self.head(path) is None:

@@ -71,8 +71,8 @@ class OverlaidStorage:
     def overwrite(self, path: str, data: bytes) -> None:
         self.inner.overwrite(self._there(path), data)
 
-    def link(self, source: str, target: str) -> None:
-        self.inner.link(self._there(source), self._there(target))
+    def link(self, path: str, original: str) -> bool:
+        return self.inner.link(self._there(path), original)
 
     def delete(self, path: str) -> bool:
         return self.inner.delete(self._there(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -246,28 +247,26 @@ def test_rename_of_a_missing_tree_or_onto_a_name_that_is_taken_raises_and_change
     assert [storage.read(f"{name}/file") for name in ("a", "b")] == [b"one", b"two"]
 
 
-def test_linked_file_has_the_content_and_stays_when_the_first_name_goes(storage: Storage) -> None:
-    storage.create("a/file", b"content")
-    storage.link("a/file", "b/c/other")
-    assert storage.delete("a/file")
-    assert storage.read("b/c/other") == b"content"
-    storage.create("a/file", b"new")
-    assert storage.read("b/c/other") == b"content"
-
-
-def test_overwriting_one_name_of_a_linked_file_leaves_the_other(storage: Storage) -> None:
-    storage.create("file", b"content")
-    storage.link("file", "other")
-    storage.overwrite("other", b"changed")
-    assert (storage.read("file"), storage.read("other")) == (b"content", b"changed")
-
-
-def test_link_of_nothing_or_onto_a_name_that_is_taken_raises_and_changes_nothing(storage: Storage) -> None:
-    storage.create("file", b"content")
-    storage.create("taken", b"first")
+def test_a_second_name_of_a_data_file_is_a_file_of_its_own_or_is_not_made(storage: Storage, tmp_path: Path) -> None:
+    original = tmp_path / "original"
+    original.write_bytes(b"content")
+    if not storage.link("a/second", str(original)):
+        assert storage.head("a/second") is None
+        assert not isinstance(storage, LocalStorage)
+        return
+    assert storage.read("a/second") == b"content"
+    assert os.stat(original).st_nlink == 2
     with pytest.raises(StoredFileExistsError):
-        storage.link("file", "taken")
+        storage.link("a/second", str(original))
     with pytest.raises(StoredFileNotFoundError):
-        storage.link("nothing", "other")
-    assert names(storage) == ["file", "taken"]
-    assert storage.read("taken") == b"first"
+        storage.link("a/third", str(tmp_path / "nowhere"))
+    # Written to under one name it stays under the other.
+    with storage.open_output("a/second") as sink:
+        sink.write(b"new")
+    assert (storage.read("a/second"), original.read_bytes()) == (b"new", b"content")
+    assert storage.link("a/third", str(original))
+    storage.overwrite("a/third", b"newer")
+    assert original.read_bytes() == b"content"
+    assert storage.link("a/fourth", str(original))
+    assert storage.delete("a/fourth")
+    assert original.read_bytes() == b"content"

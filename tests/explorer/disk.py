@@ -94,7 +94,7 @@ class Turned:
     def overwrite(self, path: str, data: bytes) -> None:
         self._change("overwrite", path, (path,), lambda: self.disk.overwrite(path, data))
 
-    def link(self, source: str, target: str) -> None:
+    def link(self, path: str, original: str) -> bool:
         raise NotImplementedError("no actor copies a table")
 
     def delete(self, path: str) -> bool:

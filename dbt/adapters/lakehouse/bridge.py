@@ -21,7 +21,7 @@ from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeEr
 from dbt.adapters.lakehouse.later import Later
 from dbt.adapters.lakehouse.work.response import LakehouseResponse, write_message
 from lakehouse_engine import errors, options
-from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.catalog.names import RelationName, split_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -323,6 +323,14 @@ class Warehouse:
     def sql(self, text: str, bindings: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
         """One statement through the engine's router: a DataFrame, a write result, or None."""
         return (self._reading or self._lakehouse).sql(text, bindings)
+
+    def named(self, name: str) -> tuple[str, ...] | None:
+        """The parts of a name as it stands in SQL, if it is a table or view here; None where it is not, or is no name at all."""
+        try:
+            parts = split_name(name)
+        except errors.SqlError:
+            return None  # Spark says what is wrong with it
+        return parts if self.catalog.kind_of(parts) is not None else None
 
     # schemas and relations
 

@@ -38,7 +38,7 @@ from dbt.adapters.lakehouse.reading.introspection import Introspection, store_vi
 from dbt.adapters.lakehouse.reading.queries import SnapshotColumns
 from dbt.adapters.lakehouse.relation import LakehouseRelation
 from dbt.adapters.lakehouse.work.held import begin_audits, current_audits, end_audits, held_tables
-from dbt.adapters.lakehouse.work.python_models import run_python_model
+from dbt.adapters.lakehouse.work.python_models import check_python_model, run_python_model
 from dbt.adapters.lakehouse.work.response import held_back
 from dbt.adapters.lakehouse.writing import seeds
 from dbt.adapters.lakehouse.writing.audits import AuditOvertakenError
@@ -441,6 +441,7 @@ class LakehouseAdapter(SparkAdapter):
     def submit_python_job(self, parsed_model: dict[str, Any], compiled_code: str) -> AdapterResponse:
         view, unique_id = self.python_view(parsed_model), parsed_model["unique_id"]
         with self.connections.exception_handler(compiled_code):
+            check_python_model(parsed_model)
             environment_of(self.config.credentials).before_python()
             self.connections.session().keep_view(view, "", lambda house: run_python_model(compiled_code, house, view, unique_id))
         return AdapterResponse(_message="OK", code="OK")

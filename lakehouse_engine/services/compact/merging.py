@@ -26,7 +26,10 @@ _NEW_GROUP = "null"
 
 @dataclass(frozen=True, slots=True)
 class CompactTask:
-    """One slice. `reader` sees the logs as of the compaction; above `memory_bytes` their rows are kept in files. `task` numbers it."""
+    """One slice. `reader` sees the logs as of the compaction; above `memory_bytes` their rows are kept in files. `task` numbers it.
+
+    The slice is of the reader's table; the new file is of the context's, which for a compaction is the same one.
+    """
 
     context: FileContext
     task: int
@@ -56,7 +59,7 @@ class _Merging:
         """Row group by row group: kept rows as they were, changed rows behind them; at the end rows that only the logs have."""
         context, base = self.task.context, self.task.piece.slice.base_file
         if base is not None:
-            for group in iter_base_file(context.storage, base, context.schema, meta_columns=META_COLUMNS):
+            for group in iter_base_file(self.task.reader.storage, base, context.schema, meta_columns=META_COLUMNS):
                 self._write_group(group)
         new, step = np.sort(self.merge.insert_numbers()), context.options.row_group_rows
         for start in range(0, len(new), step):
@@ -98,7 +101,7 @@ def compact_slice(task: CompactTask) -> HoodieWriteStat:
     began = time.monotonic()
     file = next_version(context, task.piece.slice.partition_path, task.piece.slice.file_id, task.task)
     spill = SpillTo(context.storage, f"{marker_folder(context.instant_time)}/.spill/{file.name}", task.memory_bytes)
-    inherited = stored_filter(read_footer(context.storage, base)) if base is not None and context.populate else None
+    inherited = stored_filter(read_footer(task.reader.storage, base)) if base is not None and context.populate else None
     writer = open_writer(context, file, MarkerType.CREATE if base is None else MarkerType.MERGE, inherited)
     try:
         merge = task.reader.merge(task.piece, task.columns, spill)

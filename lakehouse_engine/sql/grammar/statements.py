@@ -186,6 +186,18 @@ class CreateTableLike:
 
 
 @dataclass(frozen=True, slots=True)
+class CloneTable:
+    """`files` as `Lakehouse.clone` takes it; `as_of` the literal after AS OF, None without."""
+
+    name: Parts
+    source: Parts
+    files: str = "auto"
+    as_of: str | None = None
+    if_not_exists: bool = False
+    or_replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DropTable:
     name: Parts
     if_exists: bool = False
@@ -367,6 +379,7 @@ Statement = (
     | DropView
     | CreateTable
     | CreateTableLike
+    | CloneTable
     | DropTable
     | Truncate
     | Insert

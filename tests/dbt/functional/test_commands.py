@@ -1,9 +1,8 @@
-"""dbt-tests-adapter: debug, show, query comments, docs, unit tests, stored failures, Python models, clone."""
+"""dbt-tests-adapter: debug, show, query comments, docs, unit tests, stored failures, Python models."""
 
 from __future__ import annotations
 
 import pytest
-from dbt.tests.adapter.dbt_clone.test_dbt_clone import BaseCloneNotPossible
 from dbt.tests.adapter.dbt_debug.test_dbt_debug import BaseDebug, BaseDebugProfileVariable
 from dbt.tests.adapter.dbt_show.test_dbt_show import BaseShowDoesNotHandleDoubleLimit, BaseShowLimit, BaseShowSqlHeader
 from dbt.tests.adapter.persist_docs.test_persist_docs import (
@@ -152,6 +151,3 @@ class TestPySpark(BasePySparkTests):
     def test_different_dataframes(self, project):
         assert len(run_dbt(["run"])) == 3
 
-
-class TestCloneNotPossible(BaseCloneNotPossible):
-    pass

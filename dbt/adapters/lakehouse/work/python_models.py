@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dbt_common.exceptions import DbtRuntimeError
+from dbt.adapters.lakehouse.work.model_packages import check_packages
+from dbt.adapters.lakehouse.work.model_rows import as_frame
+from dbt.adapters.lakehouse.work.model_session import model_session
 
 if TYPE_CHECKING:
     from dbt.adapters.lakehouse.bridge import Warehouse
 
 
+def check_python_model(model: Mapping[str, Any]) -> None:
+    """Before anything of the model runs. Raises `DbtRuntimeError` for packages that are not there."""
+    packages = model["config"].get("packages") or ()
+    check_packages(model["unique_id"], [packages] if isinstance(packages, str) else packages)
+
+
 def run_python_model(script: str, warehouse: Warehouse, view: str, name: str) -> Any:
-    """Run `script`'s `model(dbt, session)`; its rows as a DataFrame.
-
-    It may return a Spark, pandas or polars DataFrame, or a pyarrow Table. Raises `DbtRuntimeError` for anything else.
-    """
+    """Run `script`'s `model(dbt, session)`; its rows as a DataFrame. Raises as `as_frame`, and what the model raises."""
     module = types.ModuleType(f"dbt_model_{view.strip('_')}")
+    session = model_session(warehouse)
     exec(compile(script, f"<{name}>", "exec"), module.__dict__)
-    module.spark = warehouse.spark  # type: ignore[attr-defined]
+    module.spark = session  # type: ignore[attr-defined]
     dbt_object = module.dbtObj(lambda relation: warehouse.sql(f"select * from {relation}"))
-    answer = module.model(dbt_object, warehouse.spark)
-    return _as_frame(answer, warehouse.spark, name)
-
-
-def _as_frame(answer: Any, spark: Any, name: str) -> Any:
-    """The answer as a DataFrame of `spark`; pandas-on-Spark makes its frames in the root session, whose views are not seen here."""
-    from pyspark.sql import DataFrame
-
-    # A frame of Spark Connect has an attribute of any name, so that its class is asked first.
-    if not isinstance(answer, DataFrame) and hasattr(answer, "to_spark"):
-        answer = answer.to_spark()
-    if isinstance(answer, DataFrame):
-        return answer if answer.sparkSession is spark else spark.createDataFrame(answer.toArrow())
-    if hasattr(answer, "to_arrow"):
-        answer = answer.to_arrow()
-    if type(answer).__module__.split(".")[0] in ("pandas", "pyarrow"):
-        return spark.createDataFrame(answer)
-    raise DbtRuntimeError(f"{name}: a Python model returns a DataFrame (Spark, pandas, polars) or a pyarrow Table, not {type(answer)}")
+    answer = module.model(dbt_object, session)
+    return as_frame(answer, warehouse.spark, name)

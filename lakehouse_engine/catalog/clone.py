@@ -1,0 +1,90 @@
+"""A table of the warehouse as a clone of another one: made whole in a hidden folder of its schema, and given its name in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import partial
+from typing import Any
+
+from lakehouse_engine.catalog.catalog import Catalog, RelationKind
+from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.commit.staging import StagingArea, remove_dead_stages
+from lakehouse_engine.errors import OptionError, SavepointError, StorageError, TableExistsError
+from lakehouse_engine.model.write_stats import WriteResult
+from lakehouse_engine.options import LOCK_TIMEOUT_MS
+from lakehouse_engine.services.clone import CloneFiles, clone_table
+from lakehouse_engine.services.clone.service import CloneRequest, RunnerOf
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.view.moment import at_one_moment
+from lakehouse_engine.view.table_state import TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Clone:
+    """What is asked for. `as_of`: an instant, a timestamp, the name of a savepoint or `-N`, of the source; None: as it is."""
+
+    source: RelationName
+    target: RelationName
+    as_of: str | date | datetime | None = None
+    files: CloneFiles = CloneFiles.AUTO
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+def clone_relation(
+    catalog: Catalog, clone: Clone, source: TableState, runner_of: RunnerOf, options: Mapping[str, Any]
+) -> WriteResult | None:
+    """Make the clone; None where the target is there and `if_not_exists`. `source` is the state of `clone.source`, as stored.
+
+    Until the last step, which gives the new table its name, nothing shows, and what is in that place stays. Raises, with nothing changed,
+    `TableExistsError`, `SavepointError` for a table with savepoints that would be replaced, `OptionError` for a clone of itself, and as
+    `clone_table`.
+    """
+    found = catalog.find(clone.target)
+    if found is not None and clone.if_not_exists:
+        return None
+    _check(catalog, clone, found)
+    target = catalog.claim(clone.target) if found is None else found[0]
+    home = catalog.stages(target.schema)
+    remove_dead_stages(catalog.storage, catalog.storage.list(home), home)
+    timeout, free = LOCK_TIMEOUT_MS.read(options), partial(_check_free, catalog, target)
+
+    def attempt(now: TableState) -> WriteResult:
+        area = StagingArea(catalog.storage, home)
+        try:
+            request = CloneRequest(target.name, str(clone.source), clone.as_of, clone.files, options, timeout)
+            result = clone_table(now, LocalStorage(f"{catalog.storage.root}/{area.folder()}"), request, runner_of)
+            if not area.is_there():
+                raise StorageError(f"what was cloned into {area.folder()} was removed meanwhile; nothing is changed", table=target)
+            catalog.put(area.folder(), target, replaces=found is not None, may_go=free, timeout_ms=timeout)
+        finally:
+            area.remove()
+        return result
+
+    # A clean of the source may take files while they are brought.
+    result = at_one_moment(source, attempt)
+    comments = catalog.comments(clone.source)
+    catalog.set_comments(target, comments.comment, comments.columns)
+    return result
+
+
+def _check(catalog: Catalog, clone: Clone, found: tuple[RelationName, RelationKind] | None) -> None:
+    if found is None:
+        if catalog.storage.head(clone.target.path) is not None:
+            raise TableExistsError(f"there is a directory {clone.target.path} that is no table; move it away first", table=clone.target)
+        return
+    if found[0] == clone.source:
+        raise OptionError(f"{clone.source} cannot take its own place as a clone; to go back to what it was, restore it")
+    if found[1] is RelationKind.VIEW or not clone.or_replace:
+        hint = "drop it first" if found[1] is RelationKind.VIEW else "drop it first, or use OR REPLACE"
+        raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; {hint}", table=found[0])
+    _check_free(catalog, found[0])
+
+
+def _check_free(catalog: Catalog, name: RelationName) -> None:
+    """A savepoint keeps what it names until it is deleted; so the table that it is of is not replaced."""
+    kept = TableState.load(LocalStorage(f"{catalog.storage.root}/{name.path}")).timeline.savepointed
+    if kept:
+        raise SavepointError(f"{name} has savepoints ({', '.join(sorted(kept))}) and is not replaced; delete them first", table=name)

@@ -1,0 +1,27 @@
+"""CREATE TABLE ... CLONE."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from lakehouse_engine.catalog.clone import Clone, clone_relation
+from lakehouse_engine.model.write_stats import WriteResult
+from lakehouse_engine.services.clone import CloneFiles
+from lakehouse_engine.spark.session import runner_for
+from lakehouse_engine.sql.grammar.statements import CloneTable
+from lakehouse_engine.statements.context import Execution
+
+
+def clone_table(run: Execution, statement: CloneTable) -> WriteResult | None:
+    """Raises as `clone_relation`, and `TableNotFoundError` where the source is a view or not there."""
+    source = run.catalog.table(run.pins.name(statement.source))
+    wanted = Clone(
+        source,
+        run.pins.name(statement.name),
+        statement.as_of,
+        CloneFiles.of(statement.files),
+        statement.or_replace,
+        statement.if_not_exists,
+    )
+    runner_of = partial(runner_for, run.spark)
+    return clone_relation(run.catalog, wanted, run.open_table(source).state, runner_of, run.pins.options)
