@@ -6,11 +6,7 @@ import pytest
 from dbt.tests.adapter.dbt_clone.test_dbt_clone import BaseCloneNotPossible
 from dbt.tests.adapter.dbt_debug.test_dbt_debug import BaseDebug, BaseDebugProfileVariable
 from dbt.tests.adapter.dbt_show.test_dbt_show import BaseShowDoesNotHandleDoubleLimit, BaseShowLimit, BaseShowSqlHeader
-from dbt.tests.adapter.persist_docs.test_persist_docs import (
-    BasePersistDocs,
-    BasePersistDocsColumnMissing,
-    BasePersistDocsCommentOnQuotedColumn,
-)
+from dbt.tests.adapter.persist_docs.test_persist_docs import BasePersistDocs, BasePersistDocsColumnMissing
 from dbt.tests.adapter.python_model import test_spark as pyspark_models
 from dbt.tests.adapter.python_model.test_python_model import BasePythonIncrementalTests, BasePythonModelTests
 from dbt.tests.adapter.python_model.test_spark import BasePySparkTests
@@ -72,11 +68,6 @@ class TestPersistDocs(BasePersistDocs):
 
 
 class TestPersistDocsColumnMissing(BasePersistDocsColumnMissing):
-    pass
-
-
-@pytest.mark.skip(reason="the suite's column is named 2id, which Hudi's Avro schema cannot hold: such a name is refused")
-class TestPersistDocsCommentOnQuotedColumn(BasePersistDocsCommentOnQuotedColumn):
     pass
 
 
@@ -150,6 +141,7 @@ class TestPySpark(BasePySparkTests):
         }
 
     def test_different_dataframes(self, project):
+        """The suite counts the Koalas model, too."""
         assert len(run_dbt(["run"])) == 3
 
 

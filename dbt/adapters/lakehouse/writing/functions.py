@@ -17,7 +17,10 @@ _DISTRIBUTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def stored_function(model: Mapping[str, Any]) -> Any:
-    """The function of a node, as the engine stores it. Raises `DbtRuntimeError` for Python that this process cannot run, and for defaults that are no literals."""
+    """The function of a node, as the engine stores it.
+
+    Raises `DbtRuntimeError` for Python that this process cannot run, and for defaults that are no SQL.
+    """
     config = model["config"]
     language = str(model.get("language") or "sql")
     if language == "python":
