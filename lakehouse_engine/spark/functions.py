@@ -9,6 +9,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
@@ -123,7 +124,12 @@ def _python(name: RelationName, function: StoredFunction) -> Any:
         raise SqlError(f"the Python of the function {name} defines no {function.entry_point}, which is its entry point", relation=name)
     if function.aggregate:
         return _aggregate(name, function, entry)
-    made = sf.udf(entry, function.returns)
+
+    def call(*values: Any, **named: Any) -> Any:
+        return entry(*values, **named)
+
+    # Without the user's type hints, from which Spark would guess at a kind of function.
+    made = sf.udf(call, function.returns)
     return made.asNondeterministic() if function.deterministic is False else made
 
 
@@ -136,10 +142,11 @@ def _aggregate(name: RelationName, function: StoredFunction, kind: Any) -> Any:
     if not hasattr(arrow, "arrow_udf"):
         raise UnsupportedSqlError(f"the aggregate {name} in Python needs PySpark 4.1 or newer", relation=name)
 
-    def over_group(*columns: Any) -> Any:
+    def over_group(*columns: pa.Array) -> object:
         state = kind()
         for values in zip(*(column.to_pylist() for column in columns), strict=True):
             state.accumulate(*values)
         return state.finish()
 
-    return arrow.arrow_udf(over_group, function.returns, arrow.ArrowUDFType.GROUPED_AGG)
+    # Its own hints say that it is an aggregate.
+    return arrow.arrow_udf(over_group, function.returns)
