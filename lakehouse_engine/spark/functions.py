@@ -75,9 +75,12 @@ class SessionFunctions:
             self._spark.sql(f"select cast(({self.resolved(function.body)}) as {function.returns}){source}")
             return
         parameters = ", ".join(str(one) for one in function.parameters)
+        body = self.resolved(function.body)
+        # Spark does not let one in SQL replace one that is not.
+        self._spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {quote_name(_session_name(name))}")
         self._spark.sql(
             f"CREATE OR REPLACE TEMPORARY FUNCTION {quote_name(_session_name(name))}({parameters}) RETURNS {function.returns}"
-            f"{_SAID[function.deterministic]} RETURN {self.resolved(function.body)}"
+            f"{_SAID[function.deterministic]} RETURN {body}"
         )
 
     def _check_body(self, name: RelationName, function: StoredFunction) -> None:

@@ -77,6 +77,8 @@ def test_another_session_has_them_and_sees_them_replaced(house: Lakehouse) -> No
     assert rows(other, "select shop.twice(2)") == [(4,)]
     house.create_function("shop.twice", StoredFunction(Language.PYTHON, (BIG,), "bigint", "f = lambda x: x - 1", entry_point="f"))
     assert rows(other, "select shop.twice(2)") == [(1,)]
+    house.create_function("shop.twice", TWICE)
+    assert rows(other, "select shop.twice(2)") == rows(house, "select shop.twice(2)") == [(4,)]
     house.drop_function("shop.twice")
     with pytest.raises(AnalysisException, match="shop"):
         rows(other, "select shop.twice(2)")
