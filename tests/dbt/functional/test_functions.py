@@ -6,10 +6,15 @@ import platform
 from typing import Any
 
 import pytest
+from dbt.tests.util import run_dbt, write_file
+from dbt.version import __version__ as dbt_version
+
+if dbt_version < "1.11":
+    pytest.skip("dbt-core has functions since 1.11", allow_module_level=True)
+
 from dbt.tests.adapter.functions import files
 from dbt.tests.adapter.functions import test_udafs as udafs
 from dbt.tests.adapter.functions import test_udfs as udfs
-from dbt.tests.util import run_dbt, write_file
 
 RUNNING = ".".join(platform.python_version_tuple()[:2])
 
@@ -61,7 +66,14 @@ class TestUnsupportedType(udfs.ErrorForUnsupportedType):
 
 
 class TestFunctionIsARelation(udfs.CanFindScalarFunctionRelation):
-    pass
+    def test_it_can_be_dropped_as_one(self, project):
+        run_dbt(["build"])
+        with project.adapter.connection_named("_test"):
+            schema = project.adapter.Relation.create(schema=project.test_schema)
+            found = project.adapter.list_relations_without_caching(schema)
+            assert [(one.identifier, str(one.type)) for one in found] == [("price_for_xlarge", "function")]
+            project.adapter.drop_relation(found[0])
+            assert project.adapter.list_relations_without_caching(schema) == []
 
 
 class TestDefaults(udfs.SqlUDFDefaultArgSupport):
