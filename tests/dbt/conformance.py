@@ -169,6 +169,7 @@ def written(found: Sequence[Row] | None = None) -> str:
         f"{runs['with more checks']} with more checks, {runs['replaced']} with another body, which is told below.",
         f"{runs['skipped']} are skipped and {runs['not wired']} not wired, with the reason.",
         "",
+        "Over Spark Connect the same classes run: `make connect` a share of them, `make connect-full` all.",
         "The suite's models and seeds are Postgres' in many classes; with those in Spark's words, a method still runs as it is.",
     ]
     for folder, members in groupby(found, lambda row: row.folder.partition(".")[0]):
