@@ -159,8 +159,9 @@ bench: setup java ## time the engine beside other writers and readers of the sam
 bench-scale: setup java ## time batches and tables of many sizes, with the memory that they take
 	$(BIN)/python -m benchmarks.scale --files 20 200 --batches 100000 1000000 10000000
 
-docs: setup ## write docs/options.md from the options, and the table of docs/interop.md from the zoo
+docs: setup ## write docs/options.md from the options, docs/conformance.md, and the table of docs/interop.md from the zoo
 	$(BIN)/python -m lakehouse_engine.cli.options_doc > docs/options.md
+	$(BIN)/python -m tests.dbt.conformance
 	$(BIN)/python -m tests.interop.zoo.report
 
 wheel: setup ## build the wheel into dist/

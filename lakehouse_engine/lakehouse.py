@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.clone import Clone, clone_relation
 from lakehouse_engine.catalog.copies import copy_table
+from lakehouse_engine.catalog.functions import Functions, StoredFunction
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.catalog.records import StoredView
 from lakehouse_engine.commit.expected import ExpectedState, check_expected
@@ -200,6 +201,26 @@ class Lakehouse:
 
     def drop_view(self, name: str, *, if_exists: bool = False) -> bool:
         return self._catalog.drop_view(RelationName.parse(name), if_exists=if_exists)
+
+    # functions
+
+    def functions(self, schema: str) -> list[str]:
+        """Names of the schema's stored functions."""
+        return [str(name) for name in Functions(self._catalog).names(schema)]
+
+    def create_function(self, name: str, function: StoredFunction) -> None:
+        """Store a function, which SQL calls as `schema.name(...)`, in place of one of that name.
+
+        Where there is a session it is made in it first: raises what `SessionFunctions.make` does, with nothing stored.
+        """
+        parsed = RelationName.parse(name)
+        if self._pins is not None:
+            self._pins.functions.make(parsed, function)
+        Functions(self._catalog).put(parsed, function)
+
+    def drop_function(self, name: str, *, if_exists: bool = False) -> bool:
+        """Raises `RelationNotFoundError` where there is none, unless `if_exists`."""
+        return Functions(self._catalog).drop(RelationName.parse(name), if_exists=if_exists)
 
     # SQL
 

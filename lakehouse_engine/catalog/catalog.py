@@ -25,6 +25,8 @@ _META_FOLDER = ".hoodie"
 _PROPERTIES = f"{_META_FOLDER}/hoodie.properties"
 _SCHEMA_FILE = ".schema.json"
 _VIEWS, _COMMENTS, _DROPPED, _STAGES = ".views", ".docs", ".dropped", ".staged"
+_FUNCTIONS = ".functions"
+"""What `functions` keeps there."""
 
 
 class RelationKind(StrEnum):
@@ -78,7 +80,7 @@ class Catalog:
         if (tables or views) and not cascade:
             count = f"{len(tables)} tables and {len(views)} views"
             raise TableError(f"the schema {found} holds {count}; drop them first, or use CASCADE", schema=found)
-        known = {table.name for table in tables} | {_SCHEMA_FILE, _VIEWS, _COMMENTS, _DROPPED, _STAGES}
+        known = {table.name for table in tables} | {_SCHEMA_FILE, _VIEWS, _COMMENTS, _DROPPED, _STAGES, _FUNCTIONS}
         foreign = next((entry.path for entry in self.storage.list(found) if entry.name not in known), None)
         if foreign is not None:
             raise TableError(f"{foreign} is no table of the engine and is not deleted with the schema; move it away first", schema=found)

@@ -132,6 +132,12 @@ def _expected(name: str, value: Any) -> Any:
     return value
 
 
+def _stored_function(name: str, value: Any) -> Any:
+    if type(value).__name__ != "StoredFunction":
+        raise _wrong(name, value, "a StoredFunction")
+    return value
+
+
 def _columns(name: str, value: Any) -> Any:
     if type(value).__name__ not in ("Schema", "StructType"):
         raise _wrong(name, value, "a pyarrow Schema or Spark's StructType")
@@ -167,6 +173,7 @@ CHECKS: dict[str, Check] = {
     "bool": flag,
     "Callable[[], None] | None": _or_none(_function),
     "ExpectedState | None": _or_none(_expected),
+    "StoredFunction": _stored_function,
     "TableState | None": _or_none(_state),
     "int | None": _or_none(count),
     "Moment | None": _or_none(moment),

@@ -64,6 +64,7 @@ class Execution:
     def run(self, text: str) -> DataFrame:
         """What Spark makes of a statement. Raises `UnsupportedSqlError` for one on files where those are not allowed."""
         self.pins.check(text)
+        text = self.pins.functions.resolved(text)
         if not self.args:
             return self.spark.sql(text)
         return self.spark.sql(text, args=dict(self.args) if isinstance(self.args, Mapping) else list(self.args))

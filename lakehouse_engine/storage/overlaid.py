@@ -15,6 +15,7 @@ from lakehouse_engine.storage.paths import check_relative
 
 _SUFFIX = "__dbt_tmp"
 """A table that is about to take the place of one is where that one is."""
+_BESIDE = (".views", ".docs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +108,9 @@ class OverlaidStorage:
         return [replace(entry, path=entry.path.removeprefix(f"{self.folder}/")) for entry in entries]
 
     def _is_over(self, relative: str) -> bool:
-        """Whether it is (below) a table's directory `schema/table`, or a file of it beside: `schema/.folder/table.json`."""
+        """Whether it is (below) a table's directory `schema/table`, or a file that goes by its name: its comments, or a view in its place."""
         schema, _, rest = relative.partition("/")
         name, _, file = rest.partition("/")
-        if name.startswith("."):
+        if name in _BESIDE:
             name = file.removesuffix(".json")
         return bool(name) and f"{schema}.{name.removesuffix(_SUFFIX)}".lower() in self.names

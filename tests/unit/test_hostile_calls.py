@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine.catalog.functions import Language, StoredFunction
 from lakehouse_engine.errors import LakehouseError
 from tests.support.untouched import files_below, make_table
 
@@ -89,6 +90,7 @@ SANE: dict[str, Callable[[], Any]] = {
     "name": lambda: "shop.other",
     "new_name": lambda: "shop.newer",
     "by": lambda: "shop.newer",
+    "function": lambda: StoredFunction(Language.SQL, (), "int", "1"),
     "schema": lambda: SCHEMA,
     "sql": lambda: "select 1",
     "text": lambda: "select 1",

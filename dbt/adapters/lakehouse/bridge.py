@@ -6,6 +6,7 @@ it is first used: dbt waits for these imports before it can say what to start, a
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -26,12 +27,14 @@ from lakehouse_engine.catalog.names import RelationName, split_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lakehouse_engine.catalog.functions import StoredFunction
     from lakehouse_engine.model.constraints import Constraints
 
 _alter = Later("lakehouse_engine.write.alter")
 _catalog = Later("lakehouse_engine.catalog.catalog")
 _describe = Later("lakehouse_engine.cli.describe")
 _expected = Later("lakehouse_engine.commit.expected")
+_functions = Later("lakehouse_engine.catalog.functions")
 _footer = Later("lakehouse_engine.files.footer")
 _index = Later("lakehouse_engine.index.registry")
 _facade = Later("lakehouse_engine.lakehouse")
@@ -152,6 +155,12 @@ def check_options(hoodie: Mapping[str, Any]) -> list[str]:
     except errors.OptionError as error:
         raise DbtConfigError(str(error)) from error
     return ignored
+
+
+def check_folder(warehouse: str) -> None:
+    """Raises `DbtConfigError` where the warehouse is something else than a folder; one that is not there yet is made by the first write."""
+    if os.path.lexists(warehouse) and not os.path.isdir(warehouse):
+        raise DbtConfigError(f"warehouse: {warehouse} is no folder; name one, or a place where one can be made")
 
 
 def is_write_result(value: Any) -> bool:
@@ -344,12 +353,17 @@ class Warehouse:
         self.catalog.drop_schema(schema, cascade=True, if_exists=True)
 
     def relations(self, schema: str) -> list[tuple[str, str]]:
-        """(identifier, "table" or "view") of everything in a schema; nothing for a schema that is not there."""
+        """(identifier, "table", "view" or "function") of everything in a schema; nothing for a schema that is not there.
+
+        A function that has the name of a relation is left out.
+        """
         found = self.catalog.find_schema(schema)
         if found is None:
             return []
         names = [(name.name, "table") for name in self.catalog.tables(found)] + [(name.name, "view") for name in self.catalog.views(found)]
-        return sorted(names)
+        taken = {name.lower() for name, _ in names}
+        functions = _functions.Functions(self.catalog).names(found)
+        return sorted(names + [(name.name, "function") for name in functions if name.name.lower() not in taken])
 
     def kind(self, schema: str, identifier: str) -> str | None:
         """ "table", "view", or None where there is neither; also for names of other things, as a source that is a folder of files."""
@@ -368,6 +382,15 @@ class Warehouse:
         """Put the table `by` of the schema in the place of another one, in one step; `may_go` raises where that must stay."""
         name, expected = RelationName(schema, identifier), self.expected(schema, identifier)
         self._lakehouse.replace_table(str(name), str(RelationName(schema, by)), may_go=may_go, expected=expected)
+
+    # functions
+
+    def create_function(self, schema: str, identifier: str, function: StoredFunction) -> None:
+        """Store a function, once the session could make it."""
+        self._lakehouse.create_function(str(RelationName(schema, identifier)), function)
+
+    def drop_function(self, schema: str, identifier: str) -> None:
+        self._lakehouse.drop_function(str(RelationName(schema, identifier)), if_exists=True)
 
     def rename(self, source: tuple[str, str], target: tuple[str, str]) -> None:
         if self.kind(*source) == _catalog.RelationKind.VIEW.value:
@@ -535,6 +558,23 @@ def statistics(table: Any) -> dict[str, Any]:
         "record_key": ", ".join(state.config.record_key_fields),
         "partition_by": ", ".join(state.config.partition_fields),
     }
+
+
+def function_of(
+    language: str,
+    parameters: Sequence[tuple[str, str, str | None]],
+    returns: str,
+    body: str,
+    *,
+    aggregate: bool,
+    deterministic: bool | None,
+    entry_point: str,
+) -> StoredFunction:
+    """A function of (name, Spark type, default) parameters. Raises `SqlError`."""
+    given = tuple(_functions.Parameter(*one) for one in parameters)
+    kind = _functions.Language(language)
+    found: StoredFunction = _functions.StoredFunction(kind, given, returns, body, aggregate, deterministic, entry_point)
+    return found
 
 
 def split_statements(text: str) -> list[str]:

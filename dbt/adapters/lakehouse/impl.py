@@ -25,7 +25,14 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.lakehouse import __version__
-from dbt.adapters.lakehouse.bridge import Warehouse, check_options, conflict_retries, is_changed_since_read, response_of
+from dbt.adapters.lakehouse.bridge import (
+    Warehouse,
+    check_folder,
+    check_options,
+    conflict_retries,
+    is_changed_since_read,
+    response_of,
+)
 from dbt.adapters.lakehouse.column import LakehouseColumn
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConfig, ModelConfig
 from dbt.adapters.lakehouse.config.validation import check_nodes, check_profile
@@ -42,7 +49,8 @@ from dbt.adapters.lakehouse.work.python_models import check_python_model, run_py
 from dbt.adapters.lakehouse.work.response import held_back
 from dbt.adapters.lakehouse.writing import seeds
 from dbt.adapters.lakehouse.writing.audits import AuditOvertakenError
-from dbt.adapters.lakehouse.writing.constraints import checks_of, lengths_of
+from dbt.adapters.lakehouse.writing.constraints import checks_of, contract_text, lengths_of
+from dbt.adapters.lakehouse.writing.functions import default_text, stored_function
 from dbt.adapters.lakehouse.writing.guards import Guards
 from dbt.adapters.lakehouse.writing.microbatch import fill_responses
 from dbt.adapters.lakehouse.writing.selection import select_tables
@@ -262,6 +270,7 @@ class LakehouseAdapter(SparkAdapter):
         credentials = self.config.credentials
         for name, text in environment_of(credentials).describe().items():
             logger.info(f"  {name}: {text}")
+        check_folder(credentials.warehouse)
         schemas = self.list_schemas(None)
         logger.info(f"  warehouse: {credentials.warehouse} ({len(schemas)} schema(s))")
         self.execute("select 1 as id")
@@ -365,6 +374,21 @@ class LakehouseAdapter(SparkAdapter):
         """Store the view's definition, after Spark could analyse it."""
         session = self.connections.session()
         return self._write(sql, lambda house: store_view(house, relation, sql, session.rows(sql, house)))
+
+    @available.parse(_nothing)
+    def write_function(self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any]) -> AdapterResponse:
+        """Store the function of a node, after Spark could make it. `sql` says what it is, for the log."""
+        return self._write(sql, lambda house: house.create_function(relation.schema, relation.identifier, stored_function(model)))
+
+    @available.parse(lambda *a, **k: None)
+    def function_default(self, argument: Mapping[str, Any]) -> str | None:
+        """An argument's default as SQL; None where it has none."""
+        return default_text(argument.get("default_value"))
+
+    @available.parse(lambda *a, **k: "")
+    def contract_text(self, model: Mapping[str, Any]) -> str:
+        """What becomes of the constraints of the model's contract, as comments of SQL; empty without one that is enforced."""
+        return contract_text(model)
 
     @available.parse(_nothing)
     def set_comments(self, relation: LakehouseRelation, comment: str | None, columns: Mapping[str, str]) -> None:

@@ -23,6 +23,7 @@ from lakehouse_engine.read.skipping import without_ruled_out
 from lakehouse_engine.spark.frames.information import information_frame
 from lakehouse_engine.spark.frames.moments import Arguments, computed_moment
 from lakehouse_engine.spark.frames.scan import scan
+from lakehouse_engine.spark.functions import SessionFunctions
 from lakehouse_engine.sql.binding.bind import AsOf, Bound, Pin
 from lakehouse_engine.sql.binding.binder import Names, ViewText, bind_statement
 from lakehouse_engine.sql.binding.files import ON_FILES_KEY, check_no_files
@@ -112,6 +113,7 @@ class Pins:
             spark.conf.set(ON_FILES_KEY, "false")
         self._names = (f"__lakehouse_{uuid.uuid4().hex[:8]}_{number}" for number in itertools.count(1))
         self._kept: deque[str] = deque()
+        self.functions = SessionFunctions(catalog, spark, self.knows, self.check)
         self.current_schema: str | None = None
 
     @property
@@ -240,5 +242,5 @@ class Pins:
 
     def _pin_query(self, sql: str, columns: Sequence[str]) -> str:
         self.check(sql)
-        frame = self._spark.sql(sql)
+        frame = self._spark.sql(self.functions.resolved(sql))
         return self.keep(frame.toDF(*columns) if columns else frame)

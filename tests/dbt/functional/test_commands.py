@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 from dbt.tests.adapter.dbt_debug.test_dbt_debug import BaseDebug, BaseDebugProfileVariable
 from dbt.tests.adapter.dbt_show.test_dbt_show import BaseShowDoesNotHandleDoubleLimit, BaseShowLimit, BaseShowSqlHeader
-from dbt.tests.adapter.persist_docs.test_persist_docs import (
-    BasePersistDocs,
-    BasePersistDocsColumnMissing,
-    BasePersistDocsCommentOnQuotedColumn,
-)
+from dbt.tests.adapter.persist_docs.test_persist_docs import BasePersistDocs, BasePersistDocsColumnMissing
 from dbt.tests.adapter.python_model import test_spark as pyspark_models
 from dbt.tests.adapter.python_model.test_python_model import BasePythonIncrementalTests, BasePythonModelTests
 from dbt.tests.adapter.python_model.test_spark import BasePySparkTests
@@ -71,11 +67,6 @@ class TestPersistDocs(BasePersistDocs):
 
 
 class TestPersistDocsColumnMissing(BasePersistDocsColumnMissing):
-    pass
-
-
-@pytest.mark.skip(reason="the suite's column is named 2id, which Hudi's Avro schema cannot hold: such a name is refused")
-class TestPersistDocsCommentOnQuotedColumn(BasePersistDocsCommentOnQuotedColumn):
     pass
 
 
@@ -149,5 +140,6 @@ class TestPySpark(BasePySparkTests):
         }
 
     def test_different_dataframes(self, project):
+        """The suite counts the Koalas model, too."""
         assert len(run_dbt(["run"])) == 3
 

@@ -110,6 +110,99 @@ class TestIncrementalContractSqlHeader(SqlHeader, constraints.BaseIncrementalCon
         return self.models_of(fixtures.my_model_incremental_contract_sql_header_sql)
 
 
+class ContractText:
+    """There is no DDL: what is kept of a run is the query, and before it what becomes of each constraint."""
+
+    QUERY = """
+select id, color, date_day
+from (
+  -- depends_on: <foreign_key_model_identifier>
+  select 'blue' as color, 1 as id, '2019-01-01' as date_day
+) as model_subq
+"""
+
+    @pytest.fixture(scope="class")
+    def expected_sql(self):
+        return """
+-- refused before the commit: rows against the not_null constraint on column 'id'
+-- refused before the commit: rows against the primary_key constraint on column 'id'
+-- refused before the commit: rows against the check constraint ((id > 0))
+-- refused before the commit: rows against the check constraint (id >= 1)
+-- not enforced: primary_key (id)
+-- not enforced: foreign_key (id) references <foreign_key_model_identifier> (id)
+-- not enforced: unique (id)
+""" + self.QUERY
+
+
+class TestTableConstraintsRuntimeDdlEnforcement(ContractText, constraints.BaseConstraintsRuntimeDdlEnforcement):
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "my_model.sql": fixtures.my_model_wrong_order_depends_on_fk_sql,
+            "foreign_key_model.sql": fixtures.foreign_key_model_sql,
+            "constraints_schema.yml": yaml(fixtures.model_fk_constraint_schema_yml),
+        }
+
+
+class TestIncrementalConstraintsRuntimeDdlEnforcement(ContractText, constraints.BaseIncrementalConstraintsRuntimeDdlEnforcement):
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "my_model.sql": fixtures.my_model_incremental_wrong_order_depends_on_fk_sql,
+            "foreign_key_model.sql": fixtures.foreign_key_model_sql,
+            "constraints_schema.yml": yaml(fixtures.model_fk_constraint_schema_yml),
+        }
+
+
+class TestModelConstraintsRuntimeEnforcement(ContractText, constraints.BaseModelConstraintsRuntimeEnforcement):
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "my_model.sql": fixtures.my_model_wrong_order_depends_on_fk_sql,
+            "foreign_key_model.sql": fixtures.foreign_key_model_sql,
+            "constraints_schema.yml": yaml(fixtures.constrained_model_schema_yml),
+        }
+
+    @pytest.fixture(scope="class")
+    def expected_sql(self):
+        return """
+-- refused before the commit: rows against the not_null constraint on column 'id'
+-- refused before the commit: rows against the check constraint ((id > 0))
+-- refused before the commit: rows against the check constraint (id >= 1)
+-- refused before the commit: rows against the primary_key constraint on column 'id'
+-- not enforced: primary_key (id)
+-- not enforced: unique 'strange_uniqueness_requirement' (color, date_day)
+-- not enforced: foreign_key (id) references <foreign_key_model_identifier> (id)
+""" + self.QUERY
+
+
+class TestConstraintQuotedColumn(constraints.BaseConstraintQuotedColumn):
+    """There is no DDL: what is kept of a run is the query, and before it what becomes of each constraint."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "my_model.sql": fixtures.my_model_with_quoted_column_name_sql,
+            "constraints_schema.yml": yaml(fixtures.model_quoted_column_schema_yml),
+        }
+
+    @pytest.fixture(scope="class")
+    def expected_sql(self):
+        return """
+-- refused before the commit: rows against the not_null constraint on column 'id'
+-- refused before the commit: rows against the not_null constraint on column 'from'
+-- refused before the commit: rows against the check constraint ((`from` = 'blue'))
+select id, `from`, date_day
+from (
+  select 'blue' as `from`, 1 as id, '2019-01-01' as date_day
+) as model_subq
+"""
+
+
+class TestIncrementalForeignKeyConstraint(constraints.BaseIncrementalForeignKeyConstraint):
+    pass
+
+
 class TestLengths:
     """`varchar(n)` of a contract holds for the model's rows, and for whoever else writes the table."""
 

@@ -110,6 +110,10 @@ class TestPrePostModelHooksOnSeedsPlusPrefixed(model_hooks.BasePrePostModelHooks
     pass
 
 
+class TestPrePostModelHooksOnSeedsPlusPrefixedWhitespace(model_hooks.BasePrePostModelHooksOnSeedsPlusPrefixedWhitespace):
+    pass
+
+
 class TestPrePostModelHooksOnSnapshots(model_hooks.BasePrePostModelHooksOnSnapshots):
     pass
 

@@ -18,7 +18,7 @@ from dbt.tests.adapter.relations.test_changing_relation_type import BaseChangeRe
 from dbt.tests.adapter.relations.test_dropping_schema_named import BaseDropSchemaNamed
 from dbt.tests.adapter.simple_copy.test_copy_uppercase import BaseSimpleCopyUppercase
 from dbt.tests.adapter.simple_copy.test_simple_copy import EmptyModelsArentRunBase, SimpleCopyBase
-from dbt.tests.util import check_relations_equal, run_dbt
+from dbt.tests.util import check_relations_equal, read_file, run_dbt
 from dbt.version import __version__ as dbt_version
 
 CAST = alias_fixtures.MACROS__CAST_SQL.replace("'{{ s }}'::text", "cast('{{ s }}' as string)")
@@ -71,13 +71,7 @@ class TestNoPopulateCache(Caching, BaseNoPopulateCache):
 
 
 class TestConcurrency(concurrency.BaseConcurrency):
-    def test_concurrency(self, project):
-        run_dbt(["seed", "--select", "seed"])
-        results = run_dbt(["run"], expect_pass=False)
-        assert len(results) == 7
-        for name in ("view_model", "dep", "table_a", "table_b"):
-            check_relations_equal(project.adapter, ["seed", name])
-        assert sorted(str(result.status) for result in results).count("error") == 1
+    pass
 
 
 class TestEmpty(BaseTestEmpty):
@@ -99,15 +93,23 @@ class TestMetadataWithEmptyFlag(MetadataWithEmptyFlag):
 
 class TestEphemeralMulti(BaseEphemeralMulti):
     def test_ephemeral_multi(self, project):
+        """The suite compares the text that ran with Postgres' `create view`; here it is the query alone."""
         run_dbt(["seed"])
         assert len(run_dbt(["run"])) == 3
         for name in ("dependent", "double_dependent", "super_dependent"):
             check_relations_equal(project.adapter, ["seed", name])
+        text = "".join(read_file("target", "run", "test", "models", "double_dependent.sql").split())
+        assert text.startswith("with__dbt__cte__baseas(select*from" + project.test_schema + ".seed),__dbt__cte__base_copyas(")
+        assert text.count("__dbt__cte__baseas(") == 1
 
 
 class TestEphemeralNested(BaseEphemeralNested):
     def test_ephemeral_nested(self, project):
+        """The suite compares the text that ran with Postgres' `create view`; here it is the query alone."""
         assert len(run_dbt(["run"])) == 2
+        text = "".join(read_file("target", "run", "test", "models", "root_view.sql").split())
+        assert text.startswith("with__dbt__cte__ephemeral_level_twoas(")
+        assert text.index("__dbt__cte__ephemeral_level_twoas(") < text.index("__dbt__cte__ephemeralas(")
         check_relations_equal(project.adapter, ["source_table", "root_view"])
 
 

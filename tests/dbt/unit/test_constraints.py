@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt.adapters.lakehouse.writing.constraints import checks_of, lengths_of, violation_query
+from dbt.adapters.lakehouse.writing.constraints import checks_of, contract_text, lengths_of, violation_query
 
 MODEL = {
     "config": {"contract": {"enforced": True}},
@@ -35,3 +35,18 @@ def test_lengths_of_text_are_those_of_the_contract() -> None:
     assert lengths_of(model) == {"a": 3, "b": None}
     assert [(check.label, check.violated) for check in checks_of(model)] == [("varchar(3) of column 'a'", "char_length(`a`) > 3")]
     assert lengths_of({**model, "config": {}}) == {}
+
+
+def test_the_text_of_a_contract_says_what_becomes_of_each_constraint_in_lines_of_comments() -> None:
+    key = {"type": "foreign_key", "columns": ["id"], "to": "s.t", "to_columns": ["key"]}
+    unique = {"type": "unique", "name": "u", "columns": ["n", "id"]}
+    model = {**MODEL, "constraints": [{"type": "check", "expression": "n <\n  id"}, unique, key]}
+    assert contract_text(model).splitlines() == [
+        "-- refused before the commit: rows against the not_null constraint on column 'id'",
+        "-- refused before the commit: rows against the check constraint (n > 0)",
+        "-- refused before the commit: rows against the check constraint (n < id)",
+        "-- not enforced: unique (id)",
+        "-- not enforced: unique 'u' (n, id)",
+        "-- not enforced: foreign_key (id) references s.t (key)",
+    ]
+    assert contract_text({**model, "config": {}}) == ""

@@ -47,6 +47,8 @@ class Introspection:
     def drop(self, relation: LakehouseRelation) -> None:
         if relation.is_temporary:
             self.connections.session().drop_view(relation.identifier)
+        elif relation.type == "function":
+            self.warehouse.drop_function(relation.schema, relation.identifier)
         else:
             self.warehouse.drop(relation.schema, relation.identifier)
 

@@ -43,8 +43,12 @@ def _is_enforced(model: Mapping[str, Any]) -> bool:
     return bool((model.get("config", {}).get("contract") or {}).get("enforced"))
 
 
+def _kind(constraint: Mapping[str, Any]) -> str:
+    return str(getattr(constraint.get("type"), "value", constraint.get("type")))
+
+
 def _checks(constraint: Mapping[str, Any], columns: Sequence[str]) -> list[Check]:
-    kind = str(getattr(constraint.get("type"), "value", constraint.get("type")))
+    kind = _kind(constraint)
     title = f"{kind} constraint" + (f" '{constraint['name']}'" if constraint.get("name") else "")
     if kind in ("not_null", "primary_key"):
         return [Check(f"{title} on column '{name}'", f"{quoted(name)} is null") for name in columns]
@@ -52,6 +56,30 @@ def _checks(constraint: Mapping[str, Any], columns: Sequence[str]) -> list[Check
         expression = str(constraint["expression"])
         return [Check(f"{title} ({expression})", f"not ({expression})")]
     return []
+
+
+def contract_text(model: Mapping[str, Any]) -> str:
+    """What becomes of the constraints of an enforced contract, as comments before the query that dbt keeps as what was run."""
+    lines = [f"-- refused before the commit: rows against the {' '.join(check.label.split())}\n" for check in checks_of(model)]
+    if _is_enforced(model):
+        columns = model.get("columns") or {}
+        given = [(constraint, [name]) for name, column in columns.items() for constraint in column.get("constraints") or []]
+        given += [(constraint, constraint.get("columns") or []) for constraint in model.get("constraints") or []]
+        lines += [f"-- not enforced: {text}\n" for constraint, names in given if (text := _unenforced(constraint, names))]
+    return "".join(lines)
+
+
+def _unenforced(constraint: Mapping[str, Any], columns: Sequence[str]) -> str:
+    kind = _kind(constraint)
+    if kind not in ("unique", "primary_key", "foreign_key"):
+        return ""
+    title = f"{kind} '{constraint['name']}'" if constraint.get("name") else kind
+    there = constraint.get("expression") or ""
+    if constraint.get("to"):
+        there = f"{constraint['to']} ({', '.join(constraint.get('to_columns') or [])})"
+    keys = f"{title} ({', '.join(columns)})"
+    # A text of several lines would end the comment.
+    return " ".join((f"{keys} references {there}" if kind == "foreign_key" else keys).split())
 
 
 def violation_query(checks: Sequence[Check], source: str) -> str:

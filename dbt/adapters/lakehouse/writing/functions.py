@@ -1,0 +1,69 @@
+"""Function nodes: what dbt knows of one, as the engine stores it."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.lakehouse.bridge import function_of
+
+_DETERMINISTIC = {"deterministic": True, "non-deterministic": False}
+_DISTRIBUTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def stored_function(model: Mapping[str, Any]) -> Any:
+    """The function of a node, as the engine stores it.
+
+    Raises `DbtRuntimeError` for Python that this process cannot run, and for defaults that are no SQL.
+    """
+    config = model["config"]
+    language = str(model.get("language") or "sql")
+    if language == "python":
+        _check_python(model["name"], config)
+    volatility = config.get("volatility")
+    return function_of(
+        language,
+        [(one["name"], one["data_type"], _default(model["name"], one)) for one in model.get("arguments") or ()],
+        model["returns"]["data_type"],
+        str(model["compiled_code"]),
+        aggregate=_text(config.get("type")) == "aggregate",
+        deterministic=_DETERMINISTIC.get(_text(volatility)),
+        entry_point=config.get("entry_point") or "",
+    )
+
+
+def default_text(value: Any) -> str | None:
+    """A default of YAML as SQL: numbers, true and false as they are, text as the SQL expression that it is."""
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _default(name: str, argument: Mapping[str, Any]) -> str | None:
+    value = argument.get("default_value")
+    if isinstance(value, (dict, list)):
+        raise DbtRuntimeError(f"{name}: the default_value of '{argument['name']}' is no SQL expression: {value}")
+    return default_text(value)
+
+
+def _check_python(name: str, config: Mapping[str, Any]) -> None:
+    running = ".".join(platform.python_version_tuple()[:2])
+    wanted = str(config.get("runtime_version"))
+    if wanted != running:
+        raise DbtRuntimeError(
+            f"{name}: runtime_version is {wanted}, but functions run in the Python that runs dbt, which is {running};"
+            f" say '{running}', or run dbt in {wanted}"
+        )
+    for package in config.get("packages") or ():
+        found = _DISTRIBUTION.match(str(package))
+        if found is None or importlib.util.find_spec(found.group().replace("-", "_")) is None:
+            raise DbtRuntimeError(f"{name}: the package {package} is not installed here; install it where dbt and Spark's workers run")
+
+
+def _text(value: Any) -> str:
+    return str(getattr(value, "value", value) or "")

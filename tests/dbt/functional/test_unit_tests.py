@@ -1,0 +1,44 @@
+"""dbt-tests-adapter: unit tests whose columns are quoted or reserved words, and whose texts are longer than the column."""
+
+from __future__ import annotations
+
+import pytest
+from dbt.tests.adapter.column_types import fixtures as column_types
+from dbt.tests.adapter.column_types.test_column_types import BasePostgresColumnTypes
+from dbt.tests.adapter.unit_testing import test_quoted_reserved_word_column_names as reserved
+from dbt.tests.adapter.unit_testing.test_types import BaseUnitTestingVarcharFixtureNoTruncation
+
+
+class TestUnitTestQuotedReservedWordColumnNames(reserved.BaseUnitTestQuotedReservedWordColumnNames):
+    @pytest.fixture(scope="class")
+    def models(self):
+        """Spark quotes names with backquotes."""
+        return {
+            "my_model.sql": reserved.my_model_sql,
+            "my_upstream_model.sql": reserved.my_upstream_model_with_reserved_word_column_name_sql.replace('"', "`"),
+            "unit_tests.yml": reserved.test_my_model_csv_fixtures_yml,
+        }
+
+
+class TestUnitTestVarcharFixture(BaseUnitTestingVarcharFixtureNoTruncation):
+    pass
+
+
+class TestColumnTypes(BasePostgresColumnTypes):
+    """Postgres' casts and type names in Spark's words."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        types = {
+            "smallint": "1",
+            "int": "2",
+            "bigint": "3",
+            "float": "4.0",
+            "double": "5.0",
+            "decimal(10,2)": "6.0",
+            "string": "'7'",
+            "varchar(20)": "'8'",
+        }
+        names = ("smallint_col", "int_col", "bigint_col", "real_col", "double_col", "numeric_col", "text_col", "varchar_col")
+        columns = ", ".join(f"cast({value} as {kind}) as {name}" for (kind, value), name in zip(types.items(), names, strict=True))
+        return {"model.sql": f"select {columns}", "schema.yml": column_types.schema_yml}
