@@ -108,7 +108,7 @@ class OverlaidStorage:
         return [replace(entry, path=entry.path.removeprefix(f"{self.folder}/")) for entry in entries]
 
     def _is_over(self, relative: str) -> bool:
-        """Whether it is (below) a table's directory `schema/table`, or a file that goes by its name: its comments, or a view in its place."""
+        """Whether it is (below) a table's directory `schema/table`, or a file by its name: its comments, or a view in its place."""
         schema, _, rest = relative.partition("/")
         name, _, file = rest.partition("/")
         if name in _BESIDE:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 _JAVASCRIPT = "Spark has no functions in JavaScript; Python is there"
 _MATERIALIZED = "there are no materialized views"
-_CLONE = "clone"
 
 FILLED_IN: dict[str, str] = dict.fromkeys(
     (
@@ -25,9 +24,6 @@ FILLED_IN: dict[str, str] = dict.fromkeys(
 """They have no models of their own; their methods run in each of the classes that give them some."""
 
 REASONS: dict[str, str] = {
-    "dbt_clone.test_dbt_clone.BaseClonePossible": _CLONE,
-    "dbt_clone.test_dbt_clone.BaseCloneSameSourceAndTarget": _CLONE,
-    "dbt_clone.test_dbt_clone.BaseCloneSameTargetAndState": _CLONE,
     "functions.test_js_udfs.BasicJSAggregateUDF": _JAVASCRIPT,
     "functions.test_js_udfs.BasicJSUDF": _JAVASCRIPT,
     "functions.test_js_udfs.JSAggregateUDFVolatilityIgnored": _JAVASCRIPT,
