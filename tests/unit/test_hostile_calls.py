@@ -88,6 +88,8 @@ SANE: dict[str, Callable[[], Any]] = {
     "savepoint": lambda: "nothing",
     "name": lambda: "shop.other",
     "new_name": lambda: "shop.newer",
+    "source": lambda: "shop.orders",
+    "target": lambda: "shop.copied",
     "by": lambda: "shop.newer",
     "schema": lambda: SCHEMA,
     "sql": lambda: "select 1",
