@@ -192,7 +192,7 @@ class Catalog:
         return stored
 
     def stages(self, schema: str) -> str:
-        """The hidden folder of a schema in which tables are made that are about to be."""
+        """The hidden folder of a schema in which tables are made, of those in it, that are about to be."""
         return f"{schema}/{_STAGES}"
 
     def put(self, folder: str, name: RelationName, *, replaces: bool, may_go: Callable[[], None], timeout_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""A table of the warehouse as a clone of another one: made whole in a hidden folder of its schema, and given its name in one step."""
+"""A table of the warehouse as a clone of another one: made whole in a hidden folder, and given its name in one step."""
 
 from __future__ import annotations
 
@@ -46,28 +46,33 @@ def clone_relation(
     if found is not None and clone.if_not_exists:
         return None
     _check(catalog, clone, found)
-    target = catalog.claim(clone.target) if found is None else found[0]
-    home = catalog.stages(target.schema)
+    home = catalog.stages(clone.source.schema)
     remove_dead_stages(catalog.storage, catalog.storage.list(home), home)
-    timeout, free = LOCK_TIMEOUT_MS.read(options), partial(_check_free, catalog, target)
-
-    def attempt(now: TableState) -> WriteResult:
-        area = StagingArea(catalog.storage, home)
-        try:
-            request = CloneRequest(target.name, str(clone.source), clone.as_of, clone.files, options, timeout)
-            result = clone_table(now, LocalStorage(f"{catalog.storage.root}/{area.folder()}"), request, runner_of)
-            if not area.is_there():
-                raise StorageError(f"what was cloned into {area.folder()} was removed meanwhile; nothing is changed", table=target)
-            catalog.put(area.folder(), target, replaces=found is not None, may_go=free, timeout_ms=timeout)
-        finally:
-            area.remove()
-        return result
-
+    name = clone.target.name if found is None else found[0].name
+    request = CloneRequest(name, str(clone.source), clone.as_of, clone.files, options, LOCK_TIMEOUT_MS.read(options))
     # A clean of the source may take files while they are brought.
-    result = at_one_moment(source, attempt)
+    target, result = at_one_moment(source, lambda now: _attempt(catalog, clone, now, request, runner_of))
     comments = catalog.comments(clone.source)
     catalog.set_comments(target, comments.comment, comments.columns)
     return result
+
+
+def _attempt(
+    catalog: Catalog, clone: Clone, source: TableState, request: CloneRequest, runner_of: RunnerOf
+) -> tuple[RelationName, WriteResult]:
+    """The clone's name as stored, and its commit."""
+    area = StagingArea(catalog.storage, catalog.stages(clone.source.schema))
+    try:
+        result = clone_table(source, LocalStorage(f"{catalog.storage.root}/{area.folder()}"), request, runner_of)
+        if not area.is_there():
+            raise StorageError(f"what was cloned into {area.folder()} was removed meanwhile; nothing is changed", table=clone.target)
+        found = catalog.find(clone.target) if clone.or_replace else None
+        target = catalog.claim(clone.target) if found is None else found[0]
+        free = partial(_check_free, catalog, target)
+        catalog.put(area.folder(), target, replaces=found is not None, may_go=free, timeout_ms=request.lock_timeout_ms)
+    finally:
+        area.remove()
+    return target, result
 
 
 def _check(catalog: Catalog, clone: Clone, found: tuple[RelationName, RelationKind] | None) -> None:

@@ -89,6 +89,8 @@ SANE: dict[str, Callable[[], Any]] = {
     "savepoint": lambda: "nothing",
     "name": lambda: "shop.other",
     "new_name": lambda: "shop.newer",
+    "source": lambda: "shop.orders",
+    "target": lambda: "shop.copied",
     "by": lambda: "shop.newer",
     "function": lambda: StoredFunction(Language.SQL, (), "int", "1"),
     "schema": lambda: SCHEMA,

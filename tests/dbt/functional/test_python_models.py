@@ -12,8 +12,7 @@ SOURCE = "select id, concat('n', id) as name from range(1, 4)"
 SESSION = """
 def model(dbt, session):
     dbt.config(materialized="table", packages=["pyarrow", "pandas>=2"], meta={"tier": "gold"})
-    from pyspark.sql import SparkSession
-    assert isinstance(session, SparkSession)
+    assert isinstance(session, type(dbt.ref("numbers").sparkSession))
     assert dbt.config.get("materialized") == "table"
     assert dbt.config.get("unique_key", "none") in (None, "none")
     assert not dbt.is_incremental
@@ -104,17 +103,20 @@ class TestRefused:
             "packages.py": "def model(dbt, session):\n"
             "    dbt.config(materialized='table', packages=['no-such-package-of-anybody', 'pyarrow<1'])\n"
             "    return dbt.ref('numbers')\n",
+            "wrong.py": "def model(dbt, session):\n    dbt.config(materialized='table')\n    assert dbt.ref('numbers').count() == 4\n"
+            "    return dbt.ref('numbers')\n",
             "unknown.py": "def model(dbt, session):\n    dbt.config(materialized='table')\n    return session.table('no.such')\n",
         }
 
     def test_errors_name_the_model_and_what_to_do(self, project):
         results = run_dbt(["run"], expect_pass=False)
         said = {result.node.name: result.message for result in results if str(result.status) == "error"}
-        assert set(said) == {"number", "nothing", "packages", "unknown"}
+        assert set(said) == {"number", "nothing", "packages", "unknown", "wrong"}
         assert "model.test.number: a Python model returns" in said["number"]
         assert "returned nothing" in said["nothing"]
         assert "'no-such-package-of-anybody' is not installed" in said["packages"]
         assert "'pyarrow' is there as" in said["packages"]
+        assert "model.test.wrong: AssertionError in line 3" in said["wrong"]
         assert "TABLE_OR_VIEW_NOT_FOUND" in said["unknown"]
         lake = Lakehouse(project.adapter.config.credentials.warehouse)
         assert lake.tables(project.test_schema) == [f"{project.test_schema}.numbers"]

@@ -225,7 +225,7 @@ def test_what_cannot_be_cloned_is_refused_and_nothing_is_changed(lake: Lakehouse
         (TableNotFoundError, "not in the warehouse", lambda: lake.clone("shop.nothing", "shop.new")),
         (OptionError, "its own place", lambda: lake.clone("shop.orders", "shop.Orders", or_replace=True)),
         (OptionError, "auto, link, copy", lambda: lake.clone("shop.orders", "shop.new", files="move")),
-        (OptionError, "savepoint", lambda: lake.clone("shop.orders", "shop.new", as_of="tuesday")),
+        (OptionError, "savepoint", lambda: lake.clone("shop.orders", "other.new", as_of="tuesday")),
     ]
     for kind, text, attempt in refused:
         with pytest.raises(kind, match=text):

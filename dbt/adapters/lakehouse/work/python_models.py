@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
 import types
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.work.model_packages import check_packages
 from dbt.adapters.lakehouse.work.model_rows import as_frame
@@ -12,6 +15,9 @@ from dbt.adapters.lakehouse.work.model_session import model_session
 
 if TYPE_CHECKING:
     from dbt.adapters.lakehouse.bridge import Warehouse
+
+_TOLD = ("pyspark", "py4j", "lakehouse_engine", "dbt", "dbt_common")
+"""Packages whose errors have a handling of their own."""
 
 
 def check_python_model(model: Mapping[str, Any]) -> None:
@@ -21,11 +27,26 @@ def check_python_model(model: Mapping[str, Any]) -> None:
 
 
 def run_python_model(script: str, warehouse: Warehouse, view: str, name: str) -> Any:
-    """Run `script`'s `model(dbt, session)`; its rows as a DataFrame. Raises as `as_frame`, and what the model raises."""
+    """Run `script`'s `model(dbt, session)`; its rows as a DataFrame.
+
+    Raises as `as_frame`; what Spark, the engine or dbt raise in the model, and `DbtRuntimeError` with the line for its own errors.
+    """
     module = types.ModuleType(f"dbt_model_{view.strip('_')}")
     session = model_session(warehouse)
-    exec(compile(script, f"<{name}>", "exec"), module.__dict__)
-    module.spark = session  # type: ignore[attr-defined]
-    dbt_object = module.dbtObj(lambda relation: warehouse.sql(f"select * from {relation}"))
-    answer = module.model(dbt_object, session)
+    code = compile(script, f"<{name}>", "exec")
+    try:
+        exec(code, module.__dict__)
+        module.spark = session  # type: ignore[attr-defined]
+        dbt_object = module.dbtObj(lambda relation: warehouse.sql(f"select * from {relation}"))
+        answer = module.model(dbt_object, session)
+    except Exception as error:
+        if type(error).__module__.split(".")[0] in _TOLD:
+            raise
+        raise DbtRuntimeError(f"{name}: {type(error).__name__}{_line(error, code.co_filename)}: {error}") from error
     return as_frame(answer, warehouse.spark, name)
+
+
+def _line(error: Exception, file: str) -> str:
+    """Where in the model it happened; the script begins with the model's file."""
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
+    return f" in line {lines[-1]}" if lines else ""
