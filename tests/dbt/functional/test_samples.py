@@ -20,9 +20,12 @@ assert lakehouse_engine.table
 
 
 class TestSampleMode(BaseSampleModeTest):
-    @freezegun.freeze_time("2025-01-03T02:03:00Z", ignore=["lakehouse_engine"])
+    @freezegun.freeze_time("2025-01-03T02:03:00Z", ignore=["lakehouse_engine", "grpc", "pyspark"])
     def test_sample_mode(self, project, monkeypatch):
-        """The suite's own body with dbt's clock alone standing still: commits whose time is not that of their files are refused."""
+        """The suite's own body with dbt's clock alone standing still.
+
+        Commits whose time is not that of their files are refused, and calls of Spark Connect would never be due.
+        """
         monkeypatch.setenv("DBT_EXPERIMENTAL_SAMPLE_MODE", "True")
         inspect.unwrap(BaseSampleModeTest.test_sample_mode)(self, project)
 
