@@ -40,7 +40,7 @@ ASSIGNMENTS = {
     "itself": {"x": "x + 1", "s": "concat(s, '!')"},
     "null": {"s": "null", "st": "null"},
     "each other": {"x": "length(s)", "s": "cast(x as string)"},
-    "a cast": {"x": "'12'", "ts": "cast(x as bigint) + 100"},
+    "a cast": {"x": "'12'", "ts": "cast(coalesce(x, 0) as bigint) + 100"},
     "a case": {"s": "case when x > 20 then 'big' when x is null then s else 'small' end"},
     "an array": {"xs": "array_append(coalesce(xs, array()), id)"},
     "a struct": {"st": "named_struct('f', x, 'g', s)"},
