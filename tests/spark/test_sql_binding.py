@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from lakehouse_engine.sql.binding.bind import Pin, bind
 from tests.spark.corpus.queries import QUERIES as WRITTEN
 from tests.support import connect_server
+from tests.support.shares import share_of
 from tests.unit.sql.corpus import BOUND, PAIRS, statement
 
 pytestmark = pytest.mark.spark
@@ -22,7 +23,8 @@ pytestmark = pytest.mark.spark
 COLUMNS = "id int, x int, y int, ts timestamp, s string, xs array<int>, m map<string, int>, st struct<z: int>"
 TABLES = {"`a`.`b`": 5, "`a`.`c`": 3, "`d`.`b`": 4, "`a`.`2ef`": 2, "`from`.`select`": 2}
 FOREIGN = {"`z`.`y`": 2}
-EXECUTED_AT_LEAST = 400
+EXECUTED_AT_LEAST = 140
+"""Of the binding's own corpus, in which many a statement is there for its form only. Of the other one all are."""
 
 EXTRA = [
     "select a.b.st.z, b.st.z, st.z from a.b where a.b.st.z > 1",
@@ -52,9 +54,14 @@ EXTRA = [
 QUERY_STARTS = ("select", "with", "from", "table", "(", "values")
 QUERIES = [
     text
-    for text in dict.fromkeys([*(statement(marked) for marked in BOUND), *(text for text, _ in PAIRS.values()), *EXTRA, *WRITTEN])
+    for text in [*(statement(marked) for marked in BOUND), *(text for text, _ in PAIRS.values()), *EXTRA]
     if text.lstrip("/").lower().startswith(QUERY_STARTS) and " insert " not in text
 ]
+OWN = "the binding's own corpus"
+PART = 81
+WRITTEN_PARTS = {f"queries from {start}": WRITTEN[start : start + PART] for start in range(0, len(WRITTEN), PART)}
+PARTS = {OWN: QUERIES, **WRITTEN_PARTS}
+CHOSEN = share_of("queries that are executed both ways", list(WRITTEN_PARTS), 1, variable="LAKEHOUSE_SQL", full="make sql-full")
 
 
 @pytest.fixture(scope="module")
@@ -100,13 +107,19 @@ def view_name(pin: Pin) -> str:
     return "__pin_" + "_".join(part.lower().replace(" ", "_") for part in pin.parts)
 
 
-def test_bound_queries_give_the_rows_of_the_originals(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_corpora_are_as_large_as_they_are_said_to_be() -> None:
+    assert len({*QUERIES, *WRITTEN}) >= 400 + len(QUERIES) - EXECUTED_AT_LEAST
+
+
+@pytest.mark.parametrize("part", [OWN, *CHOSEN])
+def test_bound_queries_give_the_rows_of_the_originals(spark: SparkSession, tmp_path: Path, part: str) -> None:
+    queries = PARTS[part]
     for schema in ("a", "d", "`from`", "z"):
         spark.sql(f"create schema {schema}")
     try:
         for offset, (name, count) in enumerate({**TABLES, **FOREIGN}.items()):
             spark.sql(f"create table {name} using parquet location '{tmp_path}/t{offset}' as {source(count, offset)}")
-        originals = {text: found for text in QUERIES if (found := result(spark, text)) is not None}
+        originals = {text: found for text in queries if (found := result(spark, text)) is not None}
         for offset, name in enumerate(TABLES):
             spark.sql(f"drop table {name}")
             view = "__pin_" + name.replace("`", "").replace(".", "_").replace(" ", "_")
@@ -118,4 +131,5 @@ def test_bound_queries_give_the_rows_of_the_originals(spark: SparkSession, tmp_p
         for schema in ("a", "d", "`from`", "z"):
             spark.sql(f"drop schema if exists {schema} cascade")
     assert wrong == []
-    assert len(originals) >= EXECUTED_AT_LEAST, f"only {len(originals)} of {len(QUERIES)} queries were accepted by Spark"
+    refused = [text for text in queries if text not in originals]
+    assert len(originals) >= EXECUTED_AT_LEAST if part == OWN else not refused, f"Spark did not accept {len(refused)}: {refused}"

@@ -40,7 +40,7 @@ ASSIGNMENTS = {
     "itself": {"x": "x + 1", "s": "concat(s, '!')"},
     "null": {"s": "null", "st": "null"},
     "each other": {"x": "length(s)", "s": "cast(x as string)"},
-    "a cast": {"x": "'12'", "ts": "cast(x as bigint) + 100"},
+    "a cast": {"x": "'12'", "ts": "cast(coalesce(x, 0) as bigint) + 100"},
     "a case": {"s": "case when x > 20 then 'big' when x is null then s else 'small' end"},
     "an array": {"xs": "array_append(coalesce(xs, array()), id)"},
     "a struct": {"st": "named_struct('f', x, 'g', s)"},
@@ -222,21 +222,28 @@ CLAUSES = {
 What is behind `|` is true of the rows that are there then.
 """
 
-ONS = {
+KEYS = {
     "the key": "t.id = s.id",
+    "the key, turned round": "s.id = t.id",
+    "the key as text": "cast(t.id as string) = cast(s.id as string)",
+    "a null-safe key": "t.id <=> s.id",
+    "an expression": "t.id + 0 = s.id",
+}
+LESS = {
     "the key and a partition": "t.id = s.id and t.day = '2026-01-02'",
     "the key and both sides": "t.id = s.id and s.x > 20 and t.x is not null",
-    "a null-safe key": "t.id <=> s.id",
     "the key and a text": "t.id = s.id and t.s is not null",
-    "an expression": "t.id + 0 = s.id",
     "nothing": "t.id = s.id and t.id > 1000",
 }
+"""Less than the key's equality: a row that is inserted then takes the place of the stored one of its key, which no query says."""
 
 
 def merges() -> dict[str, tuple[str, str]]:
     made = {}
-    for on_name, on in ONS.items():
+    for on_name, on in {**KEYS, **LESS}.items():
         for name, (clauses, matched, lonely, stored) in CLAUSES.items():
+            if on_name in LESS and lonely is not None:
+                continue
             condition = on.replace("t.", "b.").replace("s.", "c.")
             alone = f"not exists (select 1 from src c where {condition})"
             parts = []
