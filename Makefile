@@ -14,7 +14,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark cluster connect connect-full dbt integration integration-full interop interop-full zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark spark-full cluster connect connect-full dbt dbt-full integration integration-full interop interop-full zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,8 +64,12 @@ contract: setup ## one suite of behaviours over every implementation of a seam
 conformance: setup ## tables written by Hudi and by us, against what Hudi and hudi-rs read
 	$(PYTEST) tests/conformance
 
+# Half of the suite, which the commit's hash chooses.
 spark: setup java ## the engine on embedded Spark
 	$(PYTEST) tests/spark
+
+spark-full: setup java ## the same with all tests
+	LAKEHOUSE_LANE=all LAKEHOUSE_SQL=all $(PYTEST) tests/spark
 
 cluster: setup java ## the engine, and the demo, on a standalone Spark cluster of two worker processes
 	$(PYTEST) tests/cluster
@@ -78,8 +82,12 @@ connect: setup java ## the engine and the adapter over a Spark Connect server of
 connect-full: setup java ## the same with all tests of both suites
 	LAKEHOUSE_CONNECT=1 LAKEHOUSE_CONNECT_SHARE=all $(PYTEST) tests/connect tests/spark tests/dbt/functional
 
+# Of the classes that run dbt half, which the commit's hash chooses.
 dbt: setup java ## the adapter, with dbt's own adapter suite
 	$(PYTEST) tests/dbt
+
+dbt-full: setup java ## the same with all classes
+	LAKEHOUSE_LANE=all $(PYTEST) tests/dbt
 
 integration: setup java ## a whole dbt project on TPC-H data, compared with plain Spark, hudi-rs and Hudi
 	$(PYTEST) integration_tests

@@ -21,7 +21,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from tests.support.processes import HOST, SPARK_HOME, die_with_parent, free_port, stop, wait_for
-from tests.support.shares import share_of
+from tests.support.shares import keep_share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,17 +44,12 @@ CONF = {
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
-def take_share(config: pytest.Config, items: list[pytest.Item], suite: str, folder: Path, share: int) -> None:
-    """Of the tests below `folder` leave about `share`, whole classes at a time, for a suite that runs over Spark Connect now."""
-    if not WANTED:
-        return
-    names = {item: f"{item.path.name}::{item.cls.__name__ if item.cls else item.name}" for item in items if folder in item.path.parents}
-    kept = set(
-        share_of(suite, sorted(set(names.values())), share, variable="LAKEHOUSE_CONNECT_SHARE", full="make connect-full")
-    )
-    left = [item for item in items if item in names and names[item] not in kept]
-    config.hook.pytest_deselected(items=left)
-    items[:] = [item for item in items if item not in names or names[item] in kept]
+def take_share(config: pytest.Config, items: list[pytest.Item], lane: str, folder: Path, share: int) -> None:
+    """Of the tests below `folder` leave half, or about `share` where the suite runs over Spark Connect now."""
+    if WANTED:
+        keep_share(config, items, folder, f"Connect: {lane}", share, variable="LAKEHOUSE_CONNECT_SHARE", full="make connect-full")
+    else:
+        keep_share(config, items, folder, lane, None, variable="LAKEHOUSE_LANE", full=f"make {lane}-full")
 
 
 def classic_only(reason: str) -> pytest.MarkDecorator:

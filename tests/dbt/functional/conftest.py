@@ -27,11 +27,11 @@ SPARK = {
 """Small tables: compiling code and planning many tasks would take most of the time."""
 
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    connect_server.take_share(config, items, "Connect: dbt", HERE, 8)
+    connect_server.take_share(config, items, "dbt", HERE, 8)
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.dbt)
