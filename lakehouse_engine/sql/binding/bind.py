@@ -187,15 +187,16 @@ class _Aliases(defaultdict[int, list[tuple[Reference, str]]]):
 def _edits(found: Scan, reads: list[Reference], names: list[str]) -> list[_Edit]:
     edits = []
     aliases = _Aliases()
-    rivals: dict[tuple[int, str], set[Parts]] = defaultdict(set)
+    # In other queries, too: around a sub-query over d.b stands perhaps one over a.b, and both would be called b there.
+    rivals: dict[str, set[Parts]] = defaultdict(set)
     for one in _unaliased(found):
-        rivals[one.scope, folded(one.parts)[-1]].add(folded(one.parts))
+        rivals[folded(one.parts)[-1]].add(folded(one.parts))
     for reference, name in zip(reads, names, strict=True):
         edits.append(_Edit(reference.start, reference.end, quote_name(name)))
         if reference.travel is not None:
             edits.append(_Edit(reference.travel.start, reference.travel.end, ""))
         if reference.alias is None and reference.alias_at is not None:
-            alias = _alias(found, reference, rivals[reference.scope, folded(reference.parts)[-1]])
+            alias = _alias(found, reference, rivals[folded(reference.parts)[-1]])
             aliases[reference.scope].append((reference, alias))
             edits.append(_Edit(reference.alias_at, reference.alias_at, f" AS {quote_name(alias)}"))
     for chain in found.chains:
@@ -220,11 +221,22 @@ def _chain_edit(found: Scan, chain: Chain, aliases: _Aliases, only: Reference | 
     """How `chain` is to name the innermost relation that it means; None when it means none, or another one than `only`."""
     for scope in found.visible(chain.scope):
         for reference, alias in aliases.get(scope, ()):
-            length = _prefix(chain, reference)
+            length = _prefix(chain, reference) or _by_last_name(chain, reference, alias)
             if length:
                 edit = _Edit(chain.start, chain.ends[length - 1], quote_name(alias))
                 return edit if only in (None, reference) else None
+        names = [one.alias.lower() for one in found.references if one.scope == scope and one.alias is not None]
+        names += [alias.lower() for _, alias in aliases.get(scope, ())]
+        if chain.parts[0].lower() in names:
+            return None  # one of this query's relations answers to that, whatever stands around it
     return None
+
+
+def _by_last_name(chain: Chain, reference: Reference, alias: str) -> int:
+    """1 where `chain` begins with the last part of the name of a relation that answers to its whole name."""
+    own = plain(reference.parts)
+    is_renamed = len(own) > 1 and alias == ".".join(own)
+    return int(is_renamed and chain.parts[0].lower() == own[-1].lower())
 
 
 def _prefix(chain: Chain, reference: Reference) -> int:

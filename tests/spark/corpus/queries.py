@@ -146,13 +146,10 @@ select id from a.b except all select id from a.c
 (select id from a.b union select id from a.c) minus select id from d.b where id > 2
 select id from a.b intersect select id from a.c union select id from d.b
 select * from (select id from a.b union all select id from a.c) order by id desc limit 3
-select id from a.b union all by name select id from a.c
-select id, s from a.b union all by name allowMissingColumns select id from a.c
 with t as (select * from a.b where x > 10) select count(*) from t
 with t as (select id from a.b), u as (select id from t where id > 1) select * from u union all select * from t
 with t as (select id from a.b) select * from t x join t y on x.id = y.id + 1
 with b as (select id from a.b where id > 2) select * from b
-with b as (select * from a.b) select b.id, a.b.id from b join a.b on b.id = a.b.id
 with a as (select 1 as id) select * from a join a.b using (id)
 with t(i, j) as (select id, x from a.b) select i + j from t
 with t as (with u as (select id from a.b) select id + 1 as id from u) select * from t
@@ -167,7 +164,6 @@ from a.b |> join a.c using (id) |> select id
 from a.b |> as t |> where t.id > 1 |> union all (select * from a.c) |> select id
 table a.b
 table a.b |> where id = 1
-values (1), (2), ((select max(id) from a.b))
 select id from a.b order by id desc nulls last limit 2 offset 1
 select id from a.b order by x % 20, id limit 3
 select id, x from a.b order by all
