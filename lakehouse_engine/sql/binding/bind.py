@@ -220,23 +220,26 @@ def _alias(found: Scan, reference: Reference, namesakes: set[Parts]) -> str:
 def _chain_edit(found: Scan, chain: Chain, aliases: _Aliases, only: Reference | None = None) -> _Edit | None:
     """How `chain` is to name the innermost relation that it means; None when it means none, or another one than `only`."""
     for scope in found.visible(chain.scope):
-        for reference, alias in aliases.get(scope, ()):
-            length = _prefix(chain, reference) or _by_last_name(chain, reference, alias)
+        here = aliases.get(scope, [])
+        for reference, alias in here:
+            length = _prefix(chain, reference) or _by_last_name(chain, reference, here)
             if length:
                 edit = _Edit(chain.start, chain.ends[length - 1], quote_name(alias))
                 return edit if only in (None, reference) else None
         names = [one.alias.lower() for one in found.references if one.scope == scope and one.alias is not None]
-        names += [alias.lower() for _, alias in aliases.get(scope, ())]
+        names += [alias.lower() for _, alias in here]
         if chain.parts[0].lower() in names:
             return None  # one of this query's relations answers to that, whatever stands around it
     return None
 
 
-def _by_last_name(chain: Chain, reference: Reference, alias: str) -> int:
-    """1 where `chain` begins with the last part of the name of a relation that answers to its whole name."""
-    own = plain(reference.parts)
-    is_renamed = len(own) > 1 and alias == ".".join(own)
-    return int(is_renamed and chain.parts[0].lower() == own[-1].lower())
+def _by_last_name(chain: Chain, reference: Reference, here: list[tuple[Reference, str]]) -> int:
+    """1 where `chain` begins with the last part of the name of a relation that answers to its whole name; of two such in one query Spark
+    says that they are ambiguous, and here that there is none.
+    """
+    first = chain.parts[0].lower()
+    renamed = [one for one, alias in here if len(plain(one.parts)) > 1 and alias == ".".join(plain(one.parts))]
+    return int([one for one in renamed if plain(one.parts)[-1].lower() == first] == [reference])
 
 
 def _prefix(chain: Chain, reference: Reference) -> int:
