@@ -10,7 +10,7 @@ from dbt.adapters.contracts.connection import AdapterResponse, Connection, Conne
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.sql import SQLConnectionManager
 
-from dbt.adapters.lakehouse.bridge import dbt_error, response_of
+from dbt.adapters.lakehouse.bridge.outcomes import dbt_error, response_of
 from dbt.adapters.lakehouse.work.cursor import Cursor
 from dbt.adapters.lakehouse.work.held import held_tables, note_statement
 from dbt.adapters.lakehouse.work.session import ThreadSession

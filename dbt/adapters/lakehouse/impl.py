@@ -25,14 +25,9 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.lakehouse import __version__
-from dbt.adapters.lakehouse.bridge import (
-    Warehouse,
-    check_folder,
-    check_options,
-    conflict_retries,
-    is_changed_since_read,
-    response_of,
-)
+from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, is_changed_since_read, response_of
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+from dbt.adapters.lakehouse.bridge.words import check_folder, check_options
 from dbt.adapters.lakehouse.column import LakehouseColumn
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConfig, ModelConfig
 from dbt.adapters.lakehouse.config.validation import check_nodes, check_profile

@@ -11,7 +11,8 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import Warehouse, dbt_error
+from dbt.adapters.lakehouse.bridge.outcomes import dbt_error
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.names import did_you_mean
 from dbt.adapters.lakehouse.writing.selection import Selected
 from dbt.adapters.lakehouse.writing.table_operations import flag, run_on_table, unsolved

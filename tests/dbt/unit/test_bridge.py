@@ -9,17 +9,10 @@ import pyarrow as pa
 import pytest
 from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import (
-    ERRORS,
-    Warehouse,
-    check_options,
-    dbt_error,
-    is_write_result,
-    mapped_class,
-    response_of,
-    retried,
-    statistics,
-)
+from dbt.adapters.lakehouse.bridge.outcomes import ERRORS, dbt_error, is_write_result, mapped_class, response_of, retried
+from dbt.adapters.lakehouse.bridge.told import statistics
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+from dbt.adapters.lakehouse.bridge.words import check_options
 from lakehouse_engine import Lakehouse, errors
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
@@ -34,7 +27,7 @@ def tree(kind: type[errors.LakehouseError]) -> Iterator[type[errors.LakehouseErr
 
 @pytest.mark.parametrize("kind", sorted(tree(errors.LakehouseError), key=lambda kind: kind.__name__))
 def test_every_error_of_the_engine_is_mapped_by_the_table(kind: type[errors.LakehouseError]) -> None:
-    assert any(base in ERRORS for base in kind.__mro__), f"{kind.__name__} has no entry in bridge.ERRORS"
+    assert any(base in ERRORS for base in kind.__mro__), f"{kind.__name__} has no entry in ERRORS"
     mapped = dbt_error(kind("what happened", table="s.t"))
     assert isinstance(mapped, mapped_class(kind))
     assert isinstance(mapped, DbtRuntimeError)

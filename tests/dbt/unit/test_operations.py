@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import Warehouse
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.operations import Report, check_arguments, operate, text_table
 from dbt.adapters.lakehouse.writing.guards import Guard, Guards, failed_tests
 from dbt.adapters.lakehouse.writing.selection import Selected

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import spark_name
+from dbt.adapters.lakehouse.bridge.words import spark_name
 from dbt.adapters.lakehouse.writing.seeds import seed_table, text_lengths
 from dbt.adapters.lakehouse.writing.types import arrow_type
 

@@ -22,7 +22,7 @@ def test_what_is_loaded_while_the_jvm_starts_is_what_a_write_uses(tmp_path: Path
     """No module is imported by the first statements themselves, which come after the JVM."""
     code = f"""
 import sys
-from dbt.adapters.lakehouse import bridge
+from dbt.adapters.lakehouse.bridge import warehouse as bridge
 bridge.load()
 import pyarrow as pa
 before = set(sys.modules)

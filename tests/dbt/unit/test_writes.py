@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from dbt_common.exceptions import DbtDatabaseError
 
-from dbt.adapters.lakehouse.bridge import Warehouse
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
 from dbt.adapters.lakehouse.writing.writes import TableWriter
 from lakehouse_engine.errors import ConstraintError

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbt.adapters.lakehouse.bridge import TableShape, Warehouse
+from dbt.adapters.lakehouse.bridge.warehouse import TableShape, Warehouse
 from dbt.adapters.lakehouse.environments.archive import ClassArchive
 from dbt.adapters.lakehouse.environments.jvm import Jvm
 from dbt.adapters.lakehouse.environments.local import java_executable, start_conf

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse import bridge
+from dbt.adapters.lakehouse.bridge import warehouse
 from dbt.adapters.lakehouse.environments.archive import archive_for, archive_options, build_at_exit, folder_of, tell_refused
 from dbt.adapters.lakehouse.environments.base import ClassicEnvironment, quiet_python_loggers
 from dbt.adapters.lakehouse.environments.early import EarlyStart
@@ -55,7 +55,7 @@ class LocalEnvironment(ClassicEnvironment):
                 jvm = Jvm()
                 self._early = EarlyStart(lambda: self._start(jvm), jvm.stop)
                 # Beside the JVM, which takes longer: a session is of no use without the engine.
-                self._loading = self._loading or EarlyStart(bridge.load, lambda: None)
+                self._loading = self._loading or EarlyStart(warehouse.load, lambda: None)
 
     def end_early(self) -> None:
         if not self._lock.acquire(blocking=False):

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtDatabaseError
 
-from dbt.adapters.lakehouse.bridge import Warehouse, last_write, spark_name, statistics
+from dbt.adapters.lakehouse.bridge.told import last_write, statistics
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+from dbt.adapters.lakehouse.bridge.words import spark_name
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.reading.catalog import CatalogEntry
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt.adapters.lakehouse.bridge import Warehouse
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.relation import LakehouseRelation
 
 

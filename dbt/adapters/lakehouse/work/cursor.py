@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.lakehouse.bridge import split_statements
+from dbt.adapters.lakehouse.bridge.words import split_statements
 from dbt.adapters.lakehouse.later import Later
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dbt_common.events.event_manager_client import add_callback_to_manager
 
-from dbt.adapters.lakehouse.bridge import HeldTables, Warehouse
+from dbt.adapters.lakehouse.bridge.warehouse import HeldTables, Warehouse
 from dbt.adapters.lakehouse.writing.audits import COMMANDS, Audits
 
 _current: list[Audits] = []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dbt_common.exceptions import DbtRuntimeError
 
 if TYPE_CHECKING:
-    from dbt.adapters.lakehouse.bridge import Warehouse
+    from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 
 _OWN = frozenset({"sql", "table", "read", "catalog"})
 

@@ -14,7 +14,7 @@ from dbt.adapters.lakehouse.work.model_rows import as_frame
 from dbt.adapters.lakehouse.work.model_session import model_session
 
 if TYPE_CHECKING:
-    from dbt.adapters.lakehouse.bridge import Warehouse
+    from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 
 _TOLD = ("pyspark", "py4j", "lakehouse_engine", "dbt", "dbt_common")
 """Packages whose errors have a handling of their own."""

@@ -15,7 +15,9 @@ from typing import Any, TypeVar
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import HeldTables, Warehouse, conflict_retries, leaves_session, run_again
+from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, run_again
+from dbt.adapters.lakehouse.bridge.warehouse import HeldTables, Warehouse
+from dbt.adapters.lakehouse.bridge.words import leaves_session
 from dbt.adapters.lakehouse.credentials import LakehouseCredentials
 from dbt.adapters.lakehouse.environments import environment_of
 from dbt.adapters.lakehouse.work.cursor import Cursor

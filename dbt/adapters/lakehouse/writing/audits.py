@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import HeldTables, Warehouse, response_of
+from dbt.adapters.lakehouse.bridge.outcomes import response_of
+from dbt.adapters.lakehouse.bridge.warehouse import HeldTables, Warehouse
 from dbt.adapters.lakehouse.writing.selection import Selected, table_of
 
 if TYPE_CHECKING:

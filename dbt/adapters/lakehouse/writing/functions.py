@@ -10,7 +10,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import function_of
+from dbt.adapters.lakehouse.bridge.words import function_of
 
 _DETERMINISTIC = {"deterministic": True, "non-deterministic": False}
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

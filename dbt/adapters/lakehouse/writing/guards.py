@@ -12,7 +12,8 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import Warehouse, dbt_error
+from dbt.adapters.lakehouse.bridge.outcomes import dbt_error
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS
 from dbt.adapters.lakehouse.writing.selection import Selected, table_of
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge import facts, findings, is_merge_on_read, is_unsolved
+from dbt.adapters.lakehouse.bridge.told import facts, findings, is_merge_on_read, is_unsolved
 from dbt.adapters.lakehouse.names import did_you_mean
 
 Rows = list[dict[str, Any]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.lakehouse.bridge import type_names
+from dbt.adapters.lakehouse.bridge.words import type_names
 from dbt.adapters.lakehouse.later import Later
 from dbt.adapters.lakehouse.names import did_you_mean
 

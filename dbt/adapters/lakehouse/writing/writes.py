@@ -13,17 +13,16 @@ from typing import Any
 
 from dbt_common.exceptions import DbtDatabaseError
 
-from dbt.adapters.lakehouse.bridge import (
+from dbt.adapters.lakehouse.bridge.outcomes import (
     EngineError,
-    TableShape,
-    Warehouse,
     conflict_retries,
     is_changed_since_read,
     is_outcome_unknown,
     retried,
     run_again,
-    spark_name,
 )
+from dbt.adapters.lakehouse.bridge.warehouse import TableShape, Warehouse
+from dbt.adapters.lakehouse.bridge.words import spark_name
 from dbt.adapters.lakehouse.columns import plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
 from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS

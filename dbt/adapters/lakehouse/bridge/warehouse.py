@@ -1,83 +1,38 @@
-"""The only importer of the engine: builds its objects, calls them, maps its errors and results to dbt's.
-
-What dbt needs to know a profile and to parse is imported here; the rest of the engine (and PySpark with it) is loaded when something of
-it is first used: dbt waits for these imports before it can say what to start, and Spark starts meanwhile.
-"""
+"""A warehouse as the adapter uses it, from one thread."""
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.contracts.connection import AdapterResponse
-from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
-
+from dbt.adapters.lakehouse.bridge.outcomes import table_type_of
 from dbt.adapters.lakehouse.later import Later
-from dbt.adapters.lakehouse.work.response import LakehouseResponse, write_message
 from lakehouse_engine import errors, options
 from lakehouse_engine.catalog.names import RelationName, split_name
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from lakehouse_engine.catalog.functions import StoredFunction
     from lakehouse_engine.model.constraints import Constraints
 
 _alter = Later("lakehouse_engine.write.alter")
 _catalog = Later("lakehouse_engine.catalog.catalog")
-_describe = Later("lakehouse_engine.cli.describe")
 _expected = Later("lakehouse_engine.commit.expected")
 _functions = Later("lakehouse_engine.catalog.functions")
-_footer = Later("lakehouse_engine.files.footer")
 _index = Later("lakehouse_engine.index.registry")
 _facade = Later("lakehouse_engine.lakehouse")
 _local = Later("lakehouse_engine.storage.local")
 _lock = Later("lakehouse_engine.timeline.lock")
 _moments = Later("lakehouse_engine.read.moments")
-_repair = Later("lakehouse_engine.repair")
 _staging = Later("lakehouse_engine.commit.staging")
-_spark_types = Later("lakehouse_engine.record.spark_types")
-_split = Later("lakehouse_engine.sql.grammar.split")
-_verify = Later("lakehouse_engine.verify")
-
-Result = TypeVar("Result")
-EngineError = errors.LakehouseError
-
-ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
-    errors.OptionError: DbtConfigError,
-    errors.TableError: DbtDatabaseError,
-    errors.FormatError: DbtRuntimeError,
-    errors.StorageError: DbtRuntimeError,
-    errors.TimelineError: DbtRuntimeError,
-    errors.WriteError: DbtDatabaseError,
-    errors.LockError: DbtRuntimeError,
-    errors.SavepointError: DbtRuntimeError,
-    errors.RollbackError: DbtRuntimeError,
-    errors.CompactionError: DbtRuntimeError,
-    errors.SqlError: DbtDatabaseError,
-    errors.TaskError: DbtRuntimeError,
-    errors.UnsupportedSessionError: DbtConfigError,
-}
-"""Which of dbt's errors stands for a branch of the engine's tree: database errors are those that the user's data or SQL caused."""
 
 KEPT_OPTIONS = ("hoodie.index.type", "hoodie.bucket.index.", "hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class")
 """Options that a table keeps from its creation on: whoever else writes or reads it has to do it by the same rules."""
-RETRIES = 3
 _HIDDEN = ".lakehouse"
 """The folder of a warehouse for what no reader shall see."""
-_LEAVING = frozenset({
-    *("SELECT", "WITH", "VALUES", "FROM", "TABLE", "EXPLAIN", "DESCRIBE", "DESC", "SHOW"),
-    *("INSERT", "UPDATE", "DELETE", "MERGE"),
-})  # fmt: skip
-"""First words of queries and of statements that change rows. All others may change the session: SET, USE, CREATE, DECLARE, ADD, ..."""
-_FOREIGN = ("pyspark", "py4j")
 _MAPPED_PARTITIONS = ("TimestampBasedKeyGenerator", "TIMESTAMP", "CustomKeyGenerator", "CUSTOM")
 """Key generators that put different values of a partition column into one partition."""
 
@@ -86,115 +41,6 @@ def load() -> None:
     """Import what statements use, ahead of the first one."""
     for module in (_facade, _catalog, _expected, _local):
         module.load()
-
-
-def dbt_error(error: Exception) -> Exception:
-    """The dbt error for `error`: by table for the engine's, a database error for Spark's; dbt's own come back as they are."""
-    if isinstance(error, DbtRuntimeError):
-        return error
-    if isinstance(error, errors.LakehouseError):
-        return mapped_class(type(error))(str(error))
-    if type(error).__module__.split(".")[0] in _FOREIGN:
-        return DbtDatabaseError(_spark_text(error))
-    return error
-
-
-def mapped_class(kind: type[errors.LakehouseError]) -> type[DbtRuntimeError]:
-    """The table's entry for `kind` or the nearest class above it."""
-    return next((ERRORS[base] for base in kind.__mro__ if base in ERRORS), DbtRuntimeError)
-
-
-def _spark_text(error: Exception) -> str:
-    text = str(error).strip()
-    for end in ("\n\tat ", "\nJVM stacktrace", ";\n'"):  # a Java stack, or the plan that analysis failed on
-        text = text.split(end)[0]
-    return text.strip() or type(error).__name__
-
-
-def retried(write: Callable[[], Result]) -> Result:
-    """Run a write again when another writer was faster; nothing was committed then. Raises what the last attempt raised."""
-    for attempt in range(1, RETRIES):
-        try:
-            return write()
-        except errors.ChangedSinceReadError:  # noqa: PERF203 - one attempt is a whole commit
-            raise  # who read has to read again
-        except errors.CommitConflictError:
-            time.sleep(0.2 * attempt)
-    return write()
-
-
-def run_again(attempt: Callable[[], Result], retries: int, again: Callable[[], None] | None = None) -> Result:
-    """The result of `attempt`, made up to `retries` times more while others change what it read; `again` is called before each."""
-    return _expected.repeated(attempt, retries, again)
-
-
-def conflict_retries(given: Mapping[str, str]) -> int:
-    """How often what reads and writes one table is run again because others changed what it read."""
-    return options.CONFLICT_RETRIES.read(given)
-
-
-def is_changed_since_read(error: BaseException) -> bool:
-    """Whether a write was refused because what it was computed from has changed."""
-    return isinstance(error, errors.ChangedSinceReadError)
-
-
-def is_outcome_unknown(error: BaseException) -> bool:
-    """Whether a write may have been committed although it raised."""
-    return isinstance(error, errors.CommitOutcomeUnknownError)
-
-
-def check_options(hoodie: Mapping[str, Any]) -> list[str]:
-    """Refuse `hoodie.*` keys that the engine does not act on; returns those that are Hudi's own tuning.
-
-    Raises `DbtConfigError` naming the nearest known key.
-    """
-    try:
-        ignored = options.check_known(hoodie)
-        options.WriteOptions.read(hoodie)
-        options.ServiceOptions.read(hoodie)
-    except errors.OptionError as error:
-        raise DbtConfigError(str(error)) from error
-    return ignored
-
-
-def check_folder(warehouse: str) -> None:
-    """Raises `DbtConfigError` where the warehouse is something else than a folder; one that is not there yet is made by the first write."""
-    if os.path.lexists(warehouse) and not os.path.isdir(warehouse):
-        raise DbtConfigError(f"warehouse: {warehouse} is no folder; name one, or a place where one can be made")
-
-
-def is_write_result(value: Any) -> bool:
-    # A frame of Spark Connect has an attribute of any name.
-    return not hasattr(value, "toArrow") and hasattr(value, "instant") and hasattr(value, "inserts")
-
-
-def response_of(result: Any) -> AdapterResponse:
-    """A write result (one commit) as dbt's response; anything else is answered with OK."""
-    if not is_write_result(result):
-        return AdapterResponse(_message="OK", code="OK")
-    operation = str(getattr(result.operation, "value", result.operation)).lower()
-    return LakehouseResponse(
-        _message=write_message(operation, result.inserts, result.updates, result.deletes, result.instant),
-        code=operation.upper(),
-        rows_affected=result.rows_affected,
-        query_id=result.instant,
-        instant=result.instant,
-        previous_instant=result.previous_instant,
-        operation=operation,
-        table_type=_table_type(result.table_type),
-        inserts=result.inserts,
-        updates=result.updates,
-        deletes=result.deletes,
-        files_created=result.files_created,
-        files_updated=result.files_updated,
-        log_files=result.log_files,
-        bytes_written=result.bytes_written,
-        failed_services=list(result.failed_services) or None,
-    )
-
-
-def _table_type(value: Any) -> str:
-    return {"COPY_ON_WRITE": "cow", "MERGE_ON_READ": "mor"}.get(str(getattr(value, "value", value)), str(value).lower())
 
 
 @dataclass(frozen=True)
@@ -436,7 +282,7 @@ class Warehouse:
             partition_by=config.partition_fields,
             ordering_fields=config.ordering_fields,
             hive_style=config.hive_style_partitioning,
-            table_type=_table_type(config.table_type),
+            table_type=table_type_of(config.table_type),
         )
 
     def identity(self, schema: str, identifier: str, given: Mapping[str, str]) -> tuple[str, ...]:
@@ -500,100 +346,3 @@ class Warehouse:
             # Another process may have written to it by now: what it wrote is not taken with it.
             self.catalog.drop_table(RelationName(schema, identifier), if_exists=True, unwritten=True)
             raise
-
-
-def is_merge_on_read(table: Any) -> bool:
-    return _table_type(table.config.table_type) == "mor"
-
-
-def last_write(table: Any) -> datetime | None:
-    """When the newest completed write happened, in UTC; None for a table without one."""
-    newest = table.timeline.completed().writes().last()
-    return _moment(newest.requested_time, table.config.timeline_timezone) if newest else None
-
-
-def _moment(instant_time: str, zone: str) -> datetime:
-    digits = instant_time.ljust(17, "0")[:17]
-    moment = datetime.strptime(digits[:14], "%Y%m%d%H%M%S").replace(microsecond=int(digits[14:]) * 1000)  # noqa: DTZ007 - its zone is `zone`
-    return moment.replace(tzinfo=timezone.utc) if zone == "UTC" else moment.astimezone(timezone.utc)
-
-
-def facts(table: Any) -> dict[str, Any]:
-    """What a table is, as `lakehouse info` says it."""
-    return _describe.describe_table(table.state)
-
-
-def is_unsolved(disorder: str) -> bool:
-    """Whether it is something that a repair may leave and somebody has to see to."""
-    return disorder in map(str, _repair.UNSOLVED)
-
-
-def findings(table: Any, *, quick: bool = False) -> tuple[str | None, list[str]]:
-    """The newest completed write, and what is wrong with the table, with the ways out last: nothing, if it is whole.
-
-    `quick` reads no data file.
-    """
-    report = _verify.verify(table.state, quick=quick)
-    wrong = [f"{finding.kind} {finding.path}: {finding.message}" for finding in report.findings]
-    return report.instant, wrong + ([f"way out: {report.way_out}"] if wrong and report.way_out else [])
-
-
-def statistics(table: Any) -> dict[str, Any]:
-    """What documentation shows of a table, by the ids of `catalog.STATISTICS`.
-
-    Rows are counted from file footers. What logs make of them only a reading of the table tells: with logs there is no number.
-    """
-    state = table.state
-    newest = state.timeline.completed().writes().last()
-    slices = list(state.view.latest_slices())
-    bases = [piece.base_file for piece in slices if piece.base_file is not None]
-    logs = [log for piece in slices for log in piece.log_files]
-    return {
-        "rows": None if logs else sum(_footer.read_footer(state.storage, base).num_rows for base in bases),
-        "bytes": sum(max(file.size, 0) for file in (*bases, *logs)),
-        "files": len(bases) + len(logs),
-        "last_commit": newest.requested_time if newest else None,
-        "last_operation": str(state.commit_metadata(newest).operation_type).lower() if newest else None,
-        "table_type": _table_type(state.config.table_type),
-        "record_key": ", ".join(state.config.record_key_fields),
-        "partition_by": ", ".join(state.config.partition_fields),
-    }
-
-
-def function_of(
-    language: str,
-    parameters: Sequence[tuple[str, str, str | None]],
-    returns: str,
-    body: str,
-    *,
-    aggregate: bool,
-    deterministic: bool | None,
-    entry_point: str,
-) -> StoredFunction:
-    """A function of (name, Spark type, default) parameters. Raises `SqlError`."""
-    given = tuple(_functions.Parameter(*one) for one in parameters)
-    kind = _functions.Language(language)
-    found: StoredFunction = _functions.StoredFunction(kind, given, returns, body, aggregate, deterministic, entry_point)
-    return found
-
-
-def split_statements(text: str) -> list[str]:
-    """The statements of a text that holds several, by the engine's lexer."""
-    found: list[str] = _split.split_statements(text)
-    return found
-
-
-def leaves_session(sql: str) -> bool:
-    """Whether a statement leaves the Spark session that it runs in as it is: its settings, views, functions and variables."""
-    return _split.first_word(sql) in _LEAVING
-
-
-def spark_name(kind: pa.DataType) -> str:
-    """The name that Spark prints for a column of this Arrow type."""
-    name: str = _spark_types.spark_name(kind)
-    return name
-
-
-def type_names() -> dict[str, pa.DataType]:
-    """Spark's types without parameters, by every name of theirs in lower case, as tables store them."""
-    return {name: kind.stored for name, kind in _spark_types.BY_NAME.items()}

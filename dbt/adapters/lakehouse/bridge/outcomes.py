@@ -1,0 +1,126 @@
+"""What the engine raises and answers, as dbt sees it, and what is done again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from dbt.adapters.contracts.connection import AdapterResponse
+from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
+
+from dbt.adapters.lakehouse.later import Later
+from dbt.adapters.lakehouse.work.response import LakehouseResponse, write_message
+from lakehouse_engine import errors, options
+
+_expected = Later("lakehouse_engine.commit.expected")
+
+Result = TypeVar("Result")
+EngineError = errors.LakehouseError
+ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
+    errors.OptionError: DbtConfigError,
+    errors.TableError: DbtDatabaseError,
+    errors.FormatError: DbtRuntimeError,
+    errors.StorageError: DbtRuntimeError,
+    errors.TimelineError: DbtRuntimeError,
+    errors.WriteError: DbtDatabaseError,
+    errors.LockError: DbtRuntimeError,
+    errors.SavepointError: DbtRuntimeError,
+    errors.RollbackError: DbtRuntimeError,
+    errors.CompactionError: DbtRuntimeError,
+    errors.SqlError: DbtDatabaseError,
+    errors.TaskError: DbtRuntimeError,
+    errors.UnsupportedSessionError: DbtConfigError,
+}
+"""Which of dbt's errors stands for a branch of the engine's tree: database errors are those that the user's data or SQL caused."""
+RETRIES = 3
+_FOREIGN = ("pyspark", "py4j")
+
+
+def dbt_error(error: Exception) -> Exception:
+    """The dbt error for `error`: by table for the engine's, a database error for Spark's; dbt's own come back as they are."""
+    if isinstance(error, DbtRuntimeError):
+        return error
+    if isinstance(error, errors.LakehouseError):
+        return mapped_class(type(error))(str(error))
+    if type(error).__module__.split(".")[0] in _FOREIGN:
+        return DbtDatabaseError(_spark_text(error))
+    return error
+
+
+def mapped_class(kind: type[errors.LakehouseError]) -> type[DbtRuntimeError]:
+    """The table's entry for `kind` or the nearest class above it."""
+    return next((ERRORS[base] for base in kind.__mro__ if base in ERRORS), DbtRuntimeError)
+
+
+def _spark_text(error: Exception) -> str:
+    text = str(error).strip()
+    for end in ("\n\tat ", "\nJVM stacktrace", ";\n'"):  # a Java stack, or the plan that analysis failed on
+        text = text.split(end)[0]
+    return text.strip() or type(error).__name__
+
+
+def retried(write: Callable[[], Result]) -> Result:
+    """Run a write again when another writer was faster; nothing was committed then. Raises what the last attempt raised."""
+    for attempt in range(1, RETRIES):
+        try:
+            return write()
+        except errors.ChangedSinceReadError:  # noqa: PERF203 - one attempt is a whole commit
+            raise  # who read has to read again
+        except errors.CommitConflictError:
+            time.sleep(0.2 * attempt)
+    return write()
+
+
+def run_again(attempt: Callable[[], Result], retries: int, again: Callable[[], None] | None = None) -> Result:
+    """The result of `attempt`, made up to `retries` times more while others change what it read; `again` is called before each."""
+    return _expected.repeated(attempt, retries, again)
+
+
+def conflict_retries(given: Mapping[str, str]) -> int:
+    """How often what reads and writes one table is run again because others changed what it read."""
+    return options.CONFLICT_RETRIES.read(given)
+
+
+def is_changed_since_read(error: BaseException) -> bool:
+    """Whether a write was refused because what it was computed from has changed."""
+    return isinstance(error, errors.ChangedSinceReadError)
+
+
+def is_outcome_unknown(error: BaseException) -> bool:
+    """Whether a write may have been committed although it raised."""
+    return isinstance(error, errors.CommitOutcomeUnknownError)
+
+
+def is_write_result(value: Any) -> bool:
+    # A frame of Spark Connect has an attribute of any name.
+    return not hasattr(value, "toArrow") and hasattr(value, "instant") and hasattr(value, "inserts")
+
+
+def response_of(result: Any) -> AdapterResponse:
+    """A write result (one commit) as dbt's response; anything else is answered with OK."""
+    if not is_write_result(result):
+        return AdapterResponse(_message="OK", code="OK")
+    operation = str(getattr(result.operation, "value", result.operation)).lower()
+    return LakehouseResponse(
+        _message=write_message(operation, result.inserts, result.updates, result.deletes, result.instant),
+        code=operation.upper(),
+        rows_affected=result.rows_affected,
+        query_id=result.instant,
+        instant=result.instant,
+        previous_instant=result.previous_instant,
+        operation=operation,
+        table_type=table_type_of(result.table_type),
+        inserts=result.inserts,
+        updates=result.updates,
+        deletes=result.deletes,
+        files_created=result.files_created,
+        files_updated=result.files_updated,
+        log_files=result.log_files,
+        bytes_written=result.bytes_written,
+        failed_services=list(result.failed_services) or None,
+    )
+
+
+def table_type_of(value: Any) -> str:
+    return {"COPY_ON_WRITE": "cow", "MERGE_ON_READ": "mor"}.get(str(getattr(value, "value", value)), str(value).lower())

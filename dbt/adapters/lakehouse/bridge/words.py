@@ -1,0 +1,86 @@
+"""What the engine knows of options, SQL text, types and functions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.lakehouse.later import Later
+from lakehouse_engine import errors, options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lakehouse_engine.catalog.functions import StoredFunction
+
+_functions = Later("lakehouse_engine.catalog.functions")
+_spark_types = Later("lakehouse_engine.record.spark_types")
+_split = Later("lakehouse_engine.sql.grammar.split")
+
+_LEAVING = frozenset({
+    *("SELECT", "WITH", "VALUES", "FROM", "TABLE", "EXPLAIN", "DESCRIBE", "DESC", "SHOW"),
+    *("INSERT", "UPDATE", "DELETE", "MERGE"),
+})  # fmt: skip
+"""First words of queries and of statements that change rows. All others may change the session: SET, USE, CREATE, DECLARE, ADD, ..."""
+
+
+def check_options(hoodie: Mapping[str, Any]) -> list[str]:
+    """Refuse `hoodie.*` keys that the engine does not act on; returns those that are Hudi's own tuning.
+
+    Raises `DbtConfigError` naming the nearest known key.
+    """
+    try:
+        ignored = options.check_known(hoodie)
+        options.WriteOptions.read(hoodie)
+        options.ServiceOptions.read(hoodie)
+    except errors.OptionError as error:
+        raise DbtConfigError(str(error)) from error
+    return ignored
+
+
+def check_folder(warehouse: str) -> None:
+    """Raises `DbtConfigError` where the warehouse is something else than a folder; one that is not there yet is made by the first write."""
+    if os.path.lexists(warehouse) and not os.path.isdir(warehouse):
+        raise DbtConfigError(f"warehouse: {warehouse} is no folder; name one, or a place where one can be made")
+
+
+def function_of(
+    language: str,
+    parameters: Sequence[tuple[str, str, str | None]],
+    returns: str,
+    body: str,
+    *,
+    aggregate: bool,
+    deterministic: bool | None,
+    entry_point: str,
+) -> StoredFunction:
+    """A function of (name, Spark type, default) parameters. Raises `SqlError`."""
+    given = tuple(_functions.Parameter(*one) for one in parameters)
+    kind = _functions.Language(language)
+    found: StoredFunction = _functions.StoredFunction(kind, given, returns, body, aggregate, deterministic, entry_point)
+    return found
+
+
+def split_statements(text: str) -> list[str]:
+    """The statements of a text that holds several, by the engine's lexer."""
+    found: list[str] = _split.split_statements(text)
+    return found
+
+
+def leaves_session(sql: str) -> bool:
+    """Whether a statement leaves the Spark session that it runs in as it is: its settings, views, functions and variables."""
+    return _split.first_word(sql) in _LEAVING
+
+
+def spark_name(kind: pa.DataType) -> str:
+    """The name that Spark prints for a column of this Arrow type."""
+    name: str = _spark_types.spark_name(kind)
+    return name
+
+
+def type_names() -> dict[str, pa.DataType]:
+    """Spark's types without parameters, by every name of theirs in lower case, as tables store them."""
+    return {name: kind.stored for name, kind in _spark_types.BY_NAME.items()}
