@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tests.interop.share import VERSIONS, left_to_the_other, without_version
 from tests.support import shares
-from tests.support.shares import share_of
+from tests.support.shares import keep_share, share_of
 
 NAMES = [f"case-{number}" for number in range(20)]
 COMMITS = [f"{number:040x}" for number in range(300)]
@@ -72,3 +73,27 @@ def test_what_is_judged_together_has_one_hudi() -> None:
         left_out = left_to_the_other(items, commit, lambda one: "together")
         assert len({one.callspec.params["hudi"] for one in left_out}) == 1  # type: ignore[attr-defined]
         assert len(left_out) == len(NAMES)
+
+
+FOLDER = Path(__file__).resolve().parent / "spark"
+
+
+def lane(asked: str) -> tuple[list[str], list[str]]:
+    """What is kept, and left out, of a lane's tests (two of each class) and one test beside it, where `asked` is on the command line."""
+    own = [SimpleNamespace(path=FOLDER / "test_x.py", cls=SimpleNamespace(__name__=name), name=test) for name in NAMES for test in "ab"]
+    items = [*own, SimpleNamespace(path=FOLDER.parent / "test_y.py", cls=None, name="beside")]
+    left: list[SimpleNamespace] = []
+    hook = SimpleNamespace(pytest_deselected=lambda items: left.extend(items))
+    config = SimpleNamespace(args=[asked], hook=hook)
+    keep_share(config, items, FOLDER, "lane", None, variable="LAKEHOUSE_LANE", full="make lane-full")  # type: ignore[arg-type]
+    return [f"{one.cls.__name__ if one.cls else ''}{one.name}" for one in items], [f"{one.cls.__name__}{one.name}" for one in left]
+
+
+def test_lane_keeps_half_of_its_classes_whole_and_all_that_are_asked_for_by_name(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> None:
+    monkeypatch.delenv("LAKEHOUSE_LANE", raising=False)
+    kept, left = lane(str(FOLDER.parent))
+    assert (len(kept), len(left), kept[-1]) == (21, 20, "beside")
+    assert {name[:-1] for name in kept[:-1]}.isdisjoint(name[:-1] for name in left)
+    assert len(lane(str(FOLDER / "test_x.py"))[0]) == 41
+    monkeypatch.setenv("LAKEHOUSE_LANE", "all")
+    assert len(lane(str(FOLDER))[0]) == 41
