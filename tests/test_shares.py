@@ -78,11 +78,18 @@ def test_what_is_judged_together_has_one_hudi() -> None:
 FOLDER = Path(__file__).resolve().parent / "spark"
 
 
+class Item(SimpleNamespace):
+    """A test, as far as shares ask."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+    __eq__ = object.__eq__  # type: ignore[assignment]
+
+
 def lane(asked: str) -> tuple[list[str], list[str]]:
     """What is kept, and left out, of a lane's tests (two of each class) and one test beside it, where `asked` is on the command line."""
-    own = [SimpleNamespace(path=FOLDER / "test_x.py", cls=SimpleNamespace(__name__=name), name=test) for name in NAMES for test in "ab"]
-    items = [*own, SimpleNamespace(path=FOLDER.parent / "test_y.py", cls=None, name="beside")]
-    left: list[SimpleNamespace] = []
+    own = [Item(path=FOLDER / "test_x.py", cls=SimpleNamespace(__name__=name), name=test) for name in NAMES for test in "ab"]
+    items = [*own, Item(path=FOLDER.parent / "test_y.py", cls=None, name="beside")]
+    left: list[Item] = []
     hook = SimpleNamespace(pytest_deselected=lambda items: left.extend(items))
     config = SimpleNamespace(args=[asked], hook=hook)
     keep_share(config, items, FOLDER, "lane", None, variable="LAKEHOUSE_LANE", full="make lane-full")  # type: ignore[arg-type]
