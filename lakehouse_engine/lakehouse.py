@@ -32,7 +32,7 @@ from lakehouse_engine.statements.dispatch import execute
 from lakehouse_engine.statements.reading import Reading
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
-from lakehouse_engine.storage.overlaid import OverlaidStorage
+from lakehouse_engine.storage.overlaid import OverlaidStorage, check_hidden
 from lakehouse_engine.table import HoodieTable, Moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.alter import rename
@@ -251,7 +251,7 @@ class Lakehouse:
         What is made, replaced, dropped or commented on under these names is so there. `names` may grow meanwhile.
         """
         found = Lakehouse(self.warehouse, options=self._options, allow_files=self._allow_files)
-        found._use(OverlaidStorage(self._storage, folder, names), self._spark)
+        found._use(OverlaidStorage(self._storage, check_hidden(folder), names), self._spark)
         return found
 
     def copy_table(self, name: str, folder: str) -> ExpectedState:
@@ -259,6 +259,7 @@ class Lakehouse:
 
         Files have second names there, as nobody changes them: neither table sees what becomes of the other. Waits for the table's lock.
         """
+        folder = check_hidden(folder)
         stored = self._catalog.table(RelationName.parse(name))
         return copy_table(self._storage, stored.path, f"{folder}/{stored.path}", lock_timeout_ms=LOCK_TIMEOUT_MS.read(self._options))
 

@@ -10,12 +10,21 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from lakehouse_engine.errors import UnsafePathError
 from lakehouse_engine.storage.base import Listing, Storage, StoredFile
 from lakehouse_engine.storage.paths import check_relative
 
 _SUFFIX = "__dbt_tmp"
 """A table that is about to take the place of one is where that one is."""
 _BESIDE = (".views", ".docs")
+
+
+def check_hidden(folder: str) -> str:
+    """A folder of a warehouse that no listing shows. Raises `UnsafePathError` for any other."""
+    relative = check_relative(folder)
+    if not relative.startswith("."):
+        raise UnsafePathError(f"{folder[:200]!r} is no hidden folder: what is held back would be seen there; give one that begins with '.'")
+    return relative
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,8 @@ SANE: dict[str, Callable[[], Any]] = {
     "source": lambda: "shop.orders",
     "target": lambda: "shop.copied",
     "by": lambda: "shop.newer",
+    "folder": lambda: ".hidden",
+    "names": lambda: {"shop.orders"},
     "function": lambda: StoredFunction(Language.SQL, (), "int", "1"),
     "schema": lambda: SCHEMA,
     "sql": lambda: "select 1",
