@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, concat, expr, lit, raise_error, when
+from pyspark.sql.types import NullType
 
 from lakehouse_engine import errors
 from lakehouse_engine.errors import ConstraintError, LakehouseError, SqlError, UnsupportedSqlError
@@ -111,7 +112,7 @@ def _typed(partition: tuple[tuple[str, object], ...]) -> Mapping[str, object]:
 
 def _shaped(frame: DataFrame, statement: Insert, schema: pa.Schema) -> DataFrame:
     if statement.by_name:
-        return frame
+        return _nulls_typed(frame, schema)
     static = dict(statement.partition)
     fixed = {name.lower() for name in static}
     names = list(statement.columns) or [name for name in schema.names if name.lower() not in fixed]
@@ -125,6 +126,13 @@ def _shaped(frame: DataFrame, statement: Insert, schema: pa.Schema) -> DataFrame
     columns = [_cast(col(f"__c{number}"), known[name.lower()]) for number, name in enumerate(names)]
     columns += [_cast(lit(value), known[name.lower()]) for name, value in static.items()]
     return given.select(*columns)
+
+
+def _nulls_typed(frame: DataFrame, schema: pa.Schema) -> DataFrame:
+    """The frame with columns that are nothing but NULL as the table's of their names."""
+    known = {field.name.lower(): field for field in schema}
+    typed = {one.name: known[one.name.lower()] for one in frame.schema.fields if one.dataType == NullType() and one.name.lower() in known}
+    return frame.withColumns({name: _cast(col(quote_name(name)), field) for name, field in typed.items()}) if typed else frame
 
 
 def _cast(column: Column, field: pa.Field) -> Column:

@@ -22,7 +22,7 @@ CONDITIONS = {
     "or": "x = 10 or day = '2026-01-03' or s = 'nobody'",
     "a field": "st.f >= 2",
     "a struct": "st = named_struct('f', 1, 'g', 'one')",
-    "an item": "xs[0] = 2 and size(xs) > 1",
+    "an item": "get(xs, 0) = 2 and size(xs) > 1",
     "a function": "length(coalesce(s, '')) = 3",
     "an escape": r"s rlike '^b\\w+$'",
     "a case": "case when x is null then true else x % 20 = 0 end",
