@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ def test_a_node_in_sql() -> None:
 
 
 def test_a_node_in_python() -> None:
-    found = stored_function(node("python", "def f(x): ...", entry_point="f", runtime_version=RUNNING, packages=["pyarrow>=10"]))
+    found = stored_function(node("python", "def f(x): ...", entry_point="f", runtime_version=RUNNING, packages=["pyarrow>=10", "dbt-core"]))
     assert (found.language, found.entry_point, found.body) == (Language.PYTHON, "f", "def f(x): ...")
 
 
@@ -44,10 +45,11 @@ def test_a_node_in_python() -> None:
         ({"runtime_version": "2.7"}, f"runtime_version is 2.7, but functions run in the Python that runs dbt, which is {RUNNING}"),
         ({"runtime_version": RUNNING, "packages": ["no-such-package==1"]}, "the package no-such-package==1 is not installed here"),
         ({"runtime_version": RUNNING, "packages": ["../x"]}, "the package ../x is not installed here"),
+        ({"runtime_version": RUNNING, "packages": ["pyarrow<1"]}, "the package pyarrow<1 is not installed here ('pyarrow' is there as"),
     ],
 )
 def test_python_that_cannot_run_here_is_refused(config: dict[str, Any], message: str) -> None:
-    with pytest.raises(DbtRuntimeError, match=message.replace(".", r"\.")):
+    with pytest.raises(DbtRuntimeError, match=re.escape(message)):
         stored_function(node("python", "def f(x): ...", entry_point="f", **config))
 
 

@@ -1,4 +1,4 @@
-"""The `packages` of a Python model: it runs in dbt's process, so they must be in its environment."""
+"""The `packages` of Python models and functions: they run in dbt's Python, so they must be in its environment."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ def check_packages(name: str, packages: Iterable[str]) -> None:
 
     A package is a requirement as pip takes it (`pandas`, `scikit-learn>=1.4`), by the name of its distribution or of its module.
     """
-    missing = [found for package in packages if (found := _missing(str(package).strip())) is not None]
-    if missing:
+    wrong = [found for package in packages if (found := missing(str(package).strip())) is not None]
+    if wrong:
         raise DbtRuntimeError(
-            f"{name}: the model asks for packages, of which {'; '.join(missing)}. It runs in the Python of dbt: install them there"
+            f"{name}: the model asks for packages, of which {'; '.join(wrong)}. It runs in the Python of dbt: install them there"
             " (pip install), or take them out of the config 'packages'"
         )
 
 
-def _missing(text: str) -> str | None:
+def missing(text: str) -> str | None:
+    """What is wrong with a requirement here; None where it is met."""
     try:
         wanted = Requirement(text)
     except InvalidRequirement:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import platform
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge.words import function_of
+from dbt.adapters.lakehouse.work.model_packages import missing
 
 _DETERMINISTIC = {"deterministic": True, "non-deterministic": False}
-_DISTRIBUTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def stored_function(model: Mapping[str, Any]) -> Any:
@@ -60,9 +58,10 @@ def _check_python(name: str, config: Mapping[str, Any]) -> None:
             f" say '{running}', or run dbt in {wanted}"
         )
     for package in config.get("packages") or ():
-        found = _DISTRIBUTION.match(str(package))
-        if found is None or importlib.util.find_spec(found.group().replace("-", "_")) is None:
-            raise DbtRuntimeError(f"{name}: the package {package} is not installed here; install it where dbt and Spark's workers run")
+        if (why := missing(str(package))) is not None:
+            raise DbtRuntimeError(
+                f"{name}: the package {package} is not installed here ({why}); install it where dbt and Spark's workers run"
+            )
 
 
 def _text(value: Any) -> str:
