@@ -16,8 +16,10 @@ _current: list[Audits] = []
 def begin_audits(warehouse: Warehouse, nodes: Mapping[str, Any], command: str) -> None:
     """For a command that has read its project. How nodes end is told by dbt's events, before any hook has the results."""
     end_audits()
+    if command not in COMMANDS:
+        return
     audits = Audits(warehouse, nodes, command)
-    if command in COMMANDS and audits.watches:
+    if audits.watches:
         _current.append(audits)
         add_callback_to_manager(lambda message: _note(audits, message))
 
