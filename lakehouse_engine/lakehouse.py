@@ -243,16 +243,15 @@ class Lakehouse:
 
     def with_session(self, spark: SparkSession) -> Lakehouse:
         """The same warehouse through another Spark session."""
-        return Lakehouse(self.warehouse, spark=spark, options=self._options, allow_files=self._allow_files)
+        check_session(spark)
+        return self._through(self._storage, spark)
 
     def with_tables_in(self, folder: str, names: Container[str]) -> Lakehouse:
         """The same warehouse, but that the tables `names` (`schema.table` in lower case) are those below `folder`, a hidden directory.
 
         What is made, replaced, dropped or commented on under these names is so there. `names` may grow meanwhile.
         """
-        found = Lakehouse(self.warehouse, options=self._options, allow_files=self._allow_files)
-        found._use(OverlaidStorage(self._storage, check_hidden(folder), names), self._spark)
-        return found
+        return self._through(OverlaidStorage(self._storage, check_hidden(folder), names), self._spark)
 
     def copy_table(self, name: str, folder: str) -> ExpectedState:
         """Put the table as it is now below `folder` of the warehouse too, with its history; the state that it is a copy of.
@@ -262,6 +261,11 @@ class Lakehouse:
         folder = check_hidden(folder)
         stored = self._catalog.table(RelationName.parse(name))
         return copy_table(self._storage, stored.path, f"{folder}/{stored.path}", lock_timeout_ms=LOCK_TIMEOUT_MS.read(self._options))
+
+    def _through(self, storage: Storage, spark: SparkSession | None) -> Lakehouse:
+        found = Lakehouse(self.warehouse, options=self._options, allow_files=self._allow_files)
+        found._use(storage, spark)
+        return found
 
     def _execution(self, args: Sequence[Any] | Mapping[str, Any] | None) -> Execution:
         if self._spark is None or self._pins is None:

@@ -63,7 +63,7 @@ def _attempt(
     """The clone's name as stored, and its commit."""
     area = StagingArea(catalog.storage, catalog.stages(clone.source.schema))
     try:
-        result = clone_table(source, LocalStorage(f"{catalog.storage.root}/{area.folder()}"), request, runner_of)
+        result = clone_table(source, LocalStorage(catalog.storage.uri(area.folder())), request, runner_of)
         if not area.is_there():
             raise StorageError(f"what was cloned into {area.folder()} was removed meanwhile; nothing is changed", table=clone.target)
         found = catalog.find(clone.target) if clone.or_replace else None
@@ -90,6 +90,6 @@ def _check(catalog: Catalog, clone: Clone, found: tuple[RelationName, RelationKi
 
 def _check_free(catalog: Catalog, name: RelationName) -> None:
     """A savepoint keeps what it names until it is deleted; so the table that it is of is not replaced."""
-    kept = TableState.load(LocalStorage(f"{catalog.storage.root}/{name.path}")).timeline.savepointed
+    kept = TableState.load(LocalStorage(catalog.storage.uri(name.path))).timeline.savepointed
     if kept:
         raise SavepointError(f"{name} has savepoints ({', '.join(sorted(kept))}) and is not replaced; delete them first", table=name)

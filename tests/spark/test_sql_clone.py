@@ -45,3 +45,13 @@ def test_a_view_is_not_cloned_and_a_name_without_a_schema_is_of_the_current_one(
     lakehouse.sql("use shop")
     lakehouse.sql("create table new clone orders")
     assert lakehouse.exists("shop.new")
+
+
+def test_tables_that_are_held_back_are_seen_by_every_session_of_the_same_view_of_the_warehouse(lakehouse: Lakehouse) -> None:
+    lakehouse.sql("create table shop.orders (id bigint) tblproperties (primaryKey = 'id')")
+    lakehouse.sql("insert into shop.orders values (1)")
+    lakehouse.copy_table("shop.orders", ".held")
+    held = lakehouse.with_tables_in(".held", {"shop.orders"})
+    held.sql("insert into shop.orders values (2)")
+    other = held.with_session(lakehouse.sql("select 1").sparkSession)
+    assert (ids(other, "shop.orders"), ids(held, "shop.orders"), ids(lakehouse, "shop.orders")) == ([1, 2], [1, 2], [1])
