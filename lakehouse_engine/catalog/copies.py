@@ -7,20 +7,20 @@ Hudi's data files, logs and instant files are written once, so two tables can sh
 from __future__ import annotations
 
 from lakehouse_engine.commit.expected import ExpectedState
+from lakehouse_engine.commit.metadata_table import METADATA_TABLE
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.sharing import copy_file, link_file
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.config_store import PROPERTIES
 from lakehouse_engine.timeline.heartbeats import HEARTBEATS
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
 from lakehouse_engine.view.table_state import TableState
 
-_CHUNK = 8 << 20
-_PROPERTIES = ".hoodie/hoodie.properties"
-_METADATA_TABLE = ".hoodie/metadata"
 _WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
-_LEFT = (TEMP_FOLDER, HEARTBEATS, LOCK_FILE.rpartition("/")[0], _METADATA_TABLE)
+_LEFT = (TEMP_FOLDER, HEARTBEATS, LOCK_FILE.rpartition("/")[0], METADATA_TABLE)
 
 
 def copy_table(warehouse: Storage, source: str, target: str, *, lock_timeout_ms: int) -> ExpectedState:
@@ -35,19 +35,12 @@ def copy_table(warehouse: Storage, source: str, target: str, *, lock_timeout_ms:
         pending = _pending_files(state)
         for file in warehouse.walk(source):
             path = file.path.removeprefix(f"{source}/")
-            if path == _PROPERTIES or path in pending or path.startswith(tuple(f"{folder}/" for folder in _LEFT)):
+            if path == PROPERTIES or path in pending or path.startswith(tuple(f"{folder}/" for folder in _LEFT)):
                 continue
-            _share(warehouse, file.path, f"{target}/{path}")
-        warehouse.create(f"{target}/{_PROPERTIES}", table.read(_PROPERTIES))
+            if not link_file(warehouse, file.path, warehouse, f"{target}/{path}"):
+                copy_file(warehouse, file.path, warehouse, f"{target}/{path}")
+        warehouse.create(f"{target}/{PROPERTIES}", table.read(PROPERTIES))
     return ExpectedState.of(state)
-
-
-def _share(warehouse: Storage, source: str, target: str) -> None:
-    original = warehouse.local_path(source)
-    if original is None or not warehouse.link(target, original):
-        with warehouse.open_input(source) as stored, warehouse.open_output(target) as sink:
-            while chunk := stored.read(_CHUNK):
-                sink.write(chunk)
 
 
 def _pending_files(state: TableState) -> frozenset[str]:

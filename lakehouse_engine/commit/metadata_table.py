@@ -15,7 +15,7 @@ from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
-_FOLDER = ".hoodie/metadata"
+METADATA_TABLE = ".hoodie/metadata"
 _PROPERTIES = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
 
 
@@ -29,9 +29,9 @@ def drop_metadata_table(state: TableState) -> TableState:
     if named:
         ConfigStore(state.storage).update(dict.fromkeys(named))
     if present:
-        state.storage.delete_tree(_FOLDER)
+        state.storage.delete_tree(METADATA_TABLE)
     return state.refresh()
 
 
 def _is_there(storage: Storage) -> bool:
-    return bool(storage.list(_FOLDER))
+    return bool(storage.list(METADATA_TABLE))

@@ -14,10 +14,8 @@ from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.storage.os_errors import as_storage_errors
+from lakehouse_engine.storage.sharing import copy_file, link_file
 from lakehouse_engine.write.tasks.base_files import created_stat
-
-_AT_ONCE = 8 * 1024 * 1024
 
 
 class CloneFiles(StrEnum):
@@ -60,7 +58,7 @@ def bring_file(task: BringTask) -> Brought:
     """
     rows = FOOTERS.read(task.source, task.base).num_rows
     file = replace(task.base, instant_time=task.instant_time)
-    is_linked = task.how is not CloneFiles.COPY and _link(task, file)
+    is_linked = task.how is not CloneFiles.COPY and link_file(task.source, task.base.path, task.target, file.path)
     if not is_linked:
         if task.how is CloneFiles.LINK:
             raise StorageError(
@@ -69,21 +67,5 @@ def bring_file(task: BringTask) -> Brought:
                 path=task.base.path,
                 root=task.source.root,
             )
-        _copy(task, file)
+        copy_file(task.source, task.base.path, task.target, file.path)
     return Brought(created_stat(file, task.base.size, rows), is_linked)
-
-
-def _link(task: BringTask, file: BaseFile) -> bool:
-    original = task.source.local_path(task.base.path)
-    return original is not None and task.target.link(file.path, original)
-
-
-def _copy(task: BringTask, file: BaseFile) -> None:
-    with (
-        task.source.open_input(task.base.path) as original,
-        as_storage_errors("write", file.path, task.target.root),
-        task.target.open_output(file.path) as copy,
-    ):
-        while part := original.read_buffer(_AT_ONCE):
-            copy.write(part)
-    task.target.sync(file.path)
