@@ -97,14 +97,16 @@ def _listed_well(state: TableState, ask: Callable[[], Answer]) -> Answer:
 
 
 def slices_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None) -> list[FileSlice]:
+    """The slices as of an instant time, without logs that are wholly of later commits: nothing that those say can count."""
     try:
-        return _listed_as_of(state, as_of, logs, scope)
+        slices = _listed_as_of(state, as_of, logs, scope)
+        return _without(slices, _logs_outside(state, InstantRange(None, as_of), whole=True)) if logs else slices
     except MetadataError as error:
         # A later write that is damaged says nothing about what was there before it.
-        slices = _known_as_of(state, as_of, logs, scope)
-        if slices is None:
+        known = _known_as_of(state, as_of, logs, scope)
+        if known is None:
             raise error from error.__cause__
-        return slices
+        return known
 
 
 def _known_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None) -> list[FileSlice] | None:
@@ -243,18 +245,20 @@ def _changed(state: TableState, window: InstantRange, scope: Scope | None) -> li
         slices = pinned
     if window.end is not None:
         _refuse_changed(changed_sizes(state, window.end, slices, logs=True))
-    elsewhere = _logs_outside(state, window)
-    pieces = (_within(piece, window, elsewhere) for piece in slices)
+    within = [piece if piece.base_instant in window else replace(piece, base_file=None) for piece in slices]
+    return _without(within, _logs_outside(state, window))
+
+
+def _without(slices: Sequence[FileSlice], logs: frozenset[str]) -> list[FileSlice]:
+    """The slices without those log files, and without what has no file then."""
+    pieces = (replace(piece, log_files=tuple(log for log in piece.log_files if log.path not in logs)) for piece in slices)
     return [piece for piece in pieces if piece.base_file is not None or piece.log_files]
 
 
-def _within(piece: FileSlice, window: InstantRange, elsewhere: frozenset[str]) -> FileSlice:
-    base = piece.base_file if piece.base_instant in window else None
-    return replace(piece, base_file=base, log_files=tuple(log for log in piece.log_files if log.path not in elsewhere))
-
-
-def _logs_outside(state: TableState, window: InstantRange) -> frozenset[str]:
-    """Log files that only commits outside of the window wrote to."""
+def _logs_outside(state: TableState, window: InstantRange, *, whole: bool = False) -> frozenset[str]:
+    """Log files that only commits outside of the window wrote to. `whole`: if those are known to have begun them, so that a commit of which
+    is not known what it wrote has nothing there.
+    """
     promises = [promise for written in log_promises(state, None).values() for promise in written]
     within = {promise.path for promise in promises if promise.instant_time in window}
-    return frozenset(promise.path for promise in promises) - within
+    return frozenset(promise.path for promise in promises if promise.start == 0 or not whole) - within

@@ -138,6 +138,26 @@ def test_a_flipped_bit_gives_the_right_rows_or_an_error_that_names_the_file(kind
             assert answer == RIGHT or entry.path in answer, f"{where}: {answer}"
 
 
+INSTANT_OF_FIRST_BLOCK = range(34, 51)
+"""The bytes of a log file that have the instant time of its first block (hudi-format 5.2)."""
+
+
+@pytest.mark.parametrize("use", [*READS, *SERVICES], ids=lambda use: use.__name__)
+def test_no_bit_of_a_blocks_instant_makes_it_another_commits(use: Use) -> None:
+    """All of them: one that reads like an archived commit's, or an earlier one's, must not count for a read that ends before it."""
+    table = made("mor, uncompressed")
+    logs = [entry for entry in data_files(table) if ".log." in entry.name]
+    expected = use(with_content(table, logs[0].path, table.storage.read(logs[0].path)))
+    for entry in logs:
+        content = table.storage.read(entry.path)
+        assert content[INSTANT_OF_FIRST_BLOCK.start : INSTANT_OF_FIRST_BLOCK.stop].decode() in table.instants()
+        for byte, bit in ((byte, bit) for byte in INSTANT_OF_FIRST_BLOCK for bit in range(8)):
+            damaged = bytearray(content)
+            damaged[byte] ^= 1 << bit
+            answer = _answer(use, with_content(table, entry.path, bytes(damaged)), expected)
+            assert answer == RIGHT or entry.path in answer, f"{entry.path} byte {byte} bit {bit}: {answer}"
+
+
 RIGHT, WRONG = "the right rows", "wrong rows"
 
 
