@@ -14,11 +14,21 @@ from datetime import datetime
 from lakehouse_engine.catalog.names import RelationName, check_identifier
 from lakehouse_engine.catalog.records import Comments, StoredView
 from lakehouse_engine.compat import UTC, StrEnum
-from lakehouse_engine.errors import RelationNotFoundError, SqlError, StoredFileExistsError, TableError, TableExistsError, TableNotFoundError
+from lakehouse_engine.errors import (
+    PropertiesError,
+    RelationNotFoundError,
+    SqlError,
+    StoredFileExistsError,
+    StoredFileNotFoundError,
+    TableError,
+    TableExistsError,
+    TableNotFoundError,
+)
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.at_rest import table_at_rest
+from lakehouse_engine.timeline.config_store import parse_config
 from lakehouse_engine.timeline.locks.hudi_file import let_go_of_moved
 
 _META_FOLDER = ".hoodie"
@@ -131,6 +141,13 @@ class Catalog:
             return found[0]
         what = "is a view" if found else "is not in the warehouse"
         raise TableNotFoundError(f"{name} {what}; a table of that name was expected", table=name)
+
+    def materialized_query(self, name: RelationName) -> str | None:
+        """The query whose rows the table holds, if it is a materialized view; None for other tables and for one that cannot be read."""
+        try:
+            return parse_config(self.storage.read(f"{name.path}/{_PROPERTIES}")).materialized_query
+        except (StoredFileNotFoundError, PropertiesError):
+            return None
 
     def claim(self, name: RelationName) -> RelationName:
         """The name under which a new table or view is stored: the schema's own case. Creates the schema's directory if it is missing.

@@ -87,12 +87,13 @@ def _listed(catalog: Catalog, wanted: Wanted) -> list[tuple[RelationName, Relati
 def _tables(catalog: Catalog, location: str, described: Describe, wanted: Wanted) -> pa.Table:
     def made(name: RelationName, kind: RelationKind) -> pa.Table:
         is_table = kind is RelationKind.TABLE
+        is_kept = is_table and catalog.materialized_query(name) is not None
         return _table(TABLES, {
             "table_catalog": [CATALOG_PREFIX],
             "table_schema": [name.schema],
             "table_name": [name.name],
-            "table_type": ["BASE TABLE" if is_table else "VIEW"],
-            "is_insertable_into": ["YES" if is_table else "NO"],
+            "table_type": ["MATERIALIZED VIEW" if is_kept else "BASE TABLE" if is_table else "VIEW"],
+            "is_insertable_into": ["YES" if is_table and not is_kept else "NO"],
             "comment": [_comment(catalog, name, kind)],
             "data_source_format": ["HUDI" if is_table else None],
             "storage_path": [f"{location}/{name.path}" if is_table else None],

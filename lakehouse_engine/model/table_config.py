@@ -20,6 +20,10 @@ ROWS_KEEP_PARTITIONS_KEY = "lakehouse.rows.keep.partitions"
 have been one: paths do not tell what columns hold any more."""
 
 
+MATERIALIZED_KEY = "lakehouse.materialized.query"
+"""The query that a materialized view holds the rows of."""
+
+
 class TableType(StrEnum):
     COPY_ON_WRITE = "COPY_ON_WRITE"
     MERGE_ON_READ = "MERGE_ON_READ"
@@ -139,6 +143,11 @@ class TableConfig:
     def base_file_format(self) -> str:
         """`PARQUET`, `ORC`, ..."""
         return (self._first("hoodie.table.base.file.format") or "PARQUET").strip().upper()
+
+    @property
+    def materialized_query(self) -> str | None:
+        """The text of the query whose rows the table holds, where it is a materialized view."""
+        return self.properties.get(MATERIALIZED_KEY) or None
 
     @property
     def create_schema(self) -> str | None:

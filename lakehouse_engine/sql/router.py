@@ -33,6 +33,7 @@ from lakehouse_engine.sql.grammar.parse_dml import (
     parse_truncate,
     parse_update,
 )
+from lakehouse_engine.sql.grammar.parse_materialized import is_materialized, parse_materialized
 from lakehouse_engine.sql.grammar.parse_show import parse_describe, parse_refresh, parse_show, parse_use
 from lakehouse_engine.sql.grammar.reader import StatementReader
 from lakehouse_engine.sql.grammar.references import Parts, ReferenceKind, Scan, plain
@@ -97,6 +98,8 @@ def _check_single(text: str) -> None:
 def _always_ours(reader: StatementReader) -> Statement | None:
     """Statements that are the engine's whatever names they hold."""
     verb, second = reader.keyword(), reader.keyword(1)
+    if is_materialized(reader):
+        return parse_materialized(reader)
     if verb == "CREATE":
         return _create(reader)
     if verb == "DROP" and second in SCHEMA_WORDS:

@@ -54,11 +54,14 @@ def _information(run: Execution, name: RelationName) -> str:
     """As Spark words it: adapters and packages look into this text."""
     parts = (name.schema, name.name)
     is_view = run.catalog.kind_of(parts) is RelationKind.VIEW
-    lines = [f"Database: {name.schema}", f"Table: {name.name}", f"Type: {'VIEW' if is_view else 'MANAGED'}"]
+    query = None if is_view else run.table(parts).config.materialized_query
+    kind = "VIEW" if is_view else "MANAGED" if query is None else "MATERIALIZED_VIEW"
+    lines = [f"Database: {name.schema}", f"Table: {name.name}", f"Type: {kind}"]
     if is_view:
         lines.append(f"View Text: {run.catalog.view(name).sql}")
     else:
         table = run.table(parts)
+        lines += [] if query is None else [f"View Text: {query}"]
         lines += ["Provider: hudi", f"Location: {table.storage.root}", "Partition Provider: Catalog"]
         lines += [f"Partition Columns: [{', '.join(f'`{one}`' for one in table.config.partition_fields)}]"]
     columns = [_printed(column, kind) for column, kind in _columns(run, parts)]
@@ -114,6 +117,9 @@ def _details(run: Execution, name: RelationName) -> list[list[str | None]]:
     if kind is RelationKind.VIEW:
         return [*rows, ["View Text", run.catalog.view(name).sql, ""]]
     config = run.table((name.schema, name.name)).config
+    if config.materialized_query is not None:
+        rows[-1] = ["Type", "materialized view", ""]
+        rows.append(["View Text", config.materialized_query, ""])
     rows.append(["Provider", "hudi", ""])
     rows.extend([key, value, ""] for key, value in sorted(config.properties.items()))
     return rows

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from lakehouse_engine.catalog.catalog import RelationKind
 from lakehouse_engine.catalog.names import RelationName
@@ -17,6 +19,7 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import LOCK_TIMEOUT_MS, OPTIONS
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.sql.grammar.statements import (
@@ -36,10 +39,10 @@ from lakehouse_engine.sql.grammar.statements import (
 from lakehouse_engine.sql.grammar.types import arrow_schema, constraints_of
 from lakehouse_engine.statements.columns import constrain
 from lakehouse_engine.statements.context import Execution
-from lakehouse_engine.write.alter import rename, set_properties
+from lakehouse_engine.write.alter import rename, set_properties, set_query
 from lakehouse_engine.write.create import TableSpec
 
-_COMBINE = {"hoodie.combine.before.insert": "true"}
+COMBINE = {"hoodie.combine.before.insert": "true"}
 
 
 def create_schema(run: Execution, statement: CreateSchema) -> None:
@@ -87,25 +90,34 @@ def create_table(run: Execution, statement: CreateTable) -> Any:
         return None
     frame = run.query(statement.query) if statement.query is not None else None
     schema = to_arrow_schema(frame.schema) if frame is not None else arrow_schema(statement.columns)
-    spec = _spec(name, statement, schema)
+    spec = table_spec(name, statement, schema)
     if found is not None and statement.or_replace and found[1] is RelationKind.TABLE:
         result = _replace(run, found[0], spec, frame)
-        _comment(run, found[0], statement)
+        keep_comments(run, found[0], statement)
         return result
+    result = filled(run, name, spec, frame)
+    keep_comments(run, name, statement)
+    return result
+
+
+def filled(
+    run: Execution, name: RelationName, spec: TableSpec, rows: DataFrame | None, metadata: Mapping[str, str] | None = None
+) -> WriteResult | None:
+    """Make a table of the rows (None: it stays empty). Nothing is left of it where they cannot be written, unless they may be there."""
     table = run.make_table(name, spec)
+    if rows is None:
+        return None
     try:
-        result = None if frame is None else table.bulk_insert(frame, options=_COMBINE if spec.record_key else None)
+        return table.bulk_insert(rows, options=COMBINE if spec.record_key else None, extra_metadata=metadata)
     except CommitOutcomeUnknownError:
         raise
     except BaseException:
         # Another process may have written to it by now: what it wrote is not taken with it.
         run.catalog.drop_table(name, if_exists=True, unwritten=True)
         raise
-    _comment(run, name, statement)
-    return result
 
 
-def _comment(run: Execution, name: RelationName, statement: CreateTable) -> None:
+def keep_comments(run: Execution, name: RelationName, statement: CreateTable) -> None:
     columns = {column.name: column.comment for column in statement.columns if column.comment}
     if statement.comment is not None or columns:
         run.catalog.set_comments(name, statement.comment, columns)
@@ -122,7 +134,7 @@ def create_table_like(run: Execution, statement: CreateTableLike) -> None:
     table = run.table(statement.source)
     config = table.config
     own_type = "mor" if config.table_type is TableType.MERGE_ON_READ else "cow"
-    given = _spec(name, CreateTable(statement.name, properties=statement.properties), table.schema, usual_type=own_type)
+    given = table_spec(name, CreateTable(statement.name, properties=statement.properties), table.schema, usual_type=own_type)
     stored = {key: value for key, value in config.properties.items() if key in OPTIONS}
     run.make_table(
         name,
@@ -147,7 +159,7 @@ def _replace(run: Execution, name: RelationName, spec: TableSpec, frame: Any) ->
     rows = spec.schema.empty_table() if frame is None else frame
     # The old columns' constraints go before the new rows come, the new ones come when there are no rows.
     constrain(table, lambda _: Constraints())
-    options, expected = _COMBINE if spec.record_key else None, run.reads.expected(name)
+    options, expected = COMBINE if spec.record_key else None, run.reads.expected(name)
     try:
         result = table.insert_overwrite_table(rows, replace_schema=True, options=options, expected=expected)
     except CommitOutcomeUnknownError:
@@ -156,15 +168,17 @@ def _replace(run: Execution, name: RelationName, spec: TableSpec, frame: Any) ->
         constrain(table, lambda _: config.constraints)
         raise
     constrain(table, lambda _: spec.constraints)
+    if config.materialized_query is not None:
+        set_query(table.storage, None, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
     return result
 
 
-def _spec(name: RelationName, statement: CreateTable, schema: pa.Schema, *, usual_type: str = "cow") -> TableSpec:
+def table_spec(name: RelationName, statement: CreateTable, schema: pa.Schema, *, usual_type: str = "cow") -> TableSpec:
     """Table properties in Hudi's SQL spelling: primaryKey, preCombineField (orderingFields), type, and hoodie.* keys."""
     given = {key.lower(): value for key, value in statement.properties}
-    hoodie = {key: value for key, value in statement.properties if key.lower().startswith("hoodie.")}
+    hoodie = {key: value for key, value in statement.properties if key.lower().startswith("hoodie.") or key in OPTIONS}
     known = {"primarykey", "precombinefield", "orderingfields", "type"}
-    other = [key for key, _ in statement.properties if key.lower() not in known and not key.lower().startswith("hoodie.")]
+    other = [key for key, _ in statement.properties if key.lower() not in known and key not in hoodie]
     if other:
         raise OptionError(f"the table property {other[0]!r} has no effect; there are primaryKey, preCombineField, type and hoodie.* keys")
     keys = statement.primary_key or _names(given.get("primarykey"))

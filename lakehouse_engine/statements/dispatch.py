@@ -11,7 +11,7 @@ from lakehouse_engine.spark.tasks.task_errors import told_as_raised
 from lakehouse_engine.sql.grammar import statements as s
 from lakehouse_engine.sql.grammar.identifiers import with_names
 from lakehouse_engine.sql.router import route
-from lakehouse_engine.statements import answers, changes, columns, definitions, procedures
+from lakehouse_engine.statements import answers, changes, columns, definitions, materialized, procedures
 from lakehouse_engine.statements.clone import clone_table
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.explain import explain
@@ -27,6 +27,10 @@ HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
     s.UseSchema: definitions.use_schema,
     s.CreateView: definitions.create_view,
     s.DropView: definitions.drop_view,
+    s.CreateMaterializedView: materialized.create_materialized_view,
+    s.AlterMaterializedView: materialized.alter_materialized_view,
+    s.RefreshMaterializedView: materialized.refresh_materialized_view,
+    s.DropMaterializedView: materialized.drop_materialized_view,
     s.CreateTable: definitions.create_table,
     s.CreateTableLike: definitions.create_table_like,
     s.CloneTable: clone_table,
@@ -59,6 +63,12 @@ HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
     s.Call: procedures.call,
 }
 
+_CHANGES = (
+    *(s.Insert, s.Delete, s.Update, s.Merge, s.Truncate, s.DropPartitions),
+    *(s.AddColumns, s.AlterColumn, s.DropColumns, s.RenameColumn),
+)
+"""Statements that change rows or columns of the table `name`."""
+
 
 def execute(run: Execution, text: str) -> Any:
     """Run one statement: a DataFrame for what answers with rows, a `WriteResult` for a write, None for the rest.
@@ -69,6 +79,9 @@ def execute(run: Execution, text: str) -> Any:
     text = with_names(text)
     statement = route(text, run.pins.knows)
     check_provider(run, statement)
+    for changed in statement.inserts if isinstance(statement, s.MultiInsert) else [statement]:
+        if isinstance(changed, _CHANGES):
+            materialized.check_not_materialized(run, changed.name)
     handler = HANDLERS[type(statement)]
     with told_as_raised():
         if not run.repeats:

@@ -14,7 +14,7 @@ from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.instant import Action
-from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.model.table_config import MATERIALIZED_KEY, TableConfig
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import OPTIONS, STORED_PREFIX, WriteOptions, check_known
 from lakehouse_engine.record.nested import Path, placed
@@ -69,6 +69,12 @@ def set_constraints(storage: Storage, change: Callable[[Constraints], Constraint
     with TableLock(storage, lock_timeout_ms):
         store = ConfigStore(storage)
         return store.update(change(store.read().constraints).properties())
+
+
+def set_query(storage: Storage, query: str | None, *, lock_timeout_ms: int) -> TableConfig:
+    """Say which query's rows the table holds as a materialized view; None: it is a table like others."""
+    with TableLock(storage, lock_timeout_ms):
+        return ConfigStore(storage).update({MATERIALIZED_KEY: query})
 
 
 def rename(storage: Storage, new_name: str, *, lock_timeout_ms: int) -> TableConfig:

@@ -13,7 +13,7 @@ from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
 from lakehouse_engine.index.consistent import refuse_changing_buckets
 from lakehouse_engine.index.registry import INDEXES, stored_index_type
 from lakehouse_engine.model.constraints import NO_CONSTRAINTS, Constraints
-from lakehouse_engine.model.table_config import TableConfig, TableType
+from lakehouse_engine.model.table_config import MATERIALIZED_KEY, TableConfig, TableType
 from lakehouse_engine.options import (
     DELETE_FIELD,
     DELETE_MARKER,
@@ -53,6 +53,13 @@ class TableSpec:
     hive_style: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
     constraints: Constraints = NO_CONSTRAINTS
+    query: str | None = None
+    """Of a materialized view."""
+
+    @property
+    def stored_type(self) -> TableType:
+        """What the properties say for `table_type`."""
+        return _TABLE_TYPES[self.table_type]
 
 
 # Hudi from 1.1 on writes the key of a ComplexKeyGenerator with one key field as `field:value`, releases 0.14.1 to 1.0 (and we) as the bare
@@ -156,6 +163,7 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
         **options.delete_marker,
         "hoodie.compaction.payload.class": PAYLOADS[payload].java_class,
         **{key: value for key, value in spec.constraints.properties().items() if value is not None},
+        **({} if spec.query is None else {MATERIALIZED_KEY: spec.query}),
     }
     for key, names in (
         ("hoodie.table.recordkey.fields", spec.record_key),

@@ -6,7 +6,6 @@ Named below `dbt.tests.adapter`.
 from __future__ import annotations
 
 _JAVASCRIPT = "Spark has no functions in JavaScript; Python is there"
-_MATERIALIZED = "there are no materialized views"
 
 FILLED_IN: dict[str, str] = dict.fromkeys(
     (
@@ -33,10 +32,5 @@ REASONS: dict[str, str] = {
     "functions.test_js_udfs.JSUDFNonDeterministicVolatility": _JAVASCRIPT,
     "functions.test_js_udfs.JSUDFStableVolatilityWarns": _JAVASCRIPT,
     "functions.test_udfs.PythonUDFNotSupported": "functions in Python are supported",
-    "materialized_view.basic.MaterializedViewBasic": _MATERIALIZED,
-    "materialized_view.changes.MaterializedViewChanges": _MATERIALIZED,
-    "materialized_view.changes.MaterializedViewChangesApplyMixin": _MATERIALIZED,
-    "materialized_view.changes.MaterializedViewChangesContinueMixin": _MATERIALIZED,
-    "materialized_view.changes.MaterializedViewChangesFailMixin": _MATERIALIZED,
     "utils.test_current_timestamp.BaseCurrentTimestampAware": "of it and BaseCurrentTimestampNaive, which is wired, an adapter takes one",
 }

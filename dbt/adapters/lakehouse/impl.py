@@ -42,7 +42,7 @@ from dbt.adapters.lakehouse.relation import LakehouseRelation
 from dbt.adapters.lakehouse.work.held import begin_audits, current_audits, end_audits, held_tables
 from dbt.adapters.lakehouse.work.python_models import check_python_model, run_python_model
 from dbt.adapters.lakehouse.work.response import held_back
-from dbt.adapters.lakehouse.writing import seeds
+from dbt.adapters.lakehouse.writing import materialized, seeds
 from dbt.adapters.lakehouse.writing.audits import AuditOvertakenError
 from dbt.adapters.lakehouse.writing.constraints import checks_of, contract_text, lengths_of
 from dbt.adapters.lakehouse.writing.functions import default_text, stored_function
@@ -369,6 +369,25 @@ class LakehouseAdapter(SparkAdapter):
         """Store the view's definition, after Spark could analyse it."""
         session = self.connections.session()
         return self._write(sql, lambda house: store_view(house, relation, sql, session.rows(sql, house)))
+
+    @available.parse(lambda *a, **k: "")
+    def materialized_view_text(self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any]) -> str:
+        """The statement that makes a model's materialized view."""
+        materialized.check_model(model)
+        return materialized.create_text(str(relation), sql, ModelConfig.from_node(model, self.config.credentials.hoodie))
+
+    @available.parse(_nothing)
+    def materialized_view_changes(self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any]) -> materialized.ViewChanges | None:
+        """What of a model its materialized view does not have yet; None where it has everything."""
+        config = ModelConfig.from_node(model, self.config.credentials.hoodie)
+        return self._ask(
+            lambda metadata: materialized.changes_of(metadata.warehouse, relation.schema, relation.identifier, sql, config) or None
+        )
+
+    @available.parse(lambda *a, **k: "")
+    def materialized_view_alteration(self, relation: LakehouseRelation, sql: str, changes: materialized.ViewChanges) -> str:
+        """The statements that make such changes, but for those that it is built anew for."""
+        return materialized.alter_text(str(relation), sql, changes)
 
     @available.parse(_nothing)
     def write_function(self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any]) -> AdapterResponse:

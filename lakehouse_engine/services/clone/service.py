@@ -21,7 +21,7 @@ from lakehouse_engine.index.consistent import refuse_changing_buckets
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action
-from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY, TableConfig, TableType
+from lakehouse_engine.model.table_config import MATERIALIZED_KEY, ROWS_KEEP_PARTITIONS_KEY, TableConfig, TableType
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
 from lakehouse_engine.options import STORED_PREFIX, CompactionOptions, WriteOptions
 from lakehouse_engine.read.moments import moment_of
@@ -49,12 +49,13 @@ _THREADS = 8
 _OWN = frozenset(
     {
         CHECKSUM_KEY,
+        MATERIALIZED_KEY,
         "hoodie.table.metadata.partitions",
         "hoodie.table.metadata.partitions.inflight",
         "hoodie.table.index.defs.path",
     }
 )
-"""Properties that are about files of the one table."""
+"""Properties that are about files of the one table, or about where its rows come from: a clone of a materialized view is a table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,11 @@ class Reads:
         expected = ExpectedState.of(self._first[name]).after(self._own.get(name, ()))
         return expected if partitions is None else expected.within(partitions)
 
+    @property
+    def states(self) -> Mapping[RelationName, TableState]:
+        """Every table that was read, as it was."""
+        return self._states
+
     def wrote(self, name: RelationName, instant: str) -> None:
         """A write of the reader's own: from here on the table is read with it, and expected as it was read first, with it."""
         if self._states.pop(name, None) is not None:

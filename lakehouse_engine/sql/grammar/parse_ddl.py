@@ -113,7 +113,7 @@ def parse_drop(reader: StatementReader) -> Statement:
     return DropTable(name, if_exists) if kind == "TABLE" else DropView(name, if_exists)
 
 
-class _TableClauses:
+class TableClauses:
     """What the clauses after `CREATE TABLE name` said so far."""
 
     def __init__(self) -> None:
@@ -133,11 +133,11 @@ def parse_create_table(reader: StatementReader) -> Statement:
     reader.expect("TABLE")
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.parts()
-    clauses = _TableClauses()
+    clauses = TableClauses()
     if reader.keyword() == "(" and reader.keyword(1) not in ("SELECT", "WITH"):
         _table_columns(reader, clauses)
     while not reader.done and reader.keyword() not in ("AS", "SELECT", "WITH", "("):
-        _table_clause(reader, clauses)
+        table_clause(reader, clauses)
     reader.accept("AS")
     query = None if reader.done else reader.query()
     return CreateTable(
@@ -153,7 +153,7 @@ def parse_create_table(reader: StatementReader) -> Statement:
     )
 
 
-def _table_columns(reader: StatementReader, clauses: _TableClauses) -> None:
+def _table_columns(reader: StatementReader, clauses: TableClauses) -> None:
     reader.expect("(")
     first = True
     while first or reader.accept(","):
@@ -179,7 +179,8 @@ def _constraint_words(reader: StatementReader) -> None:
         pass
 
 
-def _table_clause(reader: StatementReader, clauses: _TableClauses) -> None:
+def table_clause(reader: StatementReader, clauses: TableClauses) -> None:
+    """The next of the clauses between the name of a table and its query."""
     if reader.accept("USING"):
         provider = ".".join(reader.parts("a provider"))
         if provider.upper() not in ENGINE_PROVIDERS:
@@ -194,7 +195,7 @@ def _table_clause(reader: StatementReader, clauses: _TableClauses) -> None:
         raise reader.refusal(f"the clause {reader.keyword()} of CREATE TABLE")
 
 
-def _partitioned_by(reader: StatementReader, clauses: _TableClauses) -> None:
+def _partitioned_by(reader: StatementReader, clauses: TableClauses) -> None:
     """`(day, hour)`, or Hive's form with types, which defines the columns too."""
     reader.expect("(")
     names: list[str] = []

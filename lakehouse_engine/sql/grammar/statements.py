@@ -137,6 +137,35 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateMaterializedView:
+    """`table`: what the rows of its query are kept in. `if_not_exists` and `or_replace` as of a table."""
+
+    table: CreateTable
+
+
+@dataclass(frozen=True, slots=True)
+class AlterMaterializedView:
+    """Another query for it, whose rows it gets."""
+
+    name: Parts
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshMaterializedView:
+    """`full`: also where nothing that it reads has changed."""
+
+    name: Parts
+    full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropMaterializedView:
+    name: Parts
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DropView:
     name: Parts
     if_exists: bool = False
@@ -376,6 +405,10 @@ Statement = (
     | DescribeHistory
     | Refresh
     | CreateView
+    | CreateMaterializedView
+    | AlterMaterializedView
+    | RefreshMaterializedView
+    | DropMaterializedView
     | DropView
     | CreateTable
     | CreateTableLike

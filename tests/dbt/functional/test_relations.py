@@ -126,9 +126,7 @@ class TestDropSchemaNamed(BaseDropSchemaNamed):
 
 
 class TestSimpleCopy(SimpleCopyBase):
-    @pytest.mark.skip(reason="there are no materialized views")
-    def test_simple_copy_with_materialized_views(self, project):
-        """Not available."""
+    pass
 
 
 class TestEmptyModelsArentRun(EmptyModelsArentRunBase):

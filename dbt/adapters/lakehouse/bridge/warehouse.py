@@ -199,17 +199,35 @@ class Warehouse:
         self.catalog.drop_schema(schema, cascade=True, if_exists=True)
 
     def relations(self, schema: str) -> list[tuple[str, str]]:
-        """(identifier, "table", "view" or "function") of everything in a schema; nothing for a schema that is not there.
+        """(identifier, "table", "materialized_view", "view" or "function") of everything in a schema; nothing for one that is not there.
 
         A function that has the name of a relation is left out.
         """
         found = self.catalog.find_schema(schema)
         if found is None:
             return []
-        names = [(name.name, "table") for name in self.catalog.tables(found)] + [(name.name, "view") for name in self.catalog.views(found)]
+        tables = [(name.name, self._table_kind(name)) for name in self.catalog.tables(found)]
+        names = tables + [(name.name, "view") for name in self.catalog.views(found)]
         taken = {name.lower() for name, _ in names}
         functions = _functions.Functions(self.catalog).names(found)
         return sorted(names + [(name.name, "function") for name in functions if name.name.lower() not in taken])
+
+    def _table_kind(self, name: RelationName) -> str:
+        return "table" if self.catalog.materialized_query(name) is None else "materialized_view"
+
+    def told_kind(self, schema: str, identifier: str) -> str | None:
+        """As `kind`, but that materialized views, which are tables, are told from the others."""
+        kind = self.kind(schema, identifier)
+        return self._table_kind(self.catalog.table(RelationName(schema, identifier))) if kind == "table" else kind
+
+    def forget_query(self, schema: str, identifier: str) -> None:
+        """A materialized view is a table from now on."""
+        _alter.set_query(self.table(schema, identifier).storage, None, lock_timeout_ms=options.LOCK_TIMEOUT_MS.read(self.options))
+
+    def stored_options(self, schema: str, identifier: str) -> Mapping[str, str]:
+        """Options that a table keeps as defaults of its writes, and those that it keeps for its life."""
+        config = self.table(schema, identifier).config
+        return {**config.properties, **config.prefixed(options.STORED_PREFIX)}
 
     def kind(self, schema: str, identifier: str) -> str | None:
         """ "table", "view", or None where there is neither; also for names of other things, as a source that is a folder of files."""

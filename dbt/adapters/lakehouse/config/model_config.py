@@ -17,7 +17,7 @@ from dbt.adapters.lakehouse.config.service_config import SERVICES, SERVICES_LATE
 from dbt.adapters.lakehouse.names import did_you_mean, nearest
 
 STRATEGIES = ("append", "merge", "insert_overwrite", "delete+insert", "replace_where", "microbatch")
-STORED = ("table", "incremental", "snapshot", "seed")
+STORED = ("table", "incremental", "snapshot", "seed", "materialized_view")
 """Materializations that leave a table."""
 TABLE_TYPES = ("cow", "mor")
 INDEXES = ("auto", "simple", "global_simple", "bloom", "global_bloom", "bucket", "record_level")
@@ -260,6 +260,7 @@ def check_values(name: str, config: Mapping[str, Any]) -> None:
     _check_key_configs(name, config)
     _check_strategy(name, config)
     _check_audit(name, config)
+    _check_materialized(name, config)
     _check_hoodie(name, config.get("hoodie"))
     check_services(name, config)
     _check_unavailable(name, config)
@@ -282,11 +283,11 @@ def _check_key_configs(name: str, config: Mapping[str, Any]) -> None:
     if ordering and older and ordering != older:
         raise DbtConfigError(f"{name}: ordering_fields {list(ordering)} and its alias precombine_field {list(older)} differ; keep one")
     materialized = config.get("materialized")
-    if (ordering or older) and materialized in ("table", "incremental") and not names(config.get("unique_key")):
+    if (ordering or older) and materialized in ("table", "incremental", "materialized_view") and not names(config.get("unique_key")):
         raise DbtConfigError(f"{name}: ordering_fields says which of two records with one key wins; it needs a unique_key")
     if len(ordering or older) > 1:
         raise DbtConfigError(f"{name}: a table keeps one ordering field, not {list(ordering or older)}; combine them into one column")
-    if _lower(config.get("index"), "auto") == "bucket" and materialized in ("table", "incremental"):
+    if _lower(config.get("index"), "auto") == "bucket" and materialized in ("table", "incremental", "materialized_view"):
         strategy = strategy_of(config) if materialized == "incremental" else ""
         if not record_key_of(str(materialized), strategy, names(config.get("unique_key"))):
             needed = "a unique_key, and of an incremental model the strategy 'merge'"
@@ -326,10 +327,21 @@ def _check_audit(name: str, config: Mapping[str, Any]) -> None:
     materialized = str(config.get("materialized") or "view")
     if materialized not in STORED:
         raise DbtConfigError(f"{name}: audit holds back the rows of a table; '{materialized}' has none, so leave it out")
+    if materialized == "materialized_view":
+        raise DbtConfigError(f"{name}: audit holds back a model's own write, and anybody may refresh a materialized view: use 'table'")
     strategy = strategy_of(config)
     if materialized == "incremental" and (strategy == "microbatch" or strategy not in STRATEGIES):
         why = "each of its batches is a commit" if strategy == "microbatch" else "its statements are the project's own"
         raise DbtConfigError(f"{name}: audit publishes a model's one write; with incremental_strategy '{strategy}' {why}: leave it out")
+
+
+def _check_materialized(name: str, config: Mapping[str, Any]) -> None:
+    if config.get("materialized") != "materialized_view":
+        return
+    if config.get("sql_header"):
+        raise DbtConfigError(f"{name}: a materialized view is refreshed by its query alone, without its sql_header: leave it out")
+    if config.get("hive_style_partitioning") is False:
+        raise DbtConfigError(f"{name}: the partitions of a materialized view are in Hive's style: leave hive_style_partitioning out")
 
 
 def check_strategy_name(name: str, config: Mapping[str, Any], macros: Collection[str]) -> None:

@@ -72,7 +72,8 @@ class Introspection:
         comment, columns = self.warehouse.comments(relation.schema, relation.identifier)
         facts = statistics(self.warehouse.table(relation.schema, relation.identifier)) if kind == "table" else {}
         comments = {"relation": comment, "columns": columns}
-        return CatalogEntry(relation.schema, relation.identifier, kind, self.columns(relation), comments, facts)
+        told = self.warehouse.told_kind(relation.schema, relation.identifier) or kind
+        return CatalogEntry(relation.schema, relation.identifier, told, self.columns(relation), comments, facts)
 
 
 def store_view(warehouse: Warehouse, relation: LakehouseRelation, sql: str, rows: Any) -> None:

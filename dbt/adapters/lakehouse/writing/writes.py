@@ -68,18 +68,21 @@ class TableWriter:
         """The table with these columns and rows only. A table of the same shape keeps its history: one replace commit."""
         if existing is None:
             return self.create(frame)
-        if existing == "table" and self._fits(frame):
+        is_table = existing in ("table", "materialized_view")
+        if is_table and self._fits(frame):
             # What the new rows may break is lifted before they come, what the old rows may break is kept once they are gone.
             self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
             written = self._put("insert_overwrite_table", frame, self._combine, replace_schema=True)
             self.warehouse.limit(self.schema, self.identifier, self.lengths)
+            if existing == "materialized_view":
+                self.warehouse.forget_query(self.schema, self.identifier)
             return written
-        if existing == "table":
+        if is_table:
             self._check_nothing_is_kept()
         staged = f"{self.identifier}__dbt_tmp"
         self.warehouse.drop(self.schema, staged)
         result = self._create(staged, frame)
-        if existing == "table":
+        if is_table:
             # A savepoint may have been taken while the new table was filled.
             self.warehouse.replace(self.schema, self.identifier, staged, self._check_nothing_is_kept)
             return result

@@ -17,7 +17,7 @@
   {%- endif -%}
   {%- set select = lakehouse_select(model['language']) -%}
 
-  {%- if existing_relation is none or existing_relation.is_view or should_full_refresh() -%}
+  {%- if existing_relation is none or existing_relation.is_view or existing_relation.is_materialized_view or should_full_refresh() -%}
     {%- do lakehouse_main(select, adapter.replace_relation(target_relation, select, model, existing_relation)) -%}
   {%- else -%}
     {%- set temp_relation = make_temp_relation(target_relation) -%}

@@ -1,0 +1,79 @@
+"""Materialized views: the statements that make and change one, and what of a model's configs the stored one does not have yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+from dbt.adapters.lakehouse.columns import quoted
+from dbt.adapters.lakehouse.config.model_config import ModelConfig, node_name
+from dbt.adapters.lakehouse.writing.constraints import checks_of, lengths_of
+
+
+@dataclass(frozen=True)
+class ViewChanges:
+    """What the stored materialized view has otherwise. `rebuild`: keys, partitions or type, for which it is made anew."""
+
+    rebuild: bool
+    query: bool
+    options: Mapping[str, str]
+
+    def __bool__(self) -> bool:
+        return self.rebuild or self.query or bool(self.options)
+
+
+def check_model(model: Mapping[str, Any]) -> None:
+    """Raises `DbtConfigError` for constraints, which nobody would look at when the view is refreshed."""
+    if (checks := checks_of(model)) or lengths_of(model):
+        said = checks[0].label if checks else "the length of a text"
+        raise DbtConfigError(f"{node_name(model)}: {said} is not enforced when a materialized view is refreshed: test it, or use 'table'")
+
+
+def create_text(relation: str, sql: str, config: ModelConfig) -> str:
+    """The statement that makes it, in place of whatever has its name."""
+    partitions = f" partitioned by ({_listed(config.partition_by)})" if config.partition_by else ""
+    keys = {"primaryKey": config.record_key, "orderingFields": config.ordering_fields, "type": (config.table_type,)}
+    properties = {**{key: ",".join(names) for key, names in keys.items() if names}, **config.options}
+    return f"create or replace materialized view {relation}{partitions} tblproperties ({_properties(properties)}) as\n{sql}"
+
+
+def alter_text(relation: str, sql: str, changes: ViewChanges) -> str:
+    """The statements that give it the query and the options that it does not have."""
+    altered = f"alter materialized view {relation} as\n{sql}" if changes.query else ""
+    options = f"alter table {relation} set tblproperties ({_properties(changes.options)})" if changes.options else ""
+    return ";\n".join(text for text in (options, altered) if text)
+
+
+def changes_of(warehouse: Warehouse, schema: str, identifier: str, sql: str, config: ModelConfig) -> ViewChanges:
+    """Options that a model does not give any more stay as they are; a full refresh goes on with them, too."""
+    table = warehouse.table(schema, identifier)
+    mine = warehouse.shape(schema, identifier)
+    same = (
+        mine.table_type == config.table_type
+        and _same(mine.record_key, config.record_key)
+        and _same(mine.partition_by, config.partition_by)
+        and _same(mine.ordering_fields, config.ordering_fields)
+    )
+    stored = warehouse.stored_options(schema, identifier)
+    options = {key: value for key, value in config.options.items() if stored.get(key) != value}
+    return ViewChanges(not same, (table.config.materialized_query or "").strip() != sql.strip(), options)
+
+
+def _same(left: Sequence[str], right: Sequence[str]) -> bool:
+    return [name.lower() for name in left] == [name.lower() for name in right]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(quoted, names))
+
+
+def _properties(given: Mapping[str, str]) -> str:
+    return ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in given.items())
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
