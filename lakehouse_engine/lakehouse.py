@@ -17,7 +17,7 @@ from lakehouse_engine.catalog.functions import Functions, StoredFunction
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.catalog.records import StoredView
 from lakehouse_engine.commit.expected import ExpectedState, check_expected
-from lakehouse_engine.errors import MissingOptionError
+from lakehouse_engine.errors import MissingOptionError, UnsupportedTableError
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import CONFLICT_RETRIES, LOCK_TIMEOUT_MS
 from lakehouse_engine.options.arguments import checked
@@ -31,7 +31,7 @@ from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.dispatch import execute
 from lakehouse_engine.statements.reading import Reading
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.locations import in_object_store, options_of, storage_below, storage_for
 from lakehouse_engine.storage.overlaid import OverlaidStorage, check_hidden
 from lakehouse_engine.table import HoodieTable, Moment
 from lakehouse_engine.view.table_state import TableState
@@ -45,17 +45,24 @@ class Lakehouse:
 
     Without `spark` data work runs in process on Arrow, and `sql` is not available. `options` are `hoodie.*` defaults of every table. With
     `allow_files=False` `sql` refuses statements on files (``csv.`/a/path` ``, `insert overwrite directory`, `add jar`, ...), and the
-    session's `spark.sql.runSQLOnFiles` is turned off.
+    session's `spark.sql.runSQLOnFiles` is turned off. A `warehouse` in an object store (`s3://bucket/path`) takes `storage_options`
+    (docs/object-stores.md).
     """
 
     def __init__(
-        self, warehouse: str, *, spark: SparkSession | None = None, options: Mapping[str, Any] | None = None, allow_files: bool = True
+        self,
+        warehouse: str,
+        *,
+        spark: SparkSession | None = None,
+        options: Mapping[str, Any] | None = None,
+        allow_files: bool = True,
+        storage_options: Mapping[str, str] | None = None,
     ) -> None:
         self._options = dict(options or {})
         self._allow_files = allow_files
         if spark is not None:
             check_session(spark)
-        self._use(LocalStorage(warehouse), spark)
+        self._use(storage_for(warehouse, storage_options), spark)
 
     def _use(self, storage: Storage, spark: SparkSession | None) -> None:
         self._storage = storage
@@ -135,7 +142,7 @@ class Lakehouse:
         """Move the table to another name. Raises as `drop_table`, and `TableExistsError`."""
         timeout = LOCK_TIMEOUT_MS.read(self._options)
         stored = self._catalog.rename_table(RelationName.parse(name), RelationName.parse(new_name), lock_timeout_ms=timeout)
-        rename(LocalStorage(self._path(stored)), stored.name, lock_timeout_ms=timeout)
+        rename(self._below(stored), stored.name, lock_timeout_ms=timeout)
 
     def replace_table(self, name: str, by: str, *, may_go: Callable[[], None] | None = None, expected: ExpectedState | None = None) -> None:
         """Put the table `by` in the place of the table `name`, which is deleted. Readers find one or the other, never neither.
@@ -148,11 +155,11 @@ class Lakehouse:
 
         def check() -> None:
             if expected is not None:
-                check_expected(TableState.load(LocalStorage(self._path(stored))), expected)
+                check_expected(TableState.load(self._below(stored)), expected)
             if may_go is not None:
                 may_go()
 
-        rename(LocalStorage(self._path(new)), stored.name, lock_timeout_ms=timeout)
+        rename(self._below(new), stored.name, lock_timeout_ms=timeout)
         self._catalog.replace_table(stored, new, may_go=check, lock_timeout_ms=timeout)
 
     def clone(
@@ -182,7 +189,7 @@ class Lakehouse:
         """As `HoodieTable.repair`, also where the table cannot be opened because its `hoodie.properties` are damaged or gone."""
         parsed = RelationName.parse(name)
         found = self._catalog.find(parsed)
-        storage = LocalStorage(self._path(found[0] if found is not None else parsed))
+        storage = self._below(found[0] if found is not None else parsed)
         timeout = LOCK_TIMEOUT_MS.read(self._options)
         return repair(storage, lock_timeout_ms=timeout, dry_run=dry_run, accept_future=accept_future, trust_files=trust_files)
 
@@ -251,6 +258,7 @@ class Lakehouse:
 
         What is made, replaced, dropped or commented on under these names is so there. `names` may grow meanwhile.
         """
+        self._check_seconds()
         return self._through(OverlaidStorage(self._storage, check_hidden(folder), names), self._spark)
 
     def copy_table(self, name: str, folder: str) -> ExpectedState:
@@ -258,12 +266,21 @@ class Lakehouse:
 
         Files have second names there, as nobody changes them: neither table sees what becomes of the other. Waits for the table's lock.
         """
+        self._check_seconds()
         folder = check_hidden(folder)
         stored = self._catalog.table(RelationName.parse(name))
         return copy_table(self._storage, stored.path, f"{folder}/{stored.path}", lock_timeout_ms=LOCK_TIMEOUT_MS.read(self._options))
 
+    def _check_seconds(self) -> None:
+        """Raise `UnsupportedTableError` where a table has no second place: what looks at one instead of the other goes by directories."""
+        if in_object_store(self._storage):
+            message = f"tables cannot be held back in {self.warehouse}: copies under other names are for warehouses in directories"
+            raise UnsupportedTableError(message)
+
     def _through(self, storage: Storage, spark: SparkSession | None) -> Lakehouse:
-        found = Lakehouse(self.warehouse, options=self._options, allow_files=self._allow_files)
+        found = Lakehouse(
+            self.warehouse, options=self._options, allow_files=self._allow_files, storage_options=dict(options_of(self._storage))
+        )
         found._use(storage, spark)
         return found
 
@@ -274,19 +291,19 @@ class Lakehouse:
         return Execution(self._catalog, self._spark, self._pins, self._pins.reads(), self._open, self._make, args, repeats)
 
     def _open(self, name: RelationName) -> HoodieTable:
-        return HoodieTable(LocalStorage(self._path(name)), spark=self._spark, options=self._options, known=self._state(name))
+        return HoodieTable(self._below(name), spark=self._spark, options=self._options, known=self._state(name))
 
     def _make(self, name: RelationName, spec: TableSpec) -> HoodieTable:
         stored = self._catalog.claim(name)
-        create_table(LocalStorage(self._path(stored)), spec)
+        create_table(self._below(stored), spec)
         return self._open(stored)
 
-    def _path(self, name: RelationName) -> str:
-        return self._storage.uri(name.path)
+    def _below(self, name: RelationName) -> Storage:
+        return storage_below(self._storage, name.path)
 
     def _state(self, name: RelationName) -> TableState:
         """The table now. What is known of commits and partitions is kept, so that a statement only reads the timeline's news."""
         known = self._states.get(name)
-        state = known.advance() if known is not None else TableState.load(LocalStorage(self._path(name)))
+        state = known.advance() if known is not None else TableState.load(self._below(name))
         self._states[name] = state
         return state

@@ -27,7 +27,8 @@ from lakehouse_engine.spark.frames.scan import scan
 from lakehouse_engine.spark.input import as_input, prepare_inputs
 from lakehouse_engine.spark.session import runner_for
 from lakehouse_engine.spark.tasks.task_errors import told_as_raised
-from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import storage_for
 from lakehouse_engine.table_services import TableServices
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
@@ -52,7 +53,7 @@ class HoodieTable(TableServices):
 
     def __init__(
         self,
-        storage: LocalStorage,
+        storage: Storage,
         *,
         spark: SparkSession | None = None,
         options: Mapping[str, Any] | None = None,
@@ -64,9 +65,19 @@ class HoodieTable(TableServices):
         self._spark = spark
 
     @classmethod
-    def open(cls, path: str, *, spark: SparkSession | None = None, options: Mapping[str, Any] | None = None) -> HoodieTable:
-        """The table in directory `path`; starts no JVM. Raises `TableNotFoundError`, `UnsupportedTableVersionError`."""
-        return cls(LocalStorage(path), spark=spark, options=options)
+    def open(
+        cls,
+        path: str,
+        *,
+        spark: SparkSession | None = None,
+        options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> HoodieTable:
+        """The table in directory `path`, or at `s3://bucket/path` with the store's `storage_options`; starts no JVM.
+
+        Raises `TableNotFoundError`, `UnsupportedTableVersionError`.
+        """
+        return cls(storage_for(path, storage_options), spark=spark, options=options)
 
     @property
     def schema(self) -> pa.Schema:

@@ -26,7 +26,8 @@ from lakehouse_engine.repair import RepairReport, repair
 from lakehouse_engine.services.archive import archive
 from lakehouse_engine.services.clean import clean
 from lakehouse_engine.services.compact import run, schedule, schedule_and_run
-from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import storage_for
 from lakehouse_engine.timeline.locks.agreement import agree_on_lock
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.undo.restore import restore
@@ -49,7 +50,7 @@ class TableServices:
     it. Raises `TableNotFoundError`, `UnsupportedTableVersionError`, `UnknownOptionError`.
     """
 
-    def __init__(self, storage: LocalStorage, *, options: Mapping[str, Any] | None = None, known: TableState | None = None) -> None:
+    def __init__(self, storage: Storage, *, options: Mapping[str, Any] | None = None, known: TableState | None = None) -> None:
         self._storage = storage
         self._options = dict(options or {})
         check_known(self._options)
@@ -60,7 +61,7 @@ class TableServices:
         return self._storage.root
 
     @property
-    def storage(self) -> LocalStorage:
+    def storage(self) -> Storage:
         return self._storage
 
     @property
@@ -280,7 +281,7 @@ def repair_table(
     given = check("options", "Mapping[str, Any] | None", options) or {}
     check_known(given)
     return repair(
-        LocalStorage(check("path", "str", path)),
+        storage_for(check("path", "str", path)),
         lock_timeout_ms=LOCK_TIMEOUT_MS.read(given),
         dry_run=check("dry_run", "bool", dry_run),
         accept_future=check("accept_future", "bool", accept_future),

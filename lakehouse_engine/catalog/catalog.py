@@ -26,7 +26,8 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
-from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.base import Storage, TaggedStorage
+from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.at_rest import table_at_rest
 from lakehouse_engine.timeline.config_store import parse_config
 from lakehouse_engine.timeline.locks.hudi_file import let_go_of_moved
@@ -37,6 +38,14 @@ _SCHEMA_FILE = ".schema.json"
 _VIEWS, _COMMENTS, _DROPPED, _STAGES = ".views", ".docs", ".dropped", ".staged"
 _FUNCTIONS = ".functions"
 """What `functions` keeps there."""
+_NAMED_ALIKE = ("/.hoodie_partition_metadata", "/hoodie.properties", "/hoodie.properties.backup", "/table_lock.json")
+"""Ends of the paths of files that every table has."""
+_INSTEAD = {
+    "renamed": "make a new table of its rows (CREATE TABLE ... AS SELECT), and drop this one",
+    "replaced": "drop the table first",
+    "made as a clone": "make a table of the rows (CREATE TABLE ... AS SELECT)",
+}
+"""What to do where a table cannot be moved."""
 
 
 class RelationKind(StrEnum):
@@ -183,10 +192,30 @@ class Catalog:
                 return self.drop_table(name, if_exists=if_exists, unwritten=unwritten, lock_timeout_ms=lock_timeout_ms)
             if unwritten and self._has_writes(stored):
                 return False
-            self.storage.rename_tree(stored.path, away)
+            if in_object_store(self.storage):
+                self._remove(self.storage, stored)
+            else:
+                self.storage.rename_tree(stored.path, away)
         self.storage.delete_tree(away)
         self.storage.delete(_beside(stored, _COMMENTS))
         return True
+
+    @staticmethod
+    def _remove(storage: TaggedStorage, name: RelationName) -> None:
+        """Delete a table whose directory cannot be moved first. From when its properties go there is no table, and its name is free; what
+        is deleted after them has names that no other table of that name gets.
+        """
+        found = [entry.path for entry in storage.walk(name.path)]
+        alike = [path for path in found if path.endswith(_NAMED_ALIKE) and not path.endswith(f"/{_PROPERTIES}")]
+        properties = f"{name.path}/{_PROPERTIES}"
+        storage.delete_all(alike)
+        storage.delete(properties)
+        storage.delete_all([path for path in found if path not in alike and path != properties])
+
+    def check_moves(self, name: RelationName, what: str) -> None:
+        """Raise `TableError`, with nothing changed, where directories have no other name to get."""
+        if in_object_store(self.storage):
+            raise TableError(f"{name} cannot be {what} in {self.storage.root}: an object store has no rename; {_INSTEAD[what]}", table=name)
 
     def replace_table(
         self, name: RelationName, by: RelationName, *, may_go: Callable[[], None], lock_timeout_ms: int = LOCK_TIMEOUT_MS.default
@@ -197,6 +226,7 @@ class Catalog:
         `hoodie.table.name`. Raises as `rename_table`, with nothing changed.
         """
         stored, other = self.table(name), self.table(by)
+        self.check_moves(stored, "replaced")
         with (
             table_at_rest(self.storage, stored.path, lock_timeout_ms=lock_timeout_ms),
             table_at_rest(self.storage, other.path, lock_timeout_ms=lock_timeout_ms),
@@ -219,6 +249,7 @@ class Catalog:
         Raises `TableExistsError` where something else got the name meanwhile, `LockTimeoutError` as `drop_table`, and what `may_go` raises,
         with nothing changed.
         """
+        self.check_moves(name, "made as a clone")
         if not replaces:
             try:
                 self.storage.rename_tree(folder, name.path)
@@ -237,6 +268,7 @@ class Catalog:
         Raises `TableNotFoundError`, `TableExistsError`, and `LockTimeoutError` naming who is at work on it, with nothing changed.
         """
         stored = self.table(name)
+        self.check_moves(stored, "renamed")
         target = RelationName(self._schema(new_name.schema), new_name.name)
         found = self.find(target)
         if found is not None and found[0] != stored:

@@ -16,7 +16,7 @@ from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.services.clone import CloneFiles, clone_table
 from lakehouse_engine.services.clone.service import CloneRequest, RunnerOf
-from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.locations import storage_below
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 
@@ -45,6 +45,7 @@ def clone_relation(
     found = catalog.find(clone.target)
     if found is not None and clone.if_not_exists:
         return None
+    catalog.check_moves(clone.target, "made as a clone")
     _check(catalog, clone, found)
     home = catalog.stages(clone.source.schema)
     remove_dead_stages(catalog.storage, catalog.storage.list(home), home)
@@ -63,7 +64,7 @@ def _attempt(
     """The clone's name as stored, and its commit."""
     area = StagingArea(catalog.storage, catalog.stages(clone.source.schema))
     try:
-        result = clone_table(source, LocalStorage(catalog.storage.uri(area.folder())), request, runner_of)
+        result = clone_table(source, storage_below(catalog.storage, area.folder()), request, runner_of)
         if not area.is_there():
             raise StorageError(f"what was cloned into {area.folder()} was removed meanwhile; nothing is changed", table=clone.target)
         found = catalog.find(clone.target) if clone.or_replace else None
@@ -90,6 +91,6 @@ def _check(catalog: Catalog, clone: Clone, found: tuple[RelationName, RelationKi
 
 def _check_free(catalog: Catalog, name: RelationName) -> None:
     """A savepoint keeps what it names until it is deleted; so the table that it is of is not replaced."""
-    kept = TableState.load(LocalStorage(catalog.storage.uri(name.path))).timeline.savepointed
+    kept = TableState.load(storage_below(catalog.storage, name.path)).timeline.savepointed
     if kept:
         raise SavepointError(f"{name} has savepoints ({', '.join(sorted(kept))}) and is not replaced; delete them first", table=name)

@@ -11,7 +11,7 @@ from lakehouse_engine.commit.metadata_table import METADATA_TABLE
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.locations import storage_below
 from lakehouse_engine.storage.sharing import copy_file, link_file
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.config_store import PROPERTIES
@@ -29,7 +29,7 @@ def copy_table(warehouse: Storage, source: str, target: str, *, lock_timeout_ms:
     Under the table's lock, so that nobody deletes what is being named. `hoodie.properties` come last: a directory without them is no table.
     Raises `LockTimeoutError`, and `StoredFileExistsError` where something is in `target`.
     """
-    table = LocalStorage(warehouse.uri(source))
+    table = storage_below(warehouse, source)
     with TableLock(table, lock_timeout_ms):
         state = TableState.load(table)
         pending = _pending_files(state)

@@ -16,7 +16,7 @@ from lakehouse_engine.model.writers import Writer
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.repair import RepairReport
 from lakehouse_engine.repair import repair as repair_table
-from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.locations import storage_for
 from lakehouse_engine.verify import VerifyReport
 from lakehouse_engine.verify import verify as verify_table
 
@@ -77,7 +77,7 @@ def repair(settings: Settings, table: str, **arguments: bool) -> None:
     Exit code 1 where something is left that somebody has to see to.
     """
     # Not by opening the table: that its properties cannot be read may be what is to be repaired.
-    storage = LocalStorage(settings.directory(table, damaged=True))
+    storage = storage_for(settings.directory(table, damaged=True))
     with working(f"repairing {table}"):
         report = repair_table(storage, lock_timeout_ms=LOCK_TIMEOUT_MS.default, **arguments)
     if settings.as_json:

@@ -8,7 +8,7 @@ from os import path as ospath
 from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import OptionError, SqlError, TableNotFoundError
-from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.locations import is_object_store, storage_for
 from lakehouse_engine.view.table_state import TableState
 
 META_FOLDER = ".hoodie"
@@ -24,13 +24,13 @@ class Settings:
 
     def catalog(self) -> Catalog:
         """Raises `OptionError` when the warehouse is not there."""
-        if "://" not in self.warehouse and not ospath.isdir(self.warehouse):
+        if not is_object_store(self.warehouse) and not ospath.isdir(self.warehouse):
             raise OptionError(f"there is no warehouse directory {self.warehouse!r}; give one with --warehouse")
-        return Catalog(LocalStorage(self.warehouse))
+        return Catalog(storage_for(self.warehouse))
 
     def open(self, table: str) -> TableState:
         """The table that `table` names. Raises `TableNotFoundError`, `SqlError` for text that is neither a name nor a path."""
-        return TableState.load(LocalStorage(self.directory(table)))
+        return TableState.load(storage_for(self.directory(table)))
 
     def directory(self, table: str, *, damaged: bool = False) -> str:
         """Where the table is that `table` names; `damaged`: also one without its properties. Raises as `open`."""

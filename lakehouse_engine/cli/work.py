@@ -8,7 +8,7 @@ from typing import Any
 from lakehouse_engine.cli.progress import ProgressRunner
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.locations import storage_for
 from lakehouse_engine.table_services import TableServices
 
 
@@ -21,4 +21,4 @@ class WatchedTable(TableServices):
 
 def open_services(settings: Settings, table: str, options: Mapping[str, str] | None = None) -> TableServices:
     """The table that a command's argument names, with `hoodie.*` options for it. Raises as `Settings.open`, and `UnknownOptionError`."""
-    return WatchedTable(LocalStorage(settings.directory(table)), options=options)
+    return WatchedTable(storage_for(settings.directory(table)), options=options)

@@ -166,7 +166,7 @@ def _or_none(check: Check) -> Check:
 
 CHECKS: dict[str, Check] = {
     "Any": _any,
-    "LocalStorage": _any,
+    "Storage": _any,
     "Sequence[Any] | Mapping[str, Any] | None": _any,
     "str": text,
     "str | None": _or_none(text),

@@ -14,6 +14,7 @@ from lakehouse_engine.options.base import Option, natural, one_of, positive
 
 SINGLE_WRITER, OPTIMISTIC = "SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL"
 KERNEL, IN_PROCESS, HUDI_FILE = "flock", "InProcessLockProvider", "FileSystemBasedLockProvider"
+STORAGE = "StorageBasedLockProvider"
 PROVIDERS = "org.apache.hudi.client.transaction.lock."
 """The package of Hudi's lock providers."""
 
@@ -62,6 +63,18 @@ LOCK_RETRIES: Option[int | None] = Option(
     "Tries to take the lock file of FileSystemBasedLockProvider after the first; by default as many as there is time for"
     " (hoodie.write.lock.wait_time_ms).",
 )
+LOCK_VALIDITY = Option(
+    "hoodie.write.lock.storage.validity.timeout.secs",
+    positive,
+    300,
+    "Seconds for which StorageBasedLockProvider, the lock of tables in object stores, is taken at a time.",
+)
+LOCK_RENEWAL = Option(
+    "hoodie.write.lock.storage.renew.interval.secs",
+    positive,
+    30,
+    "Seconds after which a holder renews StorageBasedLockProvider's lock; at most a tenth of its validity, as in Hudi.",
+)
 FAILED_WRITES = Option(
     "hoodie.clean.failed.writes.policy",
     one_of("EAGER", "LAZY"),
@@ -83,6 +96,8 @@ TABLES_LOCK = (
     FILE_LOCK_EXPIRE,
     LOCK_PAUSE_MS,
     LOCK_RETRIES,
+    LOCK_VALIDITY,
+    LOCK_RENEWAL,
     FAILED_WRITES,
     HEARTBEAT_MS,
     HEARTBEAT_MISSES,
@@ -92,7 +107,7 @@ TABLES_LOCK = (
 _REMEDY = (
     f"name {PROVIDERS}{HUDI_FILE} here and in Hudi's jobs (one directory that all of them see), or none where only this engine writes"
 )
-_TAKEN = (KERNEL, IN_PROCESS, HUDI_FILE)
+_TAKEN = (KERNEL, IN_PROCESS, HUDI_FILE, STORAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +123,8 @@ class LockOptions:
     expire_minutes: int = 0
     pause_ms: int | None = None
     retries: int | None = None
+    validity_seconds: int = LOCK_VALIDITY.default
+    renew_seconds: int = LOCK_RENEWAL.default
     heartbeat_ms: int = HEARTBEAT_MS.default
     misses: int = HEARTBEAT_MISSES.default
 
@@ -124,6 +141,9 @@ class LockOptions:
             raise OptionError(
                 f"{FAILED_WRITES.key}=EAGER takes back what others are writing: with {CONCURRENCY_MODE.key}={OPTIMISTIC} only LAZY can be"
             )
+        validity, renewal = LOCK_VALIDITY.read(raw), LOCK_RENEWAL.read(raw)
+        if renewal * 10 > validity:
+            raise OptionError(f"{LOCK_RENEWAL.key}={renewal} is more than a tenth of {LOCK_VALIDITY.key}={validity}, which Hudi refuses")
         return cls(
             optimistic=optimistic,
             provider=_provider(LOCK_PROVIDER.read(raw).strip(), optimistic),
@@ -131,6 +151,8 @@ class LockOptions:
             expire_minutes=FILE_LOCK_EXPIRE.read(raw),
             pause_ms=LOCK_PAUSE_MS.read(raw),
             retries=LOCK_RETRIES.read(raw),
+            validity_seconds=validity,
+            renew_seconds=renewal,
             heartbeat_ms=HEARTBEAT_MS.read(raw),
             misses=HEARTBEAT_MISSES.read(raw),
         )
@@ -146,7 +168,7 @@ def _provider(named: str, optimistic: bool) -> str:
         )
     if named and provider not in _TAKEN:
         raise LockError(f"the engine cannot take the lock of {named} ({LOCK_PROVIDER.key}); {_REMEDY}")
-    if optimistic and provider != HUDI_FILE:
+    if optimistic and provider not in (HUDI_FILE, STORAGE):
         raise LockError(
             f"{LOCK_PROVIDER.key}={named} keeps no writer in another process of Hudi's out, which {CONCURRENCY_MODE.key}={OPTIMISTIC} says"
             f" there is; {_REMEDY}"

@@ -7,6 +7,7 @@ tasks can carry it to other processes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -119,4 +120,20 @@ class Storage(Protocol):
 
     def local_path(self, path: str = "") -> str | None:
         """Where `path` is in this machine's file system, for locks that the kernel keeps; None for other storages."""
+        ...
+
+
+class TaggedStorage(Storage, Protocol):
+    """One that replaces content by its tag: object stores."""
+
+    def read_tagged(self, path: str) -> tuple[bytes, str] | None:
+        """Content and tag of a file; None where it is not there."""
+        ...
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Delete files; none of them need be there."""
+        ...
+
+    def replace(self, path: str, data: bytes, tag: str) -> bool:
+        """Put `data` in the place of the content that had `tag`; False, with nothing changed, where that is not there any more."""
         ...

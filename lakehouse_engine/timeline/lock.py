@@ -1,8 +1,8 @@
 """The table lock: one writer changes the timeline at a time, across threads and processes.
 
 Threads of one process queue at a lock in memory. Then come the providers (`timeline/locks`), always in this order: the kernel's lock on
-a file below `.hoodie/.locks`, by which the processes of this engine are ordered cheaply, and where the table says that Hudi writes it
-too, Hudi's lock file. They are given back in the opposite order.
+a file below `.hoodie/.locks`, by which the processes of this engine are ordered cheaply (in an object store Hudi's lock object there), and
+where the table says that Hudi writes it too, Hudi's lock file. They are given back in the opposite order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lakehouse_engine.timeline.locks.holder import Holder, describe, describe_se
 from lakehouse_engine.timeline.locks.kernel import KernelLock, kernel_lock_holder
 from lakehouse_engine.timeline.locks.mounts import mount_without_flock
 from lakehouse_engine.timeline.locks.provider import LockProvider, timed_out
-from lakehouse_engine.timeline.locks.settings import check_kernel_lock_is_kept, hudi_file_lock, stored_lock_options
+from lakehouse_engine.timeline.locks.settings import check_kernel_lock_is_kept, hudi_file_lock, storage_lock, stored_lock_options
 from lakehouse_engine.timeline.locks.waiting import Waiting
 
 LOCK_FILE = ".hoodie/.locks/table.lock"
@@ -70,8 +70,7 @@ class TableLock:
     `instead`: what the table is about to say of its lock, for where what it says now allows for none.
 
     Entering raises `LockTimeoutError`, which names the holder, and `LockError` where the table's file system or its properties allow for
-    no lock that the engine can take. In a storage that is not in the local file system only the threads of this process are excluded,
-    and whoever takes Hudi's lock file.
+    no lock that the engine can take. In a storage in memory only the threads of this process are excluded.
     """
 
     def __init__(
@@ -157,9 +156,10 @@ class TableLock:
                 _acquire(lock, KernelLock(self._storage, self._file, self._path), deadline, on_wait)
             folder = _table_folder(self._file)
             if folder is not None:
-                others = hudi_file_lock(self._storage, folder, self._options(folder))
-                if others is not None:
-                    _acquire(lock, others, deadline, on_wait)
+                options = self._options(folder)
+                for others in (storage_lock(self._storage, folder, options), hudi_file_lock(self._storage, folder, options)):
+                    if others is not None:
+                        _acquire(lock, others, deadline, on_wait)
         except BaseException:
             _give_back(lock)
             raise
@@ -224,5 +224,6 @@ def find_lock_holder(storage: Storage, file: str = LOCK_FILE) -> Holder | None:
     folder = _table_folder(file)
     if holder is not None or folder is None:
         return holder
-    others = hudi_file_lock(storage, folder, stored_lock_options(storage, folder))
+    options = stored_lock_options(storage, folder)
+    others = storage_lock(storage, folder, options) or hudi_file_lock(storage, folder, options)
     return None if others is None else others.holder()

@@ -31,7 +31,6 @@ from lakehouse_engine.services.clone.files import BringTask, Brought, CloneFiles
 from lakehouse_engine.services.compact.completion import file_context
 from lakehouse_engine.services.compact.merging import CompactTask, compact_slice
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.result import result_of
@@ -39,7 +38,7 @@ from lakehouse_engine.write.tasks.base_files import created_stat
 
 logger = logging.getLogger(__name__)
 
-RunnerOf = Callable[[LocalStorage, Mapping[str, Any]], TaskRunner]
+RunnerOf = Callable[[Storage, Mapping[str, Any]], TaskRunner]
 """What runs the tasks of a table, by the options given."""
 
 SOURCE_KEY, INSTANT_KEY, FILES_KEY = "lakehouse.clone.source", "lakehouse.clone.instant", "lakehouse.clone.files"
@@ -73,7 +72,7 @@ class CloneRequest:
     lock_timeout_ms: int = 60_000
 
 
-def clone_table(state: TableState, target: LocalStorage, request: CloneRequest, runner_of: RunnerOf) -> WriteResult:
+def clone_table(state: TableState, target: Storage, request: CloneRequest, runner_of: RunnerOf) -> WriteResult:
     """Make a table in the empty `target`, of the rows, columns, keys, partitions and options of `state`, the source.
 
     Nothing of the source is changed or locked. What fails leaves `target` half made: the caller removes it. Raises as `plan_snapshot` and

@@ -7,12 +7,14 @@ import os
 from lakehouse_engine.errors import LockError, PropertiesError, StoredFileNotFoundError
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.options import LOCK_PROVIDER, STORED_PREFIX, LockOptions
-from lakehouse_engine.options.locks import FILE_LOCK_DIRECTORY, HUDI_FILE, IN_PROCESS, KERNEL, PROVIDERS, TABLES_LOCK
+from lakehouse_engine.options.locks import FILE_LOCK_DIRECTORY, HUDI_FILE, IN_PROCESS, KERNEL, PROVIDERS, STORAGE, TABLES_LOCK
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.config_store import BACKUP, COPY, META_FOLDER, PROPERTIES, parse_config
 from lakehouse_engine.timeline.locks.hudi_file import HudiFileLock
 from lakehouse_engine.timeline.locks.mounts import mount_without_flock
+from lakehouse_engine.timeline.locks.storage_lock import StorageLock
 
 LOCK_KEYS = {name: option.key for option in TABLES_LOCK for name in (option.key, *option.aliases)}
 """Every name of an option that the writers of a table have in common, and its key."""
@@ -66,6 +68,19 @@ def check_kernel_lock_is_kept(storage: Storage, path: str, options: LockOptions)
         f" this machine, or to {IN_PROCESS} where this process is the only one; or keep the table in another file system",
         table=storage.root,
     )
+
+
+def storage_lock(storage: Storage, folder: str, options: LockOptions) -> StorageLock | None:
+    """The lock object of the table in `folder`, where it is in an object store. Raises `LockError` where it is named for a directory."""
+    if in_object_store(storage):
+        return StorageLock(storage, folder, options, f"{storage.root}/{folder}" if folder else storage.root)
+    if options.provider == STORAGE:
+        raise LockError(
+            f"{LOCK_PROVIDER.key}={STORAGE} is for tables in object stores, and this one is in a directory: name {PROVIDERS}{HUDI_FILE}, or"
+            " none where only this engine writes",
+            table=storage.root,
+        )
+    return None
 
 
 def hudi_file_lock(storage: Storage, folder: str, options: LockOptions) -> HudiFileLock | None:

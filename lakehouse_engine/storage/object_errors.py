@@ -1,0 +1,64 @@
+"""An object store's errors as the engine's, each with what to do, and without secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from obstore import exceptions
+
+from lakehouse_engine.errors import StorageError, StoredFileExistsError, StoredFileNotFoundError
+
+_ADVICE = (
+    (r"NoSuchBucket|bucket not found|ContainerNotFound|bucket does not exist", "there is no such bucket; make it, or check its name"),
+    (
+        r"PermanentRedirect|AuthorizationHeaderMalformed|wrong region|IllegalLocationConstraint|301 Moved",
+        "the bucket is in another region; set 'region' (or AWS_REGION) to its own, and 'endpoint' where it is another service",
+    ),
+    (
+        r"InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|ExpiredToken|401 Unauthorized|403 Forbidden|AccessDenied|access denied",
+        "access is denied; check the credentials (the environment's or storage_options), whether they have expired, and what they may do",
+    ),
+    (r"RequestTimeTooSkewed", "the clock of this machine is too far from the store's; set it"),
+    (r"QuotaExceeded|InsufficientStorage|507|XMinioStorageFull|no space", "the store has no room left; make some and try again"),
+    (r"SlowDown|TooManyRequests|\b429\b|ServiceUnavailable|\b503\b", "the store asks for fewer requests; try again later"),
+    (r"credential|metadata endpoint|169\.254", "no credentials were found; set the environment's, a profile's, or storage_options"),
+    (r"timed out|timeout", "the store did not answer in time; check the connection, or raise 'timeout' of storage_options"),
+    (r"dns error|error sending request|Connection refused|connect", "the store cannot be reached; check 'endpoint' and the connection"),
+)
+"""Patterns of messages, the more telling first."""
+_LONGEST = 300
+
+
+@contextmanager
+def as_object_errors(what: str, path: str, root: str) -> Iterator[None]:
+    """Turn an error of the store inside the block into a `StorageError` with `path`; `what` is the verb of the message.
+
+    An absent object becomes `StoredFileNotFoundError`, one that is there `StoredFileExistsError`. What the store said is shortened and kept
+    as text only: its own errors may hold what was signed.
+    """
+    try:
+        yield
+    except (FileNotFoundError, exceptions.NotFoundError) as error:
+        if re.search(_ADVICE[0][0], str(error)):
+            raise storage_error(what, path, root, error) from None
+        raise StoredFileNotFoundError(f"cannot {what} {path!r}: it is not there", path=path, root=root) from None
+    except exceptions.AlreadyExistsError:
+        raise StoredFileExistsError(f"cannot {what} {path!r}: it is there already", path=path, root=root) from None
+    except (exceptions.BaseError, OSError) as error:
+        raise storage_error(what, path, root, error) from None
+
+
+def storage_error(what: str, path: str, root: str, error: BaseException) -> StorageError:
+    said = _told(str(error))
+    advice = next((text for pattern, text in _ADVICE if re.search(pattern, str(error), re.IGNORECASE)), None)
+    return StorageError(f"cannot {what} {path!r} in {root}: {advice or 'the store answered with an error'} ({said})", path=path, root=root)
+
+
+def _told(text: str) -> str:
+    """The first lines, without what was signed or is a key."""
+    plain = re.sub(r"<(AWSAccessKeyId|StringToSign\w*|SignatureProvided|CanonicalRequest\w*|HostId)>.*?</\1>", "", text, flags=re.DOTALL)
+    plain = re.sub(r"(?i)((x-amz-)?(signature|credential|security-token)|sig|se)=[^&\s]+", r"\1=...", plain)
+    plain = " ".join(plain.partition("Debug source")[0].split())
+    return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]}..."

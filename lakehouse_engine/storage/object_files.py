@@ -1,0 +1,111 @@
+"""Objects as files that Arrow reads and writes: one request for a file's end, and one for each range outside of it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import obstore
+from obstore.exceptions import BaseError, NotSupportedError
+
+from lakehouse_engine.storage.object_errors import as_object_errors
+
+_TAIL = 64 * 1024
+"""Bytes that are asked for first: what a Parquet file says of itself is at its end."""
+_PART = 8 * 1024 * 1024
+"""Bytes of a part of an upload; a file that is smaller is one request."""
+
+
+class ObjectInput(io.RawIOBase):
+    """A seekable reader. Raises `StoredFileNotFoundError` when it is made."""
+
+    def __init__(self, store: Any, key: str, path: str, root: str) -> None:
+        super().__init__()
+        self._store, self._key, self._path, self._root = store, key, path, root
+        self._at = 0
+        with as_object_errors("read", path, root):
+            self._size, self._tail = _end_of(store, key)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def size(self) -> int:
+        return self._size
+
+    def read(self, size: int | None = -1) -> bytes:
+        wanted = self._size - self._at if size is None or size < 0 else size
+        end = min(self._at + wanted, self._size)
+        if end <= self._at:
+            return b""
+        data = self._range(self._at, end)
+        self._at = end
+        return data
+
+    def readall(self) -> bytes:
+        return self.read(-1)
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _range(self, start: int, end: int) -> bytes:
+        kept = self._size - len(self._tail)
+        if start >= kept:
+            return self._tail[start - kept : end - kept]
+        with as_object_errors("read", self._path, self._root):
+            return bytes(obstore.get_range(self._store, self._key, start=start, end=end))
+
+
+def _end_of(store: Any, key: str) -> tuple[int, bytes]:
+    """Size and last bytes of an object."""
+    try:
+        found = obstore.get(store, key, options={"range": {"suffix": _TAIL}})
+        return int(found.meta["size"]), bytes(found.bytes())
+    except (NotSupportedError, BaseError) as error:
+        # Azure has no ranges from the end, and of an object without bytes no range can be had.
+        if isinstance(error, FileNotFoundError):
+            raise
+        size = int(obstore.head(store, key)["size"])
+        start = max(0, size - _TAIL)
+        return size, bytes(obstore.get_range(store, key, start=start, end=size)) if size else b""
+
+
+class ObjectOutput(io.RawIOBase):
+    """A writer of a new object, which is there when it is closed and not before."""
+
+    def __init__(self, store: Any, key: str, path: str, root: str, done: Callable[[], None]) -> None:
+        super().__init__()
+        self._path, self._root, self._done = path, root, done
+        with as_object_errors("write", path, root):
+            self._writer = obstore.open_writer(store, key, buffer_size=_PART)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        with as_object_errors("write", self._path, self._root):
+            self._writer.write(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing can be seen before the end."""
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            with as_object_errors("write", self._path, self._root):
+                self._writer.close()
+            self._done()

@@ -1,0 +1,294 @@
+"""A storage in a bucket of S3, Google Cloud Storage or Azure, through `obstore`: the crate that hudi-rs and delta-rs use.
+
+Objects are made with `If-None-Match` and replaced with `If-Match`. Where an answer may have been lost (a connection that broke, a repeated
+request that finds its own object), a token in the object's metadata says whose it is. There is no rename, and a directory is there as long
+as an object below it is; markers of directories, which Hadoop makes, are passed over.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import obstore
+import pyarrow as pa
+from obstore import exceptions
+from obstore.store import from_url
+
+from lakehouse_engine.errors import (
+    OptionError,
+    StorageError,
+    StoredFileExistsError,
+    StoredFileNotFoundError,
+    UnknownOptionError,
+    UnsafePathError,
+)
+from lakehouse_engine.storage.base import Listing, StoredFile
+from lakehouse_engine.storage.object_errors import as_object_errors, storage_error
+from lakehouse_engine.storage.object_files import ObjectInput, ObjectOutput
+from lakehouse_engine.storage.paths import check_relative, is_hidden_name, is_temporary_name
+
+SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
+"""Schemes of locations, and the one that the engine uses for each."""
+_CLIENT_KEYS = ("allow_http", "timeout", "connect_timeout", "proxy_url", "allow_invalid_certificates")
+_TOKEN = "lakehouse_token"
+_RETRIES = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
+_stores: dict[tuple[int, str, tuple[tuple[str, str], ...]], Any] = {}
+_guard = threading.Lock()
+_from_url: Callable[..., Any] = from_url
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStorage:
+    """The objects below `root` (`s3://bucket/prefix`). `options` are pairs of what `storage_options` says; they are never printed."""
+
+    root: str
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @classmethod
+    def at(cls, location: str, options: Mapping[str, str] | None = None) -> ObjectStorage:
+        """Raises `OptionError` for a location without a bucket and for options that there are not."""
+        scheme, _, rest = location.partition("://")
+        bucket, _, prefix = rest.partition("/")
+        if scheme not in SCHEMES or not bucket:
+            raise OptionError(f"{location!r} names no bucket: write s3://bucket/path, gs://bucket/path or az://container/path")
+        below = check_relative(prefix.strip("/"))
+        given = tuple(sorted((str(key).lower(), str(value)) for key, value in (options or {}).items()))
+        found = cls(f"{SCHEMES[scheme]}://{bucket}" + (f"/{below}" if below else ""), given)
+        found._store()
+        return found
+
+    def uri(self, path: str = "") -> str:
+        relative = check_relative(path)
+        return f"{self.root}/{relative}" if relative else self.root
+
+    def local_path(self, path: str = "") -> str | None:
+        check_relative(path)
+        return None
+
+    def list(self, path: str = "") -> Listing:
+        prefix = self._key(path)
+        with as_object_errors("list", path, self.root):
+            found = obstore.list_with_delimiter(self._store(), prefix=prefix or None)
+        folders = {name: StoredFile(name, 0, 0, is_directory=True) for name in map(self._relative, found["common_prefixes"])}
+        files = {entry.path: entry for entry in map(self._file, found["objects"]) if not is_hidden_name(entry.name)}
+        # A marker of a directory has the directory's name.
+        kept = [entry for name, entry in files.items() if name not in folders and name != check_relative(path)]
+        return sorted((*folders.values(), *kept), key=lambda entry: entry.path)
+
+    def walk(self, path: str = "") -> Listing:
+        found = sorted(self._below(path), key=lambda entry: entry.path)
+        folders = {name for entry in found for name in _parents(entry.path)}
+        return [entry for entry in found if not is_hidden_name(entry.name) and entry.path not in folders]
+
+    def unpublished(self, path: str = "") -> Listing:
+        """Files under temporary names; of an upload that was not completed nothing is there to be seen."""
+        prefix = self._key(path)
+        with as_object_errors("list", path, self.root):
+            found = obstore.list_with_delimiter(self._store(), prefix=prefix or None)
+        return sorted((one for one in map(self._file, found["objects"]) if is_temporary_name(one.name)), key=lambda one: one.path)
+
+    def head(self, path: str) -> StoredFile | None:
+        relative = check_relative(path)
+        if relative:
+            try:
+                with as_object_errors("look at", path, self.root):
+                    return self._file(obstore.head(self._store(), self._key(path)))
+            except StoredFileNotFoundError:
+                pass  # a directory, perhaps
+        below = next(iter(self._below(path)), None)
+        return None if below is None else StoredFile(relative, 0, below.modified_ms, is_directory=True)
+
+    def read(self, path: str) -> bytes:
+        with as_object_errors("read", path, self.root):
+            return bytes(obstore.get(self._store(), self._key(path)).bytes())
+
+    def create(self, path: str, data: bytes) -> None:
+        key, token = self._file_key(path), uuid.uuid4().hex
+        try:
+            self._put(key, data, token, "create")
+        except exceptions.AlreadyExistsError:
+            if not self._is_mine(key, token):
+                raise StoredFileExistsError(f"cannot create {path!r}: it is there already", path=path, root=self.root) from None
+        except (exceptions.BaseError, OSError) as error:
+            self._settle(lambda: self._is_mine(key, token), "create", path, error)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        key = self._file_key(path)
+        with as_object_errors("write", path, self.root):
+            self._put(key, data, uuid.uuid4().hex, "overwrite")
+
+    def read_tagged(self, path: str) -> tuple[bytes, str] | None:
+        """Content and tag of an object; None where it is not there."""
+        try:
+            with as_object_errors("read", path, self.root):
+                found = obstore.get(self._store(), self._key(path))
+                return bytes(found.bytes()), str(found.meta["e_tag"])
+        except StoredFileNotFoundError:
+            return None
+
+    def replace(self, path: str, data: bytes, tag: str) -> bool:
+        """Put `data` in the place of the content that had `tag`; False, with nothing changed, where that is not there any more."""
+        key, token = self._file_key(path), uuid.uuid4().hex
+        try:
+            self._put(key, data, token, {"e_tag": tag})
+        except (exceptions.PreconditionError, FileNotFoundError):
+            return self._is_mine(key, token)
+        except (exceptions.BaseError, OSError) as error:
+            self._settle(lambda: self._is_mine(key, token), "write", path, error)
+        return True
+
+    def delete(self, path: str) -> bool:
+        key = self._file_key(path)
+        try:
+            with as_object_errors("delete", path, self.root):
+                obstore.head(self._store(), key)
+                obstore.delete(self._store(), key)
+        except StoredFileNotFoundError:
+            return False
+        return True
+
+    def delete_tree(self, path: str) -> None:
+        self._file_key(path)
+        self.delete_all([entry.path for entry in self._below(path)])
+        # The directory's own marker, or a file of that name.
+        with as_object_errors("delete", path, self.root):
+            obstore.delete(self._store(), self._key(path))
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Delete objects, many with one request where the store can."""
+        keys = [self._file_key(path) for path in paths]
+        if keys:
+            with as_object_errors("delete", f"{len(keys)} objects", self.root):
+                obstore.delete(self._store(), keys)
+
+    def rename_tree(self, source: str, target: str) -> None:
+        raise _no_rename(self.root, source)
+
+    def exchange_trees(self, first: str, second: str) -> None:
+        raise _no_rename(self.root, first)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return pa.PythonFile(ObjectInput(self._store(), self._key(path), path, self.root), mode="r")
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        return pa.PythonFile(ObjectOutput(self._store(), self._file_key(path), path, self.root, lambda: None), mode="w")
+
+    def link(self, path: str, original: str) -> bool:
+        self._file_key(path)
+        return False
+
+    def sync(self, path: str) -> None:
+        """Objects are durable when they are there."""
+        check_relative(path)
+
+    def _store(self) -> Any:
+        scheme, _, rest = self.root.partition("://")
+        return _opened(f"{scheme}://{rest.partition('/')[0]}", self.options)
+
+    @property
+    def _prefix(self) -> str:
+        return self.root.partition("://")[2].partition("/")[2]
+
+    def _key(self, path: str) -> str:
+        relative = check_relative(path)
+        return "/".join(part for part in (self._prefix, relative) if part)
+
+    def _file_key(self, path: str) -> str:
+        if not check_relative(path):
+            raise UnsafePathError("the root of a storage is no file", root=self.root)
+        return self._key(path)
+
+    def _relative(self, key: str) -> str:
+        return key.removeprefix(f"{self._prefix}/") if self._prefix else key
+
+    def _file(self, meta: Mapping[str, Any]) -> StoredFile:
+        return StoredFile(self._relative(meta["path"]), int(meta["size"]), int(meta["last_modified"].timestamp() * 1000))
+
+    def _below(self, path: str) -> Iterator[StoredFile]:
+        prefix = self._key(path)
+        with as_object_errors("list", path, self.root):
+            for page in obstore.list(self._store(), prefix=prefix or None, chunk_size=1000):
+                yield from (self._file(meta) for meta in page if meta["path"] != prefix)
+
+    def _put(self, key: str, data: bytes, token: str, mode: Any) -> None:
+        obstore.put(self._store(), key, bytes(data), attributes={_TOKEN: token}, mode=mode, use_multipart=False)
+
+    def _is_mine(self, key: str, token: str) -> bool:
+        """Whether the object was put by the request with that token."""
+        try:
+            with as_object_errors("read", key, self.root):
+                found = obstore.get(self._store(), key, options={"head": True})
+        except StoredFileNotFoundError:
+            return False
+        return bool(found.attributes.get(_TOKEN) == token)
+
+    def _settle(self, is_mine: Callable[[], bool], what: str, path: str, error: BaseException) -> None:
+        """Return where the object was put although the answer was an error; raise what the error says where it was not."""
+        failure = storage_error(what, path, self.root, error)
+        try:
+            mine = is_mine()
+        except StorageError:
+            raise failure from None
+        if not mine:
+            raise failure
+
+
+def _opened(location: str, options: tuple[tuple[str, str], ...]) -> Any:
+    """The client of a bucket, one for each process: its threads do not survive a fork."""
+    key = (os.getpid(), location, options)
+    with _guard:
+        if key not in _stores:
+            _stores[key] = _open(location, dict(options))
+        return _stores[key]
+
+
+def _open(location: str, options: dict[str, str]) -> Any:
+    client: dict[str, Any] = {name: options.pop(name) for name in _CLIENT_KEYS if name in options}
+    for name in ("allow_http", "allow_invalid_certificates"):
+        if name in client:
+            client[name] = _flag(name, client[name])
+    # A server that is addressed by its own name mostly has its buckets in the path.
+    extra: dict[str, Any] = {"virtual_hosted_style_request": "false"} if "endpoint" in options or "aws_endpoint" in options else {}
+    try:
+        return _from_url(location, config={**extra, **options}, client_options=client, retry_config=_RETRIES)
+    except exceptions.UnknownConfigurationKeyError:
+        unknown = next((name for name in options if not _is_known(location, name)), "?")
+        raise UnknownOptionError(f"storage_options has {unknown!r}, which {location.partition(':')[0]} storages do not know") from None
+    except (exceptions.BaseError, ValueError) as error:
+        raise OptionError(f"storage_options of {location} cannot be used: {type(error).__name__}") from None
+
+
+@functools.cache
+def _is_known(location: str, name: str) -> bool:
+    try:
+        _from_url(location, config={name: "x"})
+    except exceptions.UnknownConfigurationKeyError:
+        return False
+    except (exceptions.BaseError, ValueError):
+        return True
+    return True
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise OptionError(f"{name} of storage_options is true or false, not {text!r}")
+    return text.lower() == "true"
+
+
+
+def _parents(path: str) -> Iterator[str]:
+    at = path.find("/")
+    while at >= 0:
+        yield path[:at]
+        at = path.find("/", at + 1)
+
+
+def _no_rename(root: str, path: str) -> StorageError:
+    return StorageError(f"{path!r} cannot be moved in {root}: an object store has no rename; make it anew under the other name", path=path)

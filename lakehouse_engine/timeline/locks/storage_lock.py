@@ -1,0 +1,198 @@
+"""The lock object of Hudi's `StorageBasedLockProvider` (1.1 and later), for tables in object stores.
+
+`.hoodie/.locks/table_lock.json` says who has the lock (`owner`), until when (`validUntil`, milliseconds since the epoch by the clock of the
+owner's machine), and whether it was given back (`expired`). It is made with If-None-Match and changed with If-Match, so that of several who
+take it one does. A holder renews it from a thread of its own. One that is neither given back nor renewed is taken over after its time, and
+what clocks may differ (`CLOCK_DRIFT_BUFFER_MS` there).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakehouse_engine.compat import UTC
+from lakehouse_engine.errors import LockError, StorageError, StoredFileExistsError
+from lakehouse_engine.options import LockOptions
+from lakehouse_engine.storage.base import TaggedStorage
+from lakehouse_engine.timeline.locks.holder import Holder, describe_self, parse_holder
+from lakehouse_engine.timeline.locks.provider import Patience, timed_out
+
+logger = logging.getLogger(__name__)
+
+LOCK_OBJECT = ".hoodie/.locks/table_lock.json"
+_DRIFT_MS = 500
+"""As in Hudi: what clocks of two machines may differ by."""
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+_MARGIN = 0.5
+"""Seconds before the end of a lock's time in which nothing is published any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockFileData:
+    """The JSON of the lock object (`StorageLockData`); times in milliseconds since the epoch."""
+
+    expired: bool
+    valid_until: int
+    owner: str
+    """Tells one taking of the lock from all others: any text, to Hudi. Ours says behind a `|` who it is."""
+
+    def to_json(self) -> bytes:
+        return json.dumps({"validUntil": self.valid_until, "expired": self.expired, "owner": self.owner}).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> LockFileData:
+        """Raises `ValueError` for what is none."""
+        known = json.loads(data)
+        if not isinstance(known, dict) or "owner" not in known:
+            raise ValueError("no owner")
+        return cls(bool(known["expired"]), int(known["validUntil"]), str(known["owner"]))
+
+    @property
+    def is_free(self) -> bool:
+        return self.expired or self.valid_until + _DRIFT_MS < _now_ms()
+
+
+class StorageLock:
+    """The lock of the table in `folder` of `storage`; `table` names it in messages."""
+
+    def __init__(self, storage: TaggedStorage, folder: str, options: LockOptions, table: str) -> None:
+        self._storage, self._options, self._table = storage, options, table
+        self._path = f"{folder}/{LOCK_OBJECT}" if folder else LOCK_OBJECT
+        self._owner = ""
+        self._guard = threading.Lock()
+        self._tag: str | None = None
+        self._until = 0.0
+        """By the monotonic clock, which nobody sets: from then on the lock may be another's."""
+        self._lost = ""
+        self._stop = threading.Event()
+
+    def acquire(self, deadline: float, on_wait: Callable[[], None]) -> None:
+        """Raises `LockTimeoutError` naming who has the lock, and `StorageError`."""
+        began, self._owner = time.monotonic(), f"{uuid.uuid4()}|{describe_self()}"
+        patience = Patience(deadline, _SHORTEST_PAUSE, _LONGEST_PAUSE, on_wait)
+        while not self._take():
+            if not patience.pause():
+                raise timed_out(self._table, str(self.holder() or "nobody any more"), time.monotonic() - began)
+        self._stop = threading.Event()
+        threading.Thread(target=self._renew, args=(self._stop,), name="lakehouse-lock", daemon=True).start()
+
+    def release(self) -> None:
+        """Say that the lock is given back. What cannot be is logged: it ends by itself."""
+        self._stop.set()
+        with self._guard:
+            tag, self._tag = self._tag, None
+            if tag is None:
+                return
+            try:
+                given_back = self._storage.replace(self._path, self._data(expired=True).to_json(), tag)
+                # With the table its lock goes.
+                if not given_back and self._storage.head(self._path) is not None:
+                    logger.warning("the lock of %s was taken over while it was held", self._table)
+            except StorageError as error:
+                logger.warning("the lock of %s could not be given back (%s); it ends by itself", self._table, error)
+
+    def confirm(self) -> bool:
+        """True while the lock is held. One whose time is over is not taken again: others may have had it. Raises `LockError`."""
+        with self._guard:
+            if self._tag is not None and time.monotonic() < self._until - _MARGIN:
+                return True
+            if self._tag is not None and self._prolong():
+                return True
+        raise LockError(
+            f"the lock of {self._table} was lost while this write held it ({self._lost or 'its time was over'}), and nothing is published;"
+            " try again",
+            table=self._table,
+        )
+
+    def keep(self) -> None:
+        """The thread does."""
+
+    def forget(self) -> None:
+        self._stop.set()
+        self._tag = None
+
+    def holder(self) -> Holder | None:
+        """Who has the lock; None where nobody does."""
+        found = self._storage.read_tagged(self._path)
+        if found is None:
+            return None
+        try:
+            known = LockFileData.from_json(found[0])
+        except (ValueError, KeyError, TypeError):
+            return Holder()
+        return None if known.is_free else _holder(known)
+
+    def _take(self) -> bool:
+        found = self._storage.read_tagged(self._path)
+        mine, asked = self._data(), time.monotonic()
+        if found is None:
+            try:
+                self._storage.create(self._path, mine.to_json())
+            except StoredFileExistsError:
+                return False
+        elif not self._is_free(found[0]) or not self._storage.replace(self._path, mine.to_json(), found[1]):
+            return False
+        return self._took(asked)
+
+    def _took(self, asked: float) -> bool:
+        """Learn the tag of what was just put; False where another one has it already."""
+        found = self._storage.read_tagged(self._path)
+        if found is None or LockFileData.from_json(found[0]).owner != self._owner:
+            return False
+        with self._guard:
+            self._tag, self._until, self._lost = found[1], asked + self._options.validity_seconds, ""
+        return True
+
+    def _is_free(self, content: bytes) -> bool:
+        try:
+            return LockFileData.from_json(content).is_free
+        except (ValueError, KeyError, TypeError) as error:
+            raise LockError(
+                f"{self._storage.root}/{self._path} is no lock that can be read ({error}); look whether a writer is at work, and delete it",
+                table=self._table,
+            ) from error
+
+    def _renew(self, stop: threading.Event) -> None:
+        while not stop.wait(self._options.renew_seconds):
+            with self._guard:
+                if stop.is_set() or self._tag is None or not self._prolong():
+                    return
+
+    def _prolong(self) -> bool:
+        """More time for the lock, if it is still the one that was taken; errors of the store are told when they last too long."""
+        assert self._tag is not None
+        asked = time.monotonic()
+        try:
+            if self._storage.replace(self._path, self._data().to_json(), self._tag):
+                found = self._storage.read_tagged(self._path)
+                if found is not None and LockFileData.from_json(found[0]).owner == self._owner:
+                    self._tag, self._until = found[1], asked + self._options.validity_seconds
+                    return True
+        except StorageError as error:
+            self._lost = str(error)
+            logger.warning("the lock of %s could not be renewed: %s", self._table, error)
+            return time.monotonic() < self._until - _MARGIN
+        self._tag, self._lost = None, "another took it over"
+        logger.warning("the lock of %s was taken over while it was held", self._table)
+        return False
+
+    def _data(self, *, expired: bool = False) -> LockFileData:
+        until = _now_ms() if expired else _now_ms() + int(self._options.validity_seconds * 1000)
+        return LockFileData(expired, until, self._owner)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _holder(known: LockFileData) -> Holder:
+    _, found, told = known.owner.partition("|")
+    until = f"{datetime.fromtimestamp(known.valid_until / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return parse_holder(told) if found else Holder(f"unknown, owner {known.owner}, until {until}", "an unknown moment", is_hudi=True)
