@@ -32,6 +32,7 @@ from lakehouse_engine.statements.dispatch import execute
 from lakehouse_engine.statements.reading import Reading
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.locations import storage_for
 from lakehouse_engine.storage.overlaid import OverlaidStorage, check_hidden
 from lakehouse_engine.table import HoodieTable, Moment
 from lakehouse_engine.view.table_state import TableState
@@ -45,17 +46,23 @@ class Lakehouse:
 
     Without `spark` data work runs in process on Arrow, and `sql` is not available. `options` are `hoodie.*` defaults of every table. With
     `allow_files=False` `sql` refuses statements on files (``csv.`/a/path` ``, `insert overwrite directory`, `add jar`, ...), and the
-    session's `spark.sql.runSQLOnFiles` is turned off.
+    session's `spark.sql.runSQLOnFiles` is turned off. `storage_options` are for an object store.
     """
 
     def __init__(
-        self, warehouse: str, *, spark: SparkSession | None = None, options: Mapping[str, Any] | None = None, allow_files: bool = True
+        self,
+        warehouse: str,
+        *,
+        spark: SparkSession | None = None,
+        options: Mapping[str, Any] | None = None,
+        allow_files: bool = True,
+        storage_options: Mapping[str, str] | None = None,
     ) -> None:
         self._options = dict(options or {})
         self._allow_files = allow_files
         if spark is not None:
             check_session(spark)
-        self._use(LocalStorage(warehouse), spark)
+        self._use(storage_for(warehouse, storage_options), spark)
 
     def _use(self, storage: Storage, spark: SparkSession | None) -> None:
         self._storage = storage
