@@ -73,13 +73,12 @@ def scan(
 
 
 def _by_engine(spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, read: Sequence[str], options: Mapping[str, Any]) -> DataFrame:
-    """All of a plan without Spark's reader, of which only the columns `read` are looked at."""
-    schema = plain(projected_schema(plan.schema, list(read) or _column_to_count(plan)))
-    fetched = FETCHED.get(spark, plan, schema, options)
-    if fetched is None:
-        return _decoded(spark, plan, wanted, read, options, files=True)
+    """All of a plan without Spark's reader. Of little all columns are read, so that the next statement finds what it asks for; of more
+    only the columns `read`.
+    """
+    fetched = FETCHED.get(spark, plan, wanted, options) if wanted.names else None
     # Columns of their own, so that two frames of one table can be joined.
-    return fetched.select(*_selected(wanted, read))
+    return _decoded(spark, plan, wanted, read, options, files=True) if fetched is None else _renamed(fetched, wanted.names)
 
 
 def _decoded(
@@ -94,11 +93,7 @@ def _decoded(
         frame = spark.createDataFrame([], to_spark_schema(schema))
     else:
         frame = decoded(spark, plan.storage, tasks, schema, options)
-    return frame.select(*_selected(wanted, read))
-
-
-def _selected(wanted: pa.Schema, read: Sequence[str]) -> list[Column]:
-    return [col(quote_name(field.name)).alias(field.name) if field.name in read else _left_out(field) for field in wanted]
+    return frame.select(*(col(quote_name(field.name)) if field.name in read else _left_out(field) for field in wanted))
 
 
 def _column_to_count(plan: ScanPlan) -> list[str]:
