@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import OptionError
+from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames import fetched, scan
 from tests.spark.test_positions import make, rows
 from tests.support.readers import assert_same_rows
@@ -90,6 +91,25 @@ def test_rows_that_grow_out_of_their_files_are_left_to_executors(
     frame = HoodieTable.open(made.path, spark=spark, options=few).dataframe()
     assert frame.selectExpr("sum(length(v))").collect() == [(9_000_000,)]
     assert asked == [1]
+
+
+@pytest.mark.parametrize("size", [3, 5000], ids=["in the plan", "as Arrow data"])
+def test_parts_without_rows_between_others(size: int, spark: SparkSession) -> None:
+    """Spark itself leaves out what comes behind them."""
+    some = pa.table({"k": pa.array(range(size)), "v": ["some text"] * size})
+    rows = pa.concat_tables([some.slice(0, 0), some, some.slice(0, 0), some, some.slice(0, 0), some])
+    for frame in (abilities_of(spark).frame(rows), abilities_of(spark).column_frame(rows)):
+        assert frame.count() == 3 * size
+
+
+def test_slices_whose_logs_give_nothing(tmp_path: Path, spark: SparkSession) -> None:
+    made = make(tmp_path / "t", partitioned=True)
+    made.bulk_insert(rows(list(range(20)), 1))
+    made.upsert(rows([0, 1], 2))
+    first = made.timeline.completed().first()
+    assert first is not None
+    ours = HoodieTable.open(made.path, spark=spark, options=DRIVER)
+    assert ours.dataframe(as_of=first.requested_time).count() == 20
 
 
 @pytest.mark.parametrize("given", ["sparks", "", "true"])
