@@ -17,7 +17,7 @@ from lakehouse_engine.catalog.functions import Functions, StoredFunction
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.catalog.records import StoredView
 from lakehouse_engine.commit.expected import ExpectedState, check_expected
-from lakehouse_engine.errors import MissingOptionError, UnsupportedTableError
+from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import CONFLICT_RETRIES, LOCK_TIMEOUT_MS
 from lakehouse_engine.options.arguments import checked
@@ -31,7 +31,7 @@ from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.dispatch import execute
 from lakehouse_engine.statements.reading import Reading
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.storage.locations import in_object_store, options_of, storage_below, storage_for
+from lakehouse_engine.storage.locations import options_of, storage_below, storage_for
 from lakehouse_engine.storage.overlaid import OverlaidStorage, check_hidden
 from lakehouse_engine.table import HoodieTable, Moment
 from lakehouse_engine.view.table_state import TableState
@@ -258,7 +258,6 @@ class Lakehouse:
 
         What is made, replaced, dropped or commented on under these names is so there. `names` may grow meanwhile.
         """
-        self._check_seconds()
         return self._through(OverlaidStorage(self._storage, check_hidden(folder), names), self._spark)
 
     def copy_table(self, name: str, folder: str) -> ExpectedState:
@@ -266,16 +265,9 @@ class Lakehouse:
 
         Files have second names there, as nobody changes them: neither table sees what becomes of the other. Waits for the table's lock.
         """
-        self._check_seconds()
         folder = check_hidden(folder)
         stored = self._catalog.table(RelationName.parse(name))
         return copy_table(self._storage, stored.path, f"{folder}/{stored.path}", lock_timeout_ms=LOCK_TIMEOUT_MS.read(self._options))
-
-    def _check_seconds(self) -> None:
-        """Raise `UnsupportedTableError` where a table has no second place: what looks at one instead of the other goes by directories."""
-        if in_object_store(self._storage):
-            message = f"tables cannot be held back in {self.warehouse}: copies under other names are for warehouses in directories"
-            raise UnsupportedTableError(message)
 
     def _through(self, storage: Storage, spark: SparkSession | None) -> Lakehouse:
         found = Lakehouse(

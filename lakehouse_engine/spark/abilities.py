@@ -69,7 +69,8 @@ class Abilities(ABC):
 
     def frame(self, rows: pa.Table) -> DataFrame:
         """The rows as a DataFrame, which they are sent for now."""
-        return self._spark.createDataFrame(rows, to_spark_schema(rows.schema))
+        # Of rows that become part of a plan Spark leaves out what comes after a batch without any.
+        return self._spark.createDataFrame(rows.combine_chunks(), to_spark_schema(rows.schema))
 
     @abstractmethod
     def column_frame(self, rows: pa.Table) -> DataFrame:

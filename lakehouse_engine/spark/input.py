@@ -58,7 +58,7 @@ class DataFrameInput:
         def partition(number: int, batches: Iterator[pa.RecordBatch]) -> tuple[int, StagedFile] | None:
             return _stage_partition(keying, storage, below, number, batches)
 
-        staged = [file for file in _collect(_gathered(rows, gathered), partition) if file is not None]
+        staged = [file for file in each_partition(_gathered(rows, gathered), partition) if file is not None]
         files = tuple(file for _, file in sorted(staged, key=lambda pair: pair[0]))
         _check_seen(storage, below, files)
         return StagedSource(storage, files, keyed_schema(keying.schema))
@@ -71,7 +71,7 @@ class DataFrameInput:
         def partition(number: int, batches: Iterator[pa.RecordBatch]) -> list[WriteStatus]:
             return write_tables(context, number, _keyed(keying, number, batches))
 
-        return [status for statuses in _collect(_gathered(rows, context.partition_columns), partition) for status in statuses]
+        return [status for statuses in each_partition(_gathered(rows, context.partition_columns), partition) for status in statuses]
 
 
 def _gathered(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -139,7 +139,7 @@ def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def _collect(frame: DataFrame, function: Callable[[int, Iterator[pa.RecordBatch]], Made]) -> list[Made]:
+def each_partition(frame: DataFrame, function: Callable[[int, Iterator[pa.RecordBatch]], Made]) -> list[Made]:
     """Run `function(partition number, batches)` on every partition; what it returned, or the error it raised, raised here."""
     payload = dumps(function)
 

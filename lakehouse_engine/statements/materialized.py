@@ -197,6 +197,7 @@ def _in_place_of(
         if kept:
             raise TableError(f"{name} would be built anew, and its savepoints lost: {', '.join(kept)}; delete them first", table=name)
 
+    run.catalog.check_moves(name, "replaced")
     may_go()
     staged = RelationName(name.schema, f"{name.name}__new")
     run.catalog.drop_table(staged, if_exists=True)

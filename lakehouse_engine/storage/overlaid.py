@@ -5,13 +5,14 @@ Who looks through the warehouse's own storage sees nothing of them: the director
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
+from typing import cast
 
 import pyarrow as pa
 
 from lakehouse_engine.errors import UnsafePathError
-from lakehouse_engine.storage.base import Listing, Storage, StoredFile
+from lakehouse_engine.storage.base import Listing, Storage, StoredFile, TaggedStorage
 from lakehouse_engine.storage.paths import check_relative
 
 _SUFFIX = "__dbt_tmp"
@@ -104,6 +105,21 @@ class OverlaidStorage:
 
     def sync(self, path: str) -> None:
         self.inner.sync(self._there(path))
+
+    # of object stores
+
+    def read_tagged(self, path: str) -> tuple[bytes, str] | None:
+        return self._tagged.read_tagged(self._there(path))
+
+    def replace(self, path: str, data: bytes, tag: str) -> bool:
+        return self._tagged.replace(self._there(path), data, tag)
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        self._tagged.delete_all([self._there(path) for path in paths])
+
+    @property
+    def _tagged(self) -> TaggedStorage:
+        return cast("TaggedStorage", self.inner)
 
     def _there(self, path: str) -> str:
         relative = check_relative(path)

@@ -22,19 +22,19 @@ ROOT = str(Path(__file__).resolve().parents[2])
 
 
 class Project:
-    """Its schema is `s`; `given` are more keys of `dbt_project.yml`.
+    """Its schema is `s`; `profile` are more keys of the profile's target, `given` more of `dbt_project.yml`.
 
     A command is a process of its own if it is told `alone`: those whose effect must come from the table and from nothing in memory. The
     others share the Spark of this one, since starting Spark is most of what a command does.
     """
 
-    def __init__(self, folder: Path, spark: Mapping[str, str], **given: Any) -> None:
+    def __init__(self, folder: Path, spark: Mapping[str, str], *, profile: Mapping[str, Any] | None = None, **given: Any) -> None:
         self.folder = folder
         self.warehouse = folder / "lakehouse"
         (folder / "models").mkdir()
         project = {"name": "shop", "version": "1.0", "config-version": 2, "profile": "shop", **given}
         (folder / "dbt_project.yml").write_text(yaml.safe_dump(project))
-        target = {"type": "lakehouse", "schema": "s", "warehouse": str(self.warehouse), "spark_config": dict(spark)}
+        target = {"type": "lakehouse", "schema": "s", "warehouse": str(self.warehouse), "spark_config": dict(spark), **(profile or {})}
         (folder / "profiles.yml").write_text(yaml.safe_dump({"shop": {"target": "dev", "outputs": {"dev": target}}}))
 
     def dbt(self, *arguments: str, fails: bool = False, alone: bool = False) -> str:
@@ -43,7 +43,8 @@ class Project:
         return output
 
     def _process(self, *arguments: str) -> tuple[bool, str]:
-        environment = {**os.environ, "PYTHONPATH": ROOT, "DBT_PROFILES_DIR": str(self.folder), "DO_NOT_TRACK": "1"}
+        path = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, "PYTHONPATH": path, "DBT_PROFILES_DIR": str(self.folder), "DO_NOT_TRACK": "1"}
         command = [sys.executable, "-m", "dbt.cli.main", *arguments]
         done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
         return done.returncode != 0, done.stdout + done.stderr

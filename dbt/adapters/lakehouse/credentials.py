@@ -12,6 +12,7 @@ from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.config.remote import Remote
+from dbt.adapters.lakehouse.config.stores import READ_FILES, SECRET, ObjectStore, names_s3a, shown_options, text_options
 from dbt.adapters.lakehouse.names import did_you_mean
 
 METHODS = ("local", "session", "connect")
@@ -23,19 +24,23 @@ _OF_CONNECT = ("url", "host", "port", "token", "connect_retries", "connect_timeo
 class LakehouseCredentials(Credentials):
     """Where the tables are and where Spark runs.
 
-    `warehouse` is a directory, relative to the directory that dbt is started in. `method`: `local` starts an embedded Spark on
-    first need; `session` uses the active SparkSession of this process; `connect` sessions of the Spark Connect server at `url` (or `host`
-    and `port`), with `token` if it asks for one, which `url` never has here. A server that is not there is asked again `connect_retries`
-    times, `connect_timeout` seconds apart. `spark_config` are Spark's own keys; `hoodie` are `hoodie.*` defaults for every table. Without
-    `allow_files` statements on files are refused. `jvm_cache`: the folder of class archives (docs/adr/0027); with `true` one in the
-    user's cache, with `false` none. Raises `DbtConfigError`.
+    `warehouse` is a directory, relative to the directory that dbt is started in, or a place in an object store (`s3://bucket/path`,
+    `gs://`, `az://`): what the standard chain of credentials does not give stands in `storage_options`, which nobody is shown. There
+    the engine reads files for Spark, unless `jars`, a folder, has what Spark needs to do so itself (docs/adr/0034). `method`: `local`
+    starts an embedded Spark on first need; `session` uses the active SparkSession of this process; `connect` sessions of the Spark
+    Connect server at `url` (or `host` and `port`), with `token` if it asks for one, which `url` never has here. A server that is not
+    there is asked again `connect_retries` times, `connect_timeout` seconds apart. `spark_config` are Spark's own keys; `hoodie` are
+    `hoodie.*` defaults for every table. Without `allow_files` statements on files are refused. `jvm_cache`: the folder of class archives
+    (docs/adr/0027); with `true` one in the user's cache, with `false` none. Raises `DbtConfigError`.
     """
 
     database: str | None = None  # type: ignore[assignment]
     schema: str | None = None  # type: ignore[assignment]
     warehouse: str = "./lakehouse"
+    storage_options: Any = field(default_factory=dict, repr=False)  # a type that it fails would be told with its value
+    jars: str | None = None
     method: str = "local"
-    spark_config: dict[str, Any] = field(default_factory=dict)
+    spark_config: dict[str, Any] = field(default_factory=dict, repr=False)
     hoodie: dict[str, Any] = field(default_factory=dict)
     allow_files: bool = True
     jvm_cache: Any = True
@@ -54,6 +59,7 @@ class LakehouseCredentials(Credentials):
         self.database = None
         if "://" not in self.warehouse:
             self.warehouse = str(Path(self.warehouse).expanduser().resolve())
+        self.storage_options = text_options(self.storage_options)
         self.spark_config = {str(key): _text(value) for key, value in self.spark_config.items()}
         self.hoodie = {str(key): _text(value) for key, value in self.hoodie.items()}
         if not isinstance(self.allow_files, bool):
@@ -61,6 +67,31 @@ class LakehouseCredentials(Credentials):
         if not isinstance(self.jvm_cache, (bool, str)) or self.jvm_cache == "":
             raise DbtConfigError(f"jvm_cache is true, false or a folder, not '{self.jvm_cache}'")
         self._check_method()
+        self._check_store()
+
+    def _check_store(self) -> None:
+        store = self.store
+        if self.jars is not None:
+            if store is None or not store.is_s3:
+                raise DbtConfigError("jars is the folder of what Spark reads s3:// with; this warehouse is somewhere else: leave it out")
+            if self.method != "local":
+                raise DbtConfigError(f"The profile key 'jars' belongs to method 'local'; with '{self.method}' Spark has its jars already")
+            self.jars = str(Path(self.jars).expanduser().resolve())
+        if self.spark_reads:
+            self.hoodie.setdefault(READ_FILES, "SPARK")
+
+    @property
+    def store(self) -> ObjectStore | None:
+        """The object store of the warehouse; None for a directory."""
+        return ObjectStore.of(self.warehouse, self.storage_options)
+
+    @property
+    def spark_reads(self) -> bool:
+        """Whether an embedded Spark is to read the files of an object store itself: it is given the jars, or told to."""
+        if self.method != "local" or (store := self.store) is None or not store.is_s3:
+            return False
+        choice = self.hoodie.get(READ_FILES, "").upper()
+        return choice == "SPARK" or (choice != "ENGINE" and (self.jars is not None or names_s3a(self.spark_config)))
 
     def _check_method(self) -> None:
         if self.method not in METHODS:
@@ -108,16 +139,21 @@ class LakehouseCredentials(Credentials):
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
         """What `dbt debug` prints, and models see as `target`: nothing secret."""
         for key, value in super().connection_info(with_aliases=with_aliases):
-            shown = {"url": lambda: self.remote.shown, "spark_config": lambda: _redacted(self.spark_config)}.get(key)
+            shown = {
+                "url": lambda: self.remote.shown,
+                "spark_config": lambda: _redacted(self.spark_config),
+                "storage_options": lambda: shown_options(self.storage_options),
+            }.get(key)
             yield key, value if shown is None else shown()
 
     def _connection_keys(self) -> tuple[str, ...]:
+        place = ("schema", "warehouse", *(("storage_options",) if self.store else ()))
         if self.method == "connect":
-            return ("schema", "warehouse", "method", "url", "connect_retries", "connect_timeout", "spark_config", "hoodie", "allow_files")
-        return ("schema", "warehouse", "method", "spark_config", "hoodie", "allow_files", "jvm_cache")
+            return (*place, "method", "url", "connect_retries", "connect_timeout", "spark_config", "hoodie", "allow_files")
+        return (*place, *(("jars",) if self.jars else ()), "method", "spark_config", "hoodie", "allow_files", "jvm_cache")
 
 
-_SECRET = re.compile(r"(?i)secret|password|token|access[.]?key")
+_SECRET = re.compile(SECRET)
 
 
 def _redacted(settings: Mapping[str, str]) -> dict[str, str]:

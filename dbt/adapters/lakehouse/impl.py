@@ -26,7 +26,7 @@ from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.lakehouse import __version__
 from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, is_changed_since_read, response_of
-from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+from dbt.adapters.lakehouse.bridge.warehouse import HeldTables, Warehouse
 from dbt.adapters.lakehouse.bridge.words import check_folder, check_options
 from dbt.adapters.lakehouse.column import LakehouseColumn
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConfig, ModelConfig
@@ -150,7 +150,7 @@ class LakehouseAdapter(SparkAdapter):
             defaults = self.config.credentials.hoodie
             check_profile(defaults, check_options)
             check_nodes(nodes, self.config.project_name, macros, lambda given: check_options({**defaults, **given}))
-            begin_audits(Warehouse(self.config.credentials.warehouse, options=defaults), nodes, self._command)
+            begin_audits(self._house(), nodes, self._command)
 
     def valid_incremental_strategies(self) -> list[str]:
         return list(STRATEGIES)
@@ -159,8 +159,12 @@ class LakehouseAdapter(SparkAdapter):
 
     @property
     def _files(self) -> Warehouse:
-        credentials, connection = self.config.credentials, self.connections.get_if_exists()
-        return Warehouse(credentials.warehouse, options=credentials.hoodie, held=held_tables(str(connection.name)) if connection else None)
+        connection = self.connections.get_if_exists()
+        return self._house(held_tables(str(connection.name)) if connection else None)
+
+    def _house(self, held: HeldTables | None = None) -> Warehouse:
+        given = self.config.credentials
+        return Warehouse(given.warehouse, options=given.hoodie, storage_options=given.storage_options, held=held)
 
     @property
     def _command(self) -> str:
@@ -265,7 +269,8 @@ class LakehouseAdapter(SparkAdapter):
         credentials = self.config.credentials
         for name, text in environment_of(credentials).describe().items():
             logger.info(f"  {name}: {text}")
-        check_folder(credentials.warehouse)
+        if credentials.store is None:
+            check_folder(credentials.warehouse)
         schemas = self.list_schemas(None)
         logger.info(f"  warehouse: {credentials.warehouse} ({len(schemas)} schema(s))")
         self.execute("select 1 as id")

@@ -1,4 +1,7 @@
-"""Scan plans as DataFrames: Spark's own Parquet reader over the live base files, the rows of logs added, pinned to one instant."""
+"""Scan plans as DataFrames: Spark's own Parquet reader over the live base files, the rows of logs added, pinned to one instant.
+
+Where Spark is not to open the files (`fetched.engine_reads`) the engine does, on the driver or on executors.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,12 @@ from lakehouse_engine.files.checked import CHECKED
 from lakehouse_engine.files.slice_reader import plain
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import COMMIT_TIME, META_COLUMNS, RECORD_KEY
-from lakehouse_engine.options.read import LOGS_ON_DRIVER
+from lakehouse_engine.options.read import LOGS_ON_DRIVER, READ_FILES
 from lakehouse_engine.read.arrow_scan import plan_tasks
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.decoding import decoded
+from lakehouse_engine.spark.frames.fetched import FETCHED, engine_reads
 from lakehouse_engine.spark.frames.partitions import as_path, tells_values
 from lakehouse_engine.spark.frames.positions import EFFECTS, SliceEffect, bitmaps_of, without_removed
 from lakehouse_engine.spark.frames.scanned import SCANNED, listed_here
@@ -48,19 +52,33 @@ def scan(
     are decoded by executors when the frame is run, for which it is good to say what is needed: a query that reads a column whose name in
     lower case is not in `named` (None: all are) fails. Rows that a plan wants only some of are read by executors, too.
 
+    Of a table whose files the engine reads for Spark (`lakehouse.read.files`) all rows come so: up to
+    `lakehouse.read.files.driver.max.bytes` of files are read here and now, more by executors when the frame is run.
+
     Checksums of footers and page headers, and of logs that are read here, are checked here, unless this process did before; all others by
     whoever reads them. Raises as `read_arrow`, but for what is found damaged by executors, and as `prepare_executors`.
     """
-    wanted = plain(projected_schema(plan.schema, columns, meta_columns))
+    given, wanted = options or {}, plain(projected_schema(plan.schema, columns, meta_columns))
     if plan.wanted is not None:
-        return _decoded(spark, plan, wanted, wanted.names, options or {}, files=True)
-    limit = LOGS_ON_DRIVER.read(options or {})
+        return _decoded(spark, plan, wanted, wanted.names, given, files=True)
+    read = [name for name in wanted.names if named is None or name.lower() in named]
+    if engine_reads(plan.storage, given):
+        return _by_engine(spark, plan, wanted, read, given)
+    limit = LOGS_ON_DRIVER.read(given)
     if plan.log_size <= limit:
         return _with_effects(spark, plan, wanted.names)
     frames = [_in_range(_files(spark, plan, [file.path for file in plan.files]), plan)] if plan.files else []
-    read = [name for name in wanted.names if named is None or name.lower() in named]
-    frames.append(_decoded(spark, plan, wanted, read, options or {}, files=False))
+    frames.append(_decoded(spark, plan, wanted, read, given, files=False))
     return reduce(DataFrame.unionAll, [_renamed(frame, wanted.names) for frame in frames])
+
+
+def _by_engine(spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, read: Sequence[str], options: Mapping[str, Any]) -> DataFrame:
+    """All of a plan without Spark's reader. Of little all columns are read, so that the next statement finds what it asks for; of more
+    only the columns `read`.
+    """
+    fetched = FETCHED.get(spark, plan, wanted, options) if wanted.names else None
+    # Columns of their own, so that two frames of one table can be joined.
+    return _decoded(spark, plan, wanted, read, options, files=True) if fetched is None else _renamed(fetched, wanted.names)
 
 
 def _decoded(
@@ -84,8 +102,8 @@ def _column_to_count(plan: ScanPlan) -> list[str]:
 
 def _left_out(field: pa.Field) -> Column:
     message = (
-        f"the column {field.name} was not read, because no name in the statement asks for it; name it there, or let the driver read the"
-        f" logs ({LOGS_ON_DRIVER.key})"
+        f"the column {field.name} was not read, because no name in the statement asks for it; name it there, or let Spark read the files"
+        f" ({READ_FILES.key}) and the driver the logs ({LOGS_ON_DRIVER.key})"
     )
     return raise_error(lit(message)).cast(to_spark_type(field.type)).alias(field.name)
 

@@ -116,13 +116,23 @@ def judge(greetings: Sequence[Greeting], storage: Storage, token: bytes) -> None
             _refuse_storage(greeting, storage)
         if greeting.created is None or storage.head(greeting.created) is None:
             raise ExecutorStorageError(
-                f"the executor on {greeting.host} created a file in the table's directory, which is not there for the driver: {_SHARE}",
+                f"the executor on {greeting.host} created a file in the table's directory, which is not there for the driver:"
+                f" {_remedy(storage)}",
                 table=storage.root,
                 host=greeting.host,
             )
 
 
 _SHARE = "mount the warehouse under the same path on every worker (and where a Spark Connect server runs); nothing was written"
+_REACH = (
+    "it needs the package obstore, a way to the store's endpoint, and credentials that may read, list, write and delete there: what the"
+    " driver's environment has is not sent, so give executors a role or an environment of their own, or put keys in storage_options;"
+    " nothing was written"
+)
+
+
+def _remedy(storage: Storage) -> str:
+    return _REACH if storage.local_path() is None else _SHARE
 
 
 def _check_version(greeting: Greeting, storage: Storage) -> None:
@@ -144,7 +154,7 @@ def _refuse_storage(greeting: Greeting, storage: Storage) -> None:
     found = "does not find what the driver wrote" if greeting.token is None else "finds something else than the driver wrote"
     what = greeting.failure or found
     where = {"table": storage.root, "host": greeting.host}
-    raise ExecutorStorageError(f"the executor on {greeting.host} {what} in the table's directory: {_SHARE}", **where)
+    raise ExecutorStorageError(f"the executor on {greeting.host} {what} in the table's directory: {_remedy(storage)}", **where)
 
 
 def _python() -> str:
@@ -171,7 +181,7 @@ def _short(text: str) -> str:
 
 def _question(storage: Storage, folder: str, token: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """What executors run. Everything is imported within, and the storage comes pickled: the engine is not needed to read this."""
-    pickled = dumps(storage)
+    pickled, digest = dumps(storage), engine_digest()
 
     def question(batches: Iterator[Any]) -> Iterator[Any]:
         import importlib
@@ -188,16 +198,21 @@ def _question(storage: Storage, folder: str, token: str) -> Callable[[Iterator[A
                 found = shipping.engine_digest()
                 described = shipping.engine_described()
                 errors = importlib.import_module("lakehouse_engine.errors")
-                storage = pickle.loads(pickled)
             except (ImportError, AttributeError, SyntaxError, TypeError, OSError) as error:
                 return host, python, None, f"{type(error).__name__}: {error}"
+            if found != digest:
+                return host, python, found, described  # what another engine makes of the storage says nothing
+            try:
+                storage = pickle.loads(pickled)
+            except (ImportError, errors.LakehouseError) as error:
+                return host, python, found, described, None, None, f"cannot open the storage ({type(error).__name__}: {error})"
             created = f"{folder}/{uuid.uuid4().hex}"
             try:
                 if storage.head(token) is None:
                     return host, python, found, described
                 content = storage.read(token)
                 storage.create(created, b"")
-            except (errors.LakehouseError, OSError) as error:
+            except (errors.LakehouseError, ImportError, OSError) as error:
                 return host, python, found, described, None, None, f"failed ({error})"
             return host, python, found, described, content, created
 

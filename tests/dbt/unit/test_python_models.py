@@ -45,6 +45,14 @@ def test_rows_are_taken_in_every_arrow_form(answer: Any) -> None:
     assert as_frame(answer, Spark(), "model.x").equals(ROWS)
 
 
+@pytest.mark.parametrize("form", [pa.Table, pa.RecordBatchReader])
+def test_rows_behind_a_part_without_any_are_in_one_piece_with_the_others(form: Any) -> None:
+    """Spark leaves out what comes behind such a part."""
+    rows = pa.concat_tables([ROWS, ROWS.slice(0, 0), ROWS])
+    frame = as_frame(rows if form is pa.Table else rows.to_reader(), Spark(), "model.x")
+    assert [batch.num_rows for batch in frame.to_batches()] == [2 * ROWS.num_rows]
+
+
 def test_pandas_stays_pandas() -> None:
     frame = pd.DataFrame({"id": [1]})
     assert as_frame(frame, Spark(), "model.x") is frame

@@ -24,10 +24,11 @@ _expected = Later("lakehouse_engine.commit.expected")
 _functions = Later("lakehouse_engine.catalog.functions")
 _index = Later("lakehouse_engine.index.registry")
 _facade = Later("lakehouse_engine.lakehouse")
-_local = Later("lakehouse_engine.storage.local")
+_locations = Later("lakehouse_engine.storage.locations")
 _lock = Later("lakehouse_engine.timeline.lock")
 _moments = Later("lakehouse_engine.read.moments")
 _staging = Later("lakehouse_engine.commit.staging")
+_stashed = Later("lakehouse_engine.spark.frames.stashed")
 
 KEPT_OPTIONS = ("hoodie.index.type", "hoodie.bucket.index.", "hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class")
 """Options that a table keeps from its creation on: whoever else writes or reads it has to do it by the same rules."""
@@ -39,7 +40,7 @@ _MAPPED_PARTITIONS = ("TimestampBasedKeyGenerator", "TIMESTAMP", "CustomKeyGener
 
 def load() -> None:
     """Import what statements use, ahead of the first one."""
-    for module in (_facade, _catalog, _expected, _local):
+    for module in (_facade, _catalog, _expected, _locations):
         module.load()
 
 
@@ -74,10 +75,10 @@ class HeldTables:
 
 
 class Warehouse:
-    """A warehouse directory, seen from one thread. Raises the engine's errors; `spark` is None where only metadata is asked for.
+    """A warehouse, seen from one thread. Raises the engine's errors; `spark` is None where only metadata is asked for.
 
-    `options` are the profile's defaults for every table; without `allow_files` SQL on files is refused. `held`: tables that are not what
-    others see under their names.
+    `options` are the profile's defaults for every table; without `allow_files` SQL on files is refused. `storage_options` are of an object
+    store. `held`: tables that are not what others see under their names.
     """
 
     def __init__(
@@ -87,9 +88,11 @@ class Warehouse:
         options: Mapping[str, str] | None = None,
         *,
         allow_files: bool = True,
+        storage_options: Mapping[str, str] | None = None,
         held: HeldTables | None = None,
     ) -> None:
         self.root = root
+        self.storage_options = dict(storage_options or {})
         self.spark = spark
         self.options = dict(options or {})
         self.allow_files = allow_files
@@ -98,18 +101,28 @@ class Warehouse:
         self._rests_on: dict[RelationName, Any] = {}
 
     @cached_property
+    def storage(self) -> Any:
+        """That of the whole warehouse, in which nothing is held back."""
+        return _locations.storage_for(self.root, self.storage_options)
+
+    @cached_property
     def catalog(self) -> Any:
-        return self._lakehouse.catalog if self._held else _catalog.Catalog(_local.LocalStorage(self.root))
+        return self._lakehouse.catalog if self._held else _catalog.Catalog(self.storage)
 
     def holding(self, held: HeldTables) -> Warehouse:
         """The same warehouse, seen with tables that are held back."""
-        return Warehouse(self.root, self.spark, self.options, allow_files=self.allow_files, held=held)
+        return Warehouse(
+            self.root, self.spark, self.options, allow_files=self.allow_files, storage_options=self.storage_options, held=held
+        )
 
     def keep_rows(self, rows: Any, folder: str) -> Callable[[Warehouse], Any]:
         """Keep the rows of a frame in a folder of the warehouse; how another session comes by them. Arrow tables stay in memory."""
         if not hasattr(rows, "toArrow"):
             return lambda house: rows
-        kept, schema = _local.LocalStorage(self.root).uri(folder), rows.schema
+        if self.storage.local_path() is None:
+            found = _stashed.stash(rows, self.storage, folder)
+            return lambda house: found(house.spark)
+        kept, schema = self.storage.uri(folder), rows.schema
         rows.write.parquet(kept)
         return lambda house: house.spark.read.schema(schema).parquet(kept)
 
@@ -125,13 +138,12 @@ class Warehouse:
 
     def let_go(self, folder: str) -> None:
         """Delete a folder of the warehouse that a copy is in."""
-        _local.LocalStorage(self.root).delete_tree(folder)
+        self.storage.delete_tree(folder)
 
     def staging_area(self) -> Any:
         """A hidden folder of the warehouse for this process. Those of processes that are gone are removed."""
-        storage = _local.LocalStorage(self.root)
-        _staging.remove_dead_stages(storage, storage.list(_HIDDEN), _HIDDEN)
-        return _staging.StagingArea(storage, _HIDDEN)
+        _staging.remove_dead_stages(self.storage, self.storage.list(_HIDDEN), _HIDDEN)
+        return _staging.StagingArea(self.storage, _HIDDEN)
 
     def newest_write(self, schema: str, identifier: str) -> str | None:
         """The instant of a table's newest write; None where there is no table, or no write."""
@@ -167,7 +179,9 @@ class Warehouse:
 
     @cached_property
     def _lakehouse(self) -> Any:
-        whole = _facade.Lakehouse(self.root, spark=self.spark, options=self.options, allow_files=self.allow_files)
+        whole = _facade.Lakehouse(
+            self.root, spark=self.spark, options=self.options, allow_files=self.allow_files, storage_options=self.storage_options
+        )
         return whole.with_tables_in(self._held.folder, self._held.names) if self._held else whole
 
     def forget_reads(self) -> None:
@@ -247,6 +261,30 @@ class Warehouse:
         name, expected = RelationName(schema, identifier), self.expected(schema, identifier)
         self._lakehouse.replace_table(str(name), str(RelationName(schema, by)), may_go=may_go, expected=expected)
 
+    @property
+    def moves_tables(self) -> bool:
+        """Whether a table can get another name, or the place of another one, in one step."""
+        return self.storage.local_path() is not None
+
+    def vacate(self, schema: str, identifier: str, may_go: Callable[[], None]) -> None:
+        """Drop what has a name, for a table that will have it; `may_go` raises where a table must stay.
+
+        Raises `ChangedSinceReadError` where the new rows rest on what the table is no more.
+        """
+        if self.kind(schema, identifier) != _catalog.RelationKind.TABLE.value:
+            self.drop(schema, identifier)
+            return
+        expected = self.expected(schema, identifier)
+        with self.locked(schema, identifier):
+            if expected is not None:
+                _expected.check_expected(self.table(schema, identifier).state, expected)
+            may_go()
+            self.drop(schema, identifier)
+
+    def rows(self, schema: str, identifier: str) -> Any:
+        """The table's newest rows, as a DataFrame."""
+        return self.table(schema, identifier).dataframe()
+
     # functions
 
     def create_function(self, schema: str, identifier: str, function: StoredFunction) -> None:
@@ -257,8 +295,14 @@ class Warehouse:
         self._lakehouse.drop_function(str(RelationName(schema, identifier)), if_exists=True)
 
     def rename(self, source: tuple[str, str], target: tuple[str, str]) -> None:
+        """Raises `TableError` for a table where tables cannot be moved."""
         if self.kind(*source) == _catalog.RelationKind.VIEW.value:
             self.catalog.rename_view(RelationName(*source), RelationName(*target))
+        elif not self.moves_tables:
+            name = str(RelationName(*source))
+            raise errors.TableError(
+                f"{name} cannot be renamed: an object store has no rename; build it under its new name, and drop this one", table=name
+            )
         else:
             self._lakehouse.rename_table(str(RelationName(*source)), str(RelationName(*target)))
 

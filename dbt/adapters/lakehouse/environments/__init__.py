@@ -19,7 +19,8 @@ _current: dict[tuple[object, ...], Environment] = {}
 def environment_of(credentials: LakehouseCredentials) -> Environment:
     """The environment of a profile. Nothing is started; its first `session()` does that."""
     place = (credentials.remote, credentials.connect_retries, credentials.connect_timeout) if credentials.method == "connect" else ()
-    key = (credentials.method, *place, tuple(sorted(credentials.spark_config.items())))
+    store = (credentials.warehouse, *sorted(credentials.storage_options.items()), credentials.jars) if credentials.spark_reads else ()
+    key = (credentials.method, *place, *store, tuple(sorted(credentials.spark_config.items())))
     with _lock:
         if key not in _current:
             _current[key] = ENVIRONMENTS[credentials.method](credentials)

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from dbt.adapters.lakehouse.later import PYSPARK, load_module
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 _NO_INTERRUPTS = """trap '' INT; exec "$0" "$@\""""
 _END_TIMEOUT_S = 5
+_LAST_ON_PATH = "SPARK_DIST_CLASSPATH"
 _LAUNCHER, _SHORT_LIVED = "SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Spark's script has a JVM of its own print the command line: for a fifth of a second nothing is worth compiling well."""
 
@@ -56,15 +57,18 @@ class Jvm:
         self._stopped = False
         self.process: subprocess.Popen[bytes] | None = None
 
-    def launch(self, conf: Mapping[str, str]) -> None:
-        """Let the process's SparkContext have a JVM with these settings, unless it has one. Raises PySpark's error if none comes up."""
+    def launch(self, conf: Mapping[str, str], jars: Sequence[str] = ()) -> None:
+        """Let the process's SparkContext have a JVM with these settings, unless it has one. Raises PySpark's error if none comes up.
+
+        `jars` come last on its class path: there a class archive that was made without them still fits, and nothing is copied.
+        """
         home = spark_home()
         if home is None or os.name == "nt" or _PORT in os.environ or _has_gateway():
             return  # PySpark finds or starts it itself, with the first session
         folder = Path(tempfile.mkdtemp(prefix="dbt-lakehouse-jvm-"))
         try:
             answer = folder / "connection"
-            self._begin([str(home / "bin" / "spark-submit"), *_arguments(conf)], answer)
+            self._begin([str(home / "bin" / "spark-submit"), *_arguments(conf)], answer, jars)
             port, secret = self._answered(answer)
             self._connect(port, secret)
         except BaseException:
@@ -73,8 +77,10 @@ class Jvm:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _begin(self, command: list[str], answer: Path) -> None:
+    def _begin(self, command: list[str], answer: Path, jars: Sequence[str] = ()) -> None:
         environment = {_LAUNCHER: _SHORT_LIVED, **os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer)}
+        if jars:
+            environment[_LAST_ON_PATH] = os.pathsep.join([*filter(None, [os.environ.get(_LAST_ON_PATH)]), *jars])
         with self._lock:
             if self._stopped:
                 raise DbtRuntimeError("Spark is not started: the process ends.")

@@ -10,11 +10,12 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge import warehouse
+from dbt.adapters.lakehouse.config.stores import READ_FILES, REDACTION, SECRET, coordinates, jars_in
 from dbt.adapters.lakehouse.environments.archive import archive_for, archive_options, build_at_exit, folder_of, tell_refused
 from dbt.adapters.lakehouse.environments.base import ClassicEnvironment, quiet_python_loggers
 from dbt.adapters.lakehouse.environments.early import EarlyStart
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dbt.adapters.lakehouse.credentials import LakehouseCredentials
 
 MINIMUM_JAVA = 17
+S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _VERSION = re.compile(r'version "(\d+)[^"]*"')
 _REMOTE = (
@@ -93,11 +95,16 @@ class LocalEnvironment(ClassicEnvironment):
         quiet_python_loggers()
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         archive = class_archive(self.credentials, java)
-        conf = start_conf(self.credentials.spark_config, archive)
-        jvm.launch(conf)
+        conf, jars = start_conf(self.credentials.spark_config, archive), store_jars(self.credentials)
+        if jars and not conf["spark.master"].startswith("local"):
+            conf["spark.jars"] = ",".join(filter(None, [conf.get("spark.jars", ""), *jars]))
+        jvm.launch(conf, jars)
         if archive is not None and jvm.process is not None:
             tell_refused(archive, jvm.process.pid)
-        session, self._without_ml = first_session(conf)
+        # Here and not on the command line, which other users of the machine see.
+        session, self._without_ml = first_session({**store_conf(self.credentials), **conf})
+        if self.credentials.spark_reads:
+            check_s3a(session)
         return session
 
     def before_python(self) -> None:
@@ -123,6 +130,7 @@ def default_conf() -> dict[str, str]:
         "spark.master": "local[*]",
         "spark.app.name": "dbt-lakehouse",
         "spark.ui.enabled": "false",
+        REDACTION: SECRET,
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "2g",
         "spark.driver.host": "127.0.0.1",
@@ -137,6 +145,32 @@ def default_conf() -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH", "")])),
     }
+
+
+def store_jars(credentials: LakehouseCredentials) -> list[str]:
+    """Jars for the JVM's class path. Raises as `jars_in`."""
+    return jars_in(credentials.jars, spark_home()) if credentials.jars is not None and credentials.spark_reads else []
+
+
+def store_conf(credentials: LakehouseCredentials) -> dict[str, str]:
+    """Settings of the warehouse's object store, where Spark reads there itself."""
+    store = credentials.store
+    return store.spark_settings() if store is not None and credentials.spark_reads else {}
+
+
+def check_s3a(session: SparkSession) -> None:
+    """Raises `DbtRuntimeError` where the JVM lacks what it was to read s3:// with: its start was not ours, or nothing was given."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: TID251 - what a call of the JVM raises
+
+    jvm: Any = session._jvm
+    try:
+        jvm.java.lang.Class.forName(S3A_CLASS, False, jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    except Py4JError as error:
+        raise DbtRuntimeError(
+            f"Spark is to read s3:// itself ({READ_FILES}: SPARK), and has no S3A. Give the profile a folder with"
+            f" {coordinates(spark_home())} and what it depends on as 'jars', or name that as spark.jars.packages in spark_config,"
+            f" and start dbt in a process without a Spark; or leave {READ_FILES} out, and the engine reads the files for Spark."
+        ) from error
 
 
 def class_archive(credentials: LakehouseCredentials, java: str) -> Path | None:

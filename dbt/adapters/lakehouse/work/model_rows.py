@@ -26,7 +26,7 @@ def as_frame(answer: Any, spark: Any, name: str) -> Any:
         answer = answer.to_spark()
     if isinstance(answer, DataFrame):
         # Pandas on Spark makes its frames in the root session, whose views are not seen here.
-        return answer if answer.sparkSession is spark else spark.createDataFrame(answer.toArrow())
+        return answer if answer.sparkSession is spark else spark.createDataFrame(answer.toArrow().combine_chunks())
     rows = _local_rows(answer, name)
     try:
         return spark.createDataFrame(rows)
@@ -60,7 +60,8 @@ def _local_rows(answer: Any, name: str) -> Any:
     # Spark has no nanoseconds, and cuts those of pandas off likewise.
     options = [pc.CastOptions(field.type, allow_time_truncate=True) for field in plain]
     columns = [pc.cast(column, options=option) for column, option in zip(answer.columns, options, strict=True)]
-    return pa.Table.from_arrays(columns, schema=plain)
+    # Spark leaves out what comes behind a batch without rows.
+    return pa.Table.from_arrays(columns, schema=plain).combine_chunks()
 
 
 def _exported(answer: Any, name: str) -> pa.Table:

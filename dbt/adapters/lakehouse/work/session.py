@@ -53,7 +53,12 @@ class ThreadSession:
             credentials = self._credentials
             self._spark = self._environment.session(credentials.allow_files)
             self._warehouse = Warehouse(
-                credentials.warehouse, self._spark, credentials.hoodie, allow_files=credentials.allow_files, held=self._held
+                credentials.warehouse,
+                self._spark,
+                credentials.hoodie,
+                allow_files=credentials.allow_files,
+                storage_options=credentials.storage_options,
+                held=self._held,
             )
         return self._warehouse
 

@@ -82,12 +82,24 @@ class TableWriter:
         staged = f"{self.identifier}__dbt_tmp"
         self.warehouse.drop(self.schema, staged)
         result = self._create(staged, frame)
+        if not self.warehouse.moves_tables:
+            return self._copied_into_place(staged)
         if is_table:
             # A savepoint may have been taken while the new table was filled.
             self.warehouse.replace(self.schema, self.identifier, staged, self._check_nothing_is_kept)
             return result
         self.warehouse.drop(self.schema, self.identifier)
         self.warehouse.rename((self.schema, staged), (self.schema, self.identifier))
+        return result
+
+    def _copied_into_place(self, staged: str) -> Any:
+        """Where tables cannot be moved: what was there goes, and the rows are written again. They are known to be good; whoever reads
+        meanwhile finds no table, and if that is cut off they are in the staged one.
+        """
+        rows = self.warehouse.rows(self.schema, staged)
+        self.warehouse.vacate(self.schema, self.identifier, self._check_nothing_is_kept)
+        result = self._create(self.identifier, rows)
+        self.warehouse.drop(self.schema, staged)
         return result
 
     def _check_nothing_is_kept(self) -> None:

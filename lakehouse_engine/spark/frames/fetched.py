@@ -1,0 +1,107 @@
+"""Plans whose files are read by this process and handed to Spark, where there is little of them: Spark needs no object store then.
+
+What was fetched is kept with its session, so that the statements of a model, or the tests after it, read the same files once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from lakehouse_engine.cache import BoundedCache
+from lakehouse_engine.engine import local_runner
+from lakehouse_engine.files.base_file import concat
+from lakehouse_engine.options.read import FILES_ON_DRIVER, READ_FILES
+from lakehouse_engine.read.arrow_scan import ReadTask, SliceTask, iter_task, plan_tasks
+from lakehouse_engine.read.scan import ScanPlan
+from lakehouse_engine.spark.abilities import abilities_of
+from lakehouse_engine.storage.base import Storage
+
+_GROWN = 16
+"""As many times their size in files rows may take in memory; more (equal values, for example) are left to executors."""
+_IN_PLAN = 64 * 1024
+"""Bytes of rows that a plan may hold as such, where Spark sees how little there is; more it keeps as Arrow data."""
+
+_Kept = tuple[DataFrame | None, int]
+
+
+def engine_reads(storage: Storage, options: Mapping[str, Any]) -> bool:
+    """Whether the engine, and not Spark, opens the files of a table (`lakehouse.read.files`). Raises `OptionError`."""
+    choice = READ_FILES.read(options)
+    return choice == "ENGINE" or (choice == "AUTO" and storage.local_path() is None)
+
+
+@dataclass(slots=True)
+class FetchedFrames:
+    """Frames of each session, the least recently used dropped above `limit` bytes a session. Thread-safe."""
+
+    limit: int
+    _sessions: WeakKeyDictionary[SparkSession, BoundedCache[_Kept]] = field(default_factory=WeakKeyDictionary)
+    _lock: Lock = field(default_factory=Lock)
+
+    def get(self, spark: SparkSession, plan: ScanPlan, schema: pa.Schema, options: Mapping[str, Any]) -> DataFrame | None:
+        """The rows of a plan, which have the columns of `schema`; None where they are more than the driver takes.
+
+        Raises as `read_arrow`.
+        """
+        most = FILES_ON_DRIVER.read(options)
+        if plan.size > most:
+            return None
+        with self._lock:
+            kept = self._sessions.setdefault(spark, BoundedCache(self.limit, lambda one: one[1]))
+        return kept.find(_key(plan, schema), lambda: _fetched(spark, plan, schema, most * _GROWN, options))[0]
+
+
+FETCHED = FetchedFrames(limit=256 * 1024 * 1024)
+
+
+def _key(plan: ScanPlan, schema: pa.Schema) -> Hashable:
+    """Files and logs never change under their names; one that is written on is another by its size."""
+    logged = tuple(
+        (None if one.base_file is None else one.base_file.path, tuple((log.path, log.size) for log in one.log_files))
+        for one in (piece.slice for piece in plan.logged)
+    )
+    return plan.storage.root, tuple(file.path for file in plan.files), logged, schema, plan.instant, plan.commit_range, plan.verify
+
+
+def _fetched(spark: SparkSession, plan: ScanPlan, schema: pa.Schema, most: int, options: Mapping[str, Any]) -> _Kept:
+    budget = _Budget(most)
+    tasks = plan_tasks(plan, schema.names)
+    parts = local_runner(options).run(lambda task: _read(task, budget), tasks, name="fetch")
+    if budget.is_spent:
+        return None, 0
+    rows = concat([table for part in parts for table in part], schema)
+    abilities = abilities_of(spark)
+    return (abilities.frame(rows) if rows.nbytes <= _IN_PLAN else abilities.column_frame(rows)), rows.nbytes
+
+
+@dataclass(slots=True)
+class _Budget:
+    """Bytes that tasks together may still take."""
+
+    left: int
+    _lock: Lock = field(default_factory=Lock)
+
+    @property
+    def is_spent(self) -> bool:
+        return self.left < 0
+
+    def take(self, size: int) -> None:
+        with self._lock:
+            self.left -= size
+
+
+def _read(task: ReadTask | SliceTask, budget: _Budget) -> Sequence[pa.Table]:
+    parts: list[pa.Table] = []
+    for part in iter_task(task):
+        budget.take(part.nbytes)
+        if budget.is_spent:
+            return []
+        parts.append(part)
+    return parts

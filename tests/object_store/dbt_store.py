@@ -1,0 +1,80 @@
+"""An S3 server of this machine as a profile names it, and where its keys are looked for.
+
+`versitygw` (of the PATH, or named by VERSITYGW) asks for keys; without it moto's server, which takes any.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.request
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import wait_for
+
+ACCESS, SECRET = "AKCANARYNOTSHOWN", "canarySECRETnotShown0123456789abcdefgh"
+
+
+@dataclass(frozen=True)
+class Store:
+    """A bucket. `asks`: whether the server looks at keys."""
+
+    bucket: str
+    options: Mapping[str, str]
+    asks: bool
+
+    def place(self, name: str) -> str:
+        return f"s3://{self.bucket}/{name}"
+
+    @property
+    def secrets(self) -> list[bytes]:
+        """What nobody may be shown."""
+        return [self.options[name].encode() for name in ("access_key_id", "secret_access_key")]
+
+
+@pytest.fixture(scope="session")
+def s3_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    gateway, port, folder = os.environ.get("VERSITYGW") or shutil.which("versitygw"), _free_port(), tmp_path_factory.mktemp("s3")
+    bucket, address = f"lake-{uuid.uuid4().hex[:12]}", f"127.0.0.1:{port}"
+    if gateway:
+        (folder / bucket).mkdir()
+        command = [gateway, "--port", address, "--access", ACCESS, "--secret", SECRET, "--quiet", "posix", str(folder)]
+    elif find_spec("moto"):
+        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    else:
+        pytest.skip("there is neither versitygw nor moto's server to be the object store")
+    options = {"endpoint": f"http://{address}", "access_key_id": ACCESS, "secret_access_key": SECRET, "region": "us-east-1"}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            wait_for("the S3 server", lambda: _answers(port))
+            if not gateway:
+                urllib.request.urlopen(urllib.request.Request(f"http://{address}/{bucket}", method="PUT")).close()
+            yield Store(bucket, {**options, "allow_http": "true"}, asks=bool(gateway))
+        finally:
+            server.terminate()
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as asked:
+        return asked.connect_ex(("127.0.0.1", port)) == 0
+
+
+def secrets_below(folder: Path, store: Store, but: Sequence[str] = ()) -> list[str]:
+    """Files that a key of the store is in."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name not in but)
+    return sorted(str(path) for path in files if any(secret in path.read_bytes() for secret in store.secrets))
