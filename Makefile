@@ -3,6 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV ?= .venv
 HUDI_VENV ?= .venv-hudi
+S3_VENV ?= .venv-s3
 HUDI_JARS ?= .cache/hudi
 HUDI_VERSIONS ?= 0.15.0 1.2.0
 PYTEST_ARGS ?=
@@ -14,7 +15,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark spark-full cluster connect connect-full dbt dbt-full integration integration-full interop interop-full zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark spark-full cluster connect connect-full dbt dbt-full integration integration-full interop interop-full object-store object-store-setup zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,14 +47,15 @@ run: demo ## the same as demo
 # Every suite is run, also after one has failed; make's own exit status then says so. Two run side by side, the longest first: most of a
 # suite on Spark waits.
 test: setup java ## every check and every test (the Hudi lane is skipped where it cannot be fetched)
-	-@$(MAKE) --no-print-directory interop-setup
+	-@$(MAKE) --no-print-directory --keep-going interop-setup object-store-setup
 	@status=0; \
 	$(MAKE) --no-print-directory --keep-going lint types || status=1; \
-	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=line core interop dbt integration spark cluster connect || status=1; \
+	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=line core interop dbt integration spark cluster connect object-store || status=1; \
 	exit $$status
 
 core: setup ## all tests that need no JVM
-	$(PYTEST) tests --ignore=tests/spark --ignore=tests/cluster --ignore=tests/connect --ignore=tests/dbt --ignore=tests/interop
+	$(PYTEST) tests --ignore=tests/spark --ignore=tests/cluster --ignore=tests/connect --ignore=tests/dbt --ignore=tests/interop \
+		--ignore=tests/object_store
 
 unit: setup ## tests of single modules
 	$(PYTEST) tests/unit
@@ -94,6 +96,9 @@ integration: setup java ## a whole dbt project on TPC-H data, compared with plai
 
 integration-full: setup java ## the same with both Hudis, and three killed runs
 	LAKEHOUSE_INTEROP=all LAKEHOUSE_KILLED_RUNS=3 $(PYTEST) integration_tests
+
+object-store: setup ## tables and dbt in a bucket of a local S3 server (after object-store-setup)
+	$(PYTEST) tests/object_store
 
 interop: setup ## Apache Hudi itself reads and continues our tables (after interop-setup)
 	$(PYTEST) tests/interop
@@ -145,6 +150,13 @@ $(HUDI_VENV)/.installed: tests/interop/requirements.lock
 	$(HUDI_VENV)/bin/python -m pip install --quiet --require-hashes -r tests/interop/requirements.lock
 	@touch $@
 
+object-store-setup: $(S3_VENV)/.installed ## fetch the S3 server of the object-store lane
+
+$(S3_VENV)/.installed: tests/object_store/requirements.lock
+	$(PYTHON) -m venv $(S3_VENV)
+	$(S3_VENV)/bin/python -m pip install --quiet --require-hashes -r tests/object_store/requirements.lock
+	@touch $@
+
 $(HUDI_JARS)/$(HUDI_BUNDLE)-%.jar:
 	@command -v mvn >/dev/null || { echo "the Hudi bundle comes from Maven Central: mvn is needed on the PATH"; exit 1; }
 	mvn --batch-mode --quiet dependency:copy -Dartifact=org.apache.hudi:$(HUDI_BUNDLE):$* -DoutputDirectory=$(abspath $(HUDI_JARS))
@@ -181,6 +193,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.10 --genera
 lock: setup ## resolve requirements.lock and the lock of the interop lane again
 	$(LOCK) pyproject.toml --extra test --extra bench --extra dev --custom-compile-command "make lock" -o requirements.lock
 	$(LOCK) tests/interop/requirements.in --custom-compile-command "make lock" -o tests/interop/requirements.lock
+	$(LOCK) tests/object_store/requirements.in --custom-compile-command "make lock" -o tests/object_store/requirements.lock
 
 clean: ## remove what builds and runs leave behind (not the virtual environments)
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(DEMO)/lakehouse $(DEMO)/target $(DEMO)/logs

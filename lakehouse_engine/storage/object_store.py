@@ -198,6 +198,8 @@ class ObjectStorage:
 
     def _key(self, path: str) -> str:
         relative = check_relative(path)
+        if not relative.isprintable() and any(ord(one) < 32 or ord(one) == 127 for one in relative):
+            raise UnsafePathError(f"the path {path!r} has a control character, which no name in an object store may have", root=self.root)
         return "/".join(part for part in (self._prefix, relative) if part)
 
     def _file_key(self, path: str) -> str:

@@ -1,6 +1,7 @@
 """An S3 server of this machine as a profile names it, and where its keys are looked for.
 
-`versitygw` (of the PATH, or named by VERSITYGW) asks for keys; without it moto's server, which takes any.
+`versitygw` (of the PATH, or named by VERSITYGW) asks for keys; without it moto's server, which takes any: `make object-store-setup` puts it
+into an environment of its own.
 """
 
 from __future__ import annotations
@@ -9,12 +10,10 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import urllib.request
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ import pytest
 from tests.support.processes import wait_for
 
 ACCESS, SECRET = "AKCANARYNOTSHOWN", "canarySECRETnotShown0123456789abcdefgh"
+MOTO = Path(__file__).resolve().parents[2] / os.environ.get("LAKEHOUSE_S3_VENV", ".venv-s3") / "bin" / "python"
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ def s3_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     if gateway:
         (folder / bucket).mkdir()
         command = [gateway, "--port", address, "--access", ACCESS, "--secret", SECRET, "--quiet", "posix", str(folder)]
-    elif find_spec("moto"):
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    elif MOTO.exists():
+        command = [str(MOTO), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     else:
-        pytest.skip("there is neither versitygw nor moto's server to be the object store")
+        pytest.skip("there is neither versitygw nor moto's server (make object-store-setup) to be the object store")
     options = {"endpoint": f"http://{address}", "access_key_id": ACCESS, "secret_access_key": SECRET, "region": "us-east-1"}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:

@@ -1,0 +1,136 @@
+"""Tables in a bucket: written, served, taken back, and read by another engine through its own client."""
+
+from __future__ import annotations
+
+import multiprocessing
+import uuid
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pytest
+
+from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine.errors import TableError, TableExistsError, TableNotFoundError
+from tests.object_store.dbt_store import Store, s3_store
+from tests.support.readers import assert_same_rows
+from tests.support.table_builder import RICH, rich_row
+
+__all__ = ["s3_store"]
+KINDS = ["cow", "mor"]
+
+
+def rich(numbers: range, seed: int = 0) -> pa.Table:
+    return pa.Table.from_pylist([rich_row(number, seed) for number in numbers], RICH)
+
+
+@pytest.fixture
+def lake(s3_store: Store) -> Lakehouse:
+    return Lakehouse(s3_store.place(f"w-{uuid.uuid4().hex}"), storage_options=s3_store.options)
+
+
+def made(lake: Lakehouse, kind: str, **more: object) -> HoodieTable:
+    arguments: Mapping[str, object] = {"record_key": ["id"], "ordering_fields": ["ts"], "partition_by": ["region"], "table_type": kind}
+    return lake.create_table("s.t", schema=RICH, **{**arguments, **more})  # type: ignore[arg-type]
+
+
+def ids(table: HoodieTable) -> list[int]:
+    return sorted(table.to_arrow(["id"])["id"].to_pylist())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_writes_services_and_ways_back(lake: Lakehouse, kind: str) -> None:
+    table = made(lake, kind)
+    table.bulk_insert(rich(range(12)))
+    first = table.upsert(rich(range(8, 16), seed=1)).instant
+    table.savepoint(name="kept")
+    table.delete(pa.table({"id": pa.array([1, 2], pa.int64())}))
+    table.insert(rich(range(30, 33)))
+    assert ids(table) == [0, *range(3, 16), 30, 31, 32]
+    if kind == "mor":
+        table.compact()
+    assert ids(table) == [0, *range(3, 16), 30, 31, 32]
+    assert sorted(table.to_arrow(as_of=first)["id"].to_pylist()) == list(range(16))
+    last = table.insert_overwrite(rich(range(40, 42))).instant
+    table.rollback(last)
+    assert ids(table) == [0, *range(3, 16), 30, 31, 32]
+    table.restore("kept")
+    assert ids(table) == list(range(16))
+    table.delete_savepoint("kept")
+    for number in range(5):
+        table.upsert(rich(range(number, number + 2), seed=number + 3))
+    table.clean(retain_commits=1)
+    table.archive(min_commits=2, max_commits=3, options={"hoodie.clean.commits.retained": "1"})
+    again = lake.table("s.t")
+    assert ids(again) == list(range(16))
+    assert_same_rows(again.to_arrow(meta_columns=True), table.to_arrow(meta_columns=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hudi_rs_reads_them_through_its_own_client(lake: Lakehouse, s3_store: Store, kind: str) -> None:
+    hudi = pytest.importorskip("hudi")
+    table = made(lake, kind)
+    table.bulk_insert(rich(range(12)))
+    table.upsert(rich(range(8, 16), seed=1))
+    table.delete(pa.table({"id": pa.array([1, 2], pa.int64())}))
+    names = {"endpoint": "AWS_ENDPOINT", "access_key_id": "AWS_ACCESS_KEY_ID", "secret_access_key": "AWS_SECRET_ACCESS_KEY"}
+    options = {**{names[key]: s3_store.options[key] for key in names}, "AWS_REGION": "us-east-1", "AWS_ALLOW_HTTP": "true"}
+    theirs = hudi.HudiTableBuilder.from_base_uri(table.path).with_options(options).build().read(hudi.HudiReadOptions())
+    assert_same_rows(pa.Table.from_batches([pa.record_batch(one) for one in theirs]), table.to_arrow(meta_columns=True))
+
+
+def _write(place: str, options: Mapping[str, str], writer: int, rounds: int) -> None:
+    table = Lakehouse(place, storage_options=options).table("s.t")
+    for number in range(rounds):
+        key = 1000 * (writer + 1) + number
+        shared = pa.table({"id": [1, key], "n": [writer * 100 + number, 0], "ts": [number, 0]})
+        table.upsert(shared)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_four_processes_lose_nothing(lake: Lakehouse, s3_store: Store, kind: str) -> None:
+    schema = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("ts", pa.int64())])
+    lake.create_table("s.t", schema=schema, record_key=["id"], ordering_fields=["ts"], table_type=kind)
+    context, rounds = multiprocessing.get_context("spawn"), 4
+    arguments = [(lake.warehouse, dict(s3_store.options), writer, rounds) for writer in range(4)]
+    workers = [context.Process(target=_write, args=one) for one in arguments]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(180)
+        assert worker.exitcode == 0
+    table = lake.table("s.t")
+    assert ids(table) == sorted([1, *(1000 * (writer + 1) + number for writer in range(4) for number in range(rounds))])
+    assert len(table.timeline.completed().writes()) == 4 * rounds
+
+
+def test_a_dropped_table_is_gone_and_its_name_free(lake: Lakehouse) -> None:
+    made(lake, "cow").bulk_insert(rich(range(5)))
+    with pytest.raises(TableExistsError):
+        made(lake, "cow")
+    assert lake.drop_table("s.t")
+    assert lake.catalog.storage.walk("s/t") == []
+    with pytest.raises(TableNotFoundError):
+        lake.table("s.t")
+    made(lake, "mor").bulk_insert(rich(range(3)))
+    assert ids(lake.table("s.t")) == [0, 1, 2]
+
+
+def test_what_needs_a_rename_is_refused_before_anything_is_changed(lake: Lakehouse) -> None:
+    table = made(lake, "cow")
+    table.bulk_insert(rich(range(5)))
+    before = [(entry.path, entry.modified_ms) for entry in lake.catalog.storage.walk() if "table_lock" not in entry.path]
+    for act in (lambda: lake.rename_table("s.t", "s.u"), lambda: lake.clone("s.t", "s.u")):
+        with pytest.raises(TableError, match="no rename"):
+            act()
+    assert [(entry.path, entry.modified_ms) for entry in lake.catalog.storage.walk() if "table_lock" not in entry.path] == before
+
+
+def test_views_and_comments_are_objects(lake: Lakehouse) -> None:
+    made(lake, "cow")
+    lake.create_view("s.v", "select 1")
+    lake.catalog.set_comments(lake.catalog.tables("s")[0], "said")
+    other = Lakehouse(lake.warehouse, storage_options=dict(lake.catalog.storage.options))  # type: ignore[attr-defined]
+    assert other.views("s") == ["s.v"]
+    assert other.catalog.comments(other.catalog.tables("s")[0]).comment == "said"
+    assert other.drop_schema("s", cascade=True)
+    assert other.schemas() == []
