@@ -35,7 +35,7 @@ NAMES = {
         *("account_name", "account_key", "sas_token", "client_id", "client_secret", "tenant_id", "authority_host", "use_emulator"),
     },
 }  # fmt: skip
-"""The `storage_options` of each scheme."""
+"""The `storage_options` of each scheme that most profiles have: what is nearly one of them is meant to be it."""
 _S3A = "org.apache.hadoop.fs.s3a"
 _HADOOP = re.compile(r"hadoop-client-api-(\d[\w.]*?)\.jar")
 _JAR_KEYS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
@@ -64,8 +64,9 @@ class ObjectStore:
         if not place.netloc:
             raise DbtConfigError(f"warehouse: {warehouse} names no bucket: write {place.scheme}://bucket/path")
         for name in options:
-            if name not in NAMES[place.scheme]:
-                hint = did_you_mean(name, NAMES[place.scheme])
+            # The store itself knows more names, and refuses others when it is opened; Spark is told by these.
+            hint = "" if name in NAMES[place.scheme] else did_you_mean(name, NAMES[place.scheme])
+            if hint:
                 raise DbtConfigError(f"storage_options: '{name}' is no option of {place.scheme}://{hint}")
         return cls(place.scheme, place.netloc, dict(options))
 
