@@ -28,7 +28,7 @@ def profile(**more: Any) -> LakehouseCredentials:
 
 @pytest.mark.parametrize("address", ["s3://b/p", "s3a://b/p", "gs://b/p", "az://b/p"])
 def test_an_address_in_a_store_is_left_as_written(address: str) -> None:
-    assert profile(warehouse=address).warehouse == address
+    assert profile(warehouse=address, storage_options={}).warehouse == address
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,10 @@ def test_an_address_in_a_store_is_left_as_written(address: str) -> None:
         ({"warehouse": f"s3://key:{CANARY}@b/p"}, "keys stand in storage_options"),
         ({"warehouse": "s3:///p"}, "names no bucket"),
         ({"storage_options": "region=x"}, "a mapping"),
+        ({"storage_options": {"secret_acces_key": CANARY}}, "'secret_acces_key' is no option of s3://; did you mean 'secret_access_key'"),
+        ({"storage_options": {"aws_endpoint": "x"}}, "'aws_endpoint' is no option of s3://; did you mean 'endpoint'"),
         ({"storage_options": {"secret_access_key": [CANARY]}}, "'secret_access_key' has no plain value"),
-        ({"warehouse": "gs://b/p", "jars": "x"}, "somewhere else"),
+        ({"warehouse": "gs://b/p", "jars": "x", "storage_options": {}}, "somewhere else"),
         ({"method": "session", "jars": "x"}, "belongs to method 'local'"),
     ],
 )
@@ -49,6 +51,10 @@ def test_what_does_not_fit_is_refused_without_showing_it(given: dict[str, Any], 
     with pytest.raises(DbtConfigError, match=words) as caught:
         profile(**given)
     assert CANARY not in str(caught.value)
+
+
+def test_a_name_that_is_like_none_is_left_to_the_store() -> None:
+    assert profile(storage_options={"imdsv1_fallback": True}).storage_options == {"imdsv1_fallback": "true"}
 
 
 def test_secrets_are_in_nothing_that_is_shown() -> None:
@@ -60,8 +66,9 @@ def test_secrets_are_in_nothing_that_is_shown() -> None:
     assert shown.storage_options["secret_access_key"] == f"{CANARY}2"
 
 
-def test_options_of_unknown_names_are_not_shown() -> None:
-    told = profile(storage_options={"account_key": CANARY, "sas": CANARY, "endpoint": f"http://u:{CANARY}@h"})
+def test_keys_of_other_stores_are_not_shown() -> None:
+    given = {"account_key": CANARY, "sas_token": CANARY, "client_secret": CANARY, "endpoint": f"http://u:{CANARY}@h"}
+    told = profile(warehouse="az://b/p", storage_options=given)
     assert CANARY not in str(dict(told.connection_info()))
 
 

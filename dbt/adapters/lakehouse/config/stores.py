@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.lakehouse.names import did_you_mean
+
 SCHEMES = ("s3", "s3a", "gs", "az")
 READ_FILES = "lakehouse.read.files"
 REDACTION = "spark.redaction.regex"
@@ -20,6 +22,20 @@ _SHOWN = frozenset({
     *("endpoint", "region", "allow_http", "virtual_hosted_style_request", "account_name", "skip_signature", "allow_invalid_certificates"),
     *("timeout", "connect_timeout", "proxy_url"),
 })  # fmt: skip
+_EVERY = frozenset({"endpoint", "allow_http", "allow_invalid_certificates", "skip_signature", "timeout", "connect_timeout", "proxy_url"})
+_S3 = _EVERY | {
+    *("region", "access_key_id", "secret_access_key", "session_token", "virtual_hosted_style_request"),
+    *("server_side_encryption", "sse_kms_key_id", "request_payer"),
+}
+NAMES = {
+    "s3": _S3,
+    "s3a": _S3,
+    "gs": _EVERY | {"service_account", "service_account_key", "application_credentials"},
+    "az": _EVERY | {
+        *("account_name", "account_key", "sas_token", "client_id", "client_secret", "tenant_id", "authority_host", "use_emulator"),
+    },
+}  # fmt: skip
+"""The `storage_options` of each scheme that most profiles have: what is nearly one of them is meant to be it."""
 _S3A = "org.apache.hadoop.fs.s3a"
 _HADOOP = re.compile(r"hadoop-client-api-(\d[\w.]*?)\.jar")
 _JAR_KEYS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
@@ -47,6 +63,11 @@ class ObjectStore:
             raise DbtConfigError(f"warehouse is written {place.scheme}://bucket/path; keys stand in storage_options or the environment")
         if not place.netloc:
             raise DbtConfigError(f"warehouse: {warehouse} names no bucket: write {place.scheme}://bucket/path")
+        for name in options:
+            # The store itself knows more names, and refuses others when it is opened; Spark is told by these.
+            hint = "" if name in NAMES[place.scheme] else did_you_mean(name, NAMES[place.scheme])
+            if hint:
+                raise DbtConfigError(f"storage_options: '{name}' is no option of {place.scheme}://{hint}")
         return cls(place.scheme, place.netloc, dict(options))
 
     @property
