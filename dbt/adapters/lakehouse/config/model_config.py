@@ -96,7 +96,7 @@ ELSEWHERE = {
 }
 """Configs of other adapters that have an answer of their own here."""
 
-WITHOUT_EFFECT = ("sort", "sort_type", "dist", "bind", "unlogged", "transient", "cluster_by", "automatic_clustering", "backup")
+WITHOUT_EFFECT = ("sort", "sort_type", "dist", "bind", "unlogged", "transient", "cluster_by", "automatic_clustering", "backup", "indexes")
 """Hints of other adapters about how a table is stored: a project that runs on several platforms carries them, and they promise nothing."""
 
 CONFIG_OF_OPTION = {
@@ -240,11 +240,12 @@ def check_config(name: str, config: Mapping[str, Any], extra: Sequence[str], *, 
     """Refuse unknown keys (those in `extra` that nobody reads) and impossible or contradictory values.
 
     `strict` is false for models of installed packages, whose configs for other adapters their user cannot change: there only
-    a key that is close to one of ours is refused. Raises `DbtConfigError` with `name`.
+    a key that is close to one of ours is refused. A key whose value is none says nothing: projects for several adapters choose so
+    between them. Raises `DbtConfigError` with `name`.
     """
     known = (*OWN_KEYS, *DBT_KEYS)
     for key in extra:
-        if key in known or key in WITHOUT_EFFECT:
+        if key in known or key in WITHOUT_EFFECT or config.get(key) is None:
             continue
         if key in ELSEWHERE and strict:
             raise DbtConfigError(f"{name}: the config '{key}' has no meaning here: {ELSEWHERE[key]}")
