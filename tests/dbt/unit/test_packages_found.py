@@ -53,6 +53,12 @@ def test_an_order_that_names_the_adapters_macros_or_leaves_the_package_out():
     assert found["dbt_expectations"] == ["mine", "dbt"]
 
 
+def test_a_profile_alone_has_no_macros_to_find():
+    profile = SimpleNamespace(profile_name="shop")
+    ask_adapter_first(profile)
+    assert vars(profile) == {"profile_name": "shop"}
+
+
 def test_a_config_without_a_value_says_nothing():
     check_config("m", {"file_format": None}, ["file_format"])
     with pytest.raises(DbtConfigError, match="file_format"):

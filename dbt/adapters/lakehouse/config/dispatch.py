@@ -15,8 +15,10 @@ def ask_adapter_first(config: Any) -> None:
     """Let `adapter.dispatch` find the adapter's macros for a package right before the package's own.
 
     A search order that a project gives stays as it is otherwise, and one that names `dbt` is left alone. `config` is dbt's runtime
-    config, whose `dispatch` is changed.
+    config, whose `dispatch` is changed; `dbt debug` gives a profile, which has no macros to find.
     """
+    if not hasattr(config, "dispatch"):
+        return
     given = {entry["macro_namespace"]: entry for entry in config.dispatch}
     for package in ANSWERED:
         order = list(given[package]["search_order"]) if package in given else [config.project_name, package]
