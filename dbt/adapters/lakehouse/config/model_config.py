@@ -86,6 +86,7 @@ DBT_KEYS = (
 ELSEWHERE = {
     "file_format": "every table is a Hudi table; leave 'file_format' out",
     "location_root": "tables live in the profile's 'warehouse'",
+    "custom_location": "tables live in the profile's 'warehouse'",
     "tblproperties": "Hudi's own settings go under 'hoodie'",
     "options": "Hudi's own settings go under 'hoodie'",
     "hudi_options": "Hudi's own settings go under 'hoodie'",
