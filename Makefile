@@ -15,7 +15,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark spark-full cluster connect connect-full dbt dbt-full integration integration-full interop interop-full object-store object-store-setup zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark spark-full cluster connect connect-full dbt dbt-full packages integration integration-full interop interop-full object-store object-store-setup zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,10 @@ dbt: setup java ## the adapter, with dbt's own adapter suite
 
 dbt-full: setup java ## the same with all classes
 	LAKEHOUSE_LANE=all $(PYTEST) tests/dbt
+
+# A quarter of an hour on two cores; not part of `test`, as nothing of the packages is kept here.
+packages: setup java ## the integration projects of dbt packages, from copies in LAKEHOUSE_PACKAGES (.cache/packages)
+	LAKEHOUSE_PACKAGES=$${LAKEHOUSE_PACKAGES:-.cache/packages} $(PYTEST) tests/dbt/packages
 
 integration: setup java ## a whole dbt project on TPC-H data, compared with plain Spark, hudi-rs and Hudi
 	$(PYTEST) integration_tests
@@ -179,9 +183,10 @@ bench: setup java ## time the engine beside other writers and readers of the sam
 bench-scale: setup java ## time batches and tables of many sizes, with the memory that they take
 	$(BIN)/python -m benchmarks.scale --files 20 200 --batches 100000 1000000 10000000
 
-docs: setup ## write docs/options.md from the options, docs/conformance.md, and the table of docs/interop.md from the zoo
+docs: setup ## write docs/options.md from the options, docs/conformance.md, docs/packages.md, and the table of docs/interop.md from the zoo
 	$(BIN)/python -m lakehouse_engine.cli.options_doc > docs/options.md
 	$(BIN)/python -m tests.dbt.conformance
+	$(BIN)/python -m tests.dbt.packages.page
 	$(BIN)/python -m tests.interop.zoo.report
 
 wheel: setup ## build the wheel into dist/

@@ -68,7 +68,8 @@ class StoredFunction:
             "deterministic": self.deterministic,
             "entry_point": self.entry_point,
         }
-        return (json.dumps(body, ensure_ascii=False, indent=2) + "\n").encode()
+        # As in `records`: a lone surrogate becomes its JSON escape.
+        return (json.dumps(body, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace")
 
     @classmethod
     def from_json(cls, data: bytes, path: str) -> StoredFunction:

@@ -61,7 +61,8 @@ class Comments:
 
 
 def _dump(body: dict[str, Any]) -> bytes:
-    return (json.dumps(body, ensure_ascii=False, indent=2) + "\n").encode()
+    # A lone surrogate has no UTF-8 form; what backslashreplace puts there is its JSON escape.
+    return (json.dumps(body, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace")
 
 
 def _load(data: bytes, path: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from dbt.adapters.base import AdapterPlugin
 
 from dbt.adapters.lakehouse.column import LakehouseColumn
+from dbt.adapters.lakehouse.config.target import TargetCredentials
 from dbt.adapters.lakehouse.connections import LakehouseConnectionManager
 from dbt.adapters.lakehouse.credentials import LakehouseCredentials
 from dbt.adapters.lakehouse.impl import LakehouseAdapter
@@ -11,7 +12,7 @@ from dbt.include import lakehouse
 
 Plugin = AdapterPlugin(
     adapter=LakehouseAdapter,
-    credentials=LakehouseCredentials,
+    credentials=TargetCredentials,
     include_path=lakehouse.PACKAGE_PATH,
     dependencies=["spark", "lakehouse_macros"],
 )

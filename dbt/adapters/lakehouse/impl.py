@@ -29,6 +29,7 @@ from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, is_changed_
 from dbt.adapters.lakehouse.bridge.warehouse import HeldTables, Warehouse
 from dbt.adapters.lakehouse.bridge.words import check_folder, check_options
 from dbt.adapters.lakehouse.column import LakehouseColumn
+from dbt.adapters.lakehouse.config.dispatch import ask_adapter_first
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConfig, ModelConfig
 from dbt.adapters.lakehouse.config.validation import check_nodes, check_profile
 from dbt.adapters.lakehouse.connections import LakehouseConnectionManager
@@ -94,6 +95,7 @@ class LakehouseAdapter(SparkAdapter):
     def __init__(self, config: Any, mp_context: Any) -> None:
         """dbt makes the adapter before it parses: a command that runs SQL has Spark start meanwhile."""
         super().__init__(config, mp_context)
+        ask_adapter_first(config)
         if self._command in RUNS_SQL:
             environment_of(config.credentials).start_early()
 
@@ -193,6 +195,11 @@ class LakehouseAdapter(SparkAdapter):
     def drop_schema(self, relation: LakehouseRelation) -> None:
         self._ask(lambda metadata: metadata.warehouse.drop_schema(relation.schema))
         self.cache.drop_schema(relation.database, relation.schema)
+
+    def list_relations(self, database: str | None, schema: str) -> list[LakehouseRelation]:
+        """Whatever catalog is named: packages name one, and dbt's cache would keep its relations apart."""
+        found: list[LakehouseRelation] = super().list_relations(None, schema)
+        return found
 
     def list_relations_without_caching(self, schema_relation: LakehouseRelation) -> list[LakehouseRelation]:
         found = self._ask(lambda metadata: metadata.warehouse.relations(schema_relation.schema))

@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+CATALOG = "spark_catalog"
+"""Spark's name of the one catalog, in which the warehouse's schemas are."""
+
 OWN_SAVEPOINTS = "dbt_"
 """How the savepoints of a protected run begin; the run's id follows."""
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dbt.adapters.base.relation import EventTimeFilter
 from dbt.adapters.contracts.relation import ComponentName
 from dbt.adapters.spark import SparkRelation
 
+from dbt.adapters.lakehouse.names import CATALOG
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LakehouseRelation(SparkRelation):
     """Two-part names, compared without regard to case, as Spark compares them."""
+
+    def __post_init__(self) -> None:
+        """The one catalog is no database: packages give it, as they take it from `target.database`."""
+        if str(self.database or "").lower() == CATALOG:
+            object.__setattr__(self, "path", replace(self.path, database=None))
+        super().__post_init__()
 
     def _is_exactish_match(self, field: ComponentName, value: str) -> bool:
         mine = self.path.get_lowered_part(field)

@@ -86,6 +86,7 @@ DBT_KEYS = (
 ELSEWHERE = {
     "file_format": "every table is a Hudi table; leave 'file_format' out",
     "location_root": "tables live in the profile's 'warehouse'",
+    "custom_location": "tables live in the profile's 'warehouse'",
     "tblproperties": "Hudi's own settings go under 'hoodie'",
     "options": "Hudi's own settings go under 'hoodie'",
     "hudi_options": "Hudi's own settings go under 'hoodie'",
@@ -96,7 +97,7 @@ ELSEWHERE = {
 }
 """Configs of other adapters that have an answer of their own here."""
 
-WITHOUT_EFFECT = ("sort", "sort_type", "dist", "bind", "unlogged", "transient", "cluster_by", "automatic_clustering", "backup")
+WITHOUT_EFFECT = ("sort", "sort_type", "dist", "bind", "unlogged", "transient", "cluster_by", "automatic_clustering", "backup", "indexes")
 """Hints of other adapters about how a table is stored: a project that runs on several platforms carries them, and they promise nothing."""
 
 CONFIG_OF_OPTION = {
@@ -240,11 +241,12 @@ def check_config(name: str, config: Mapping[str, Any], extra: Sequence[str], *, 
     """Refuse unknown keys (those in `extra` that nobody reads) and impossible or contradictory values.
 
     `strict` is false for models of installed packages, whose configs for other adapters their user cannot change: there only
-    a key that is close to one of ours is refused. Raises `DbtConfigError` with `name`.
+    a key that is close to one of ours is refused. A key whose value is none says nothing: projects for several adapters choose so
+    between them. Raises `DbtConfigError` with `name`.
     """
     known = (*OWN_KEYS, *DBT_KEYS)
     for key in extra:
-        if key in known or key in WITHOUT_EFFECT:
+        if key in known or key in WITHOUT_EFFECT or config.get(key) is None:
             continue
         if key in ELSEWHERE and strict:
             raise DbtConfigError(f"{name}: the config '{key}' has no meaning here: {ELSEWHERE[key]}")

@@ -75,7 +75,7 @@ def check_services(name: str, config: Mapping[str, Any]) -> None:
             if key not in keys:
                 raise DbtConfigError(f"{name}: {service} has no '{key}'; it takes {', '.join(keys)}{did_you_mean(str(key), tuple(keys))}")
     compaction = config.get("compaction") or {}
-    mode = str(compaction.get("mode") or "inline").lower()
+    mode = str(compaction.get("mode", "inline")).lower()
     if mode not in COMPACTION_MODES:
         raise DbtConfigError(f"{name}: compaction mode '{mode}' is not one of {', '.join(COMPACTION_MODES)}")
     if compaction and not _is_mor(config):

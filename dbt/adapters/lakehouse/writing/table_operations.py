@@ -35,7 +35,7 @@ def _savepoint(table: Any, given: Mapping[str, Any]) -> Rows:
     made = table.savepoint(
         _text(given, "instant"),
         name=_text(given, "name"),
-        comment=_text(given, "comment") or "",
+        comment=str(given.get("comment") or ""),
         user=_text(given, "user"),
         dry_run=flag(given, "dry_run"),
     )
@@ -238,9 +238,11 @@ OPERATIONS: dict[str, Operation] = {
 
 
 def _text(given: Mapping[str, Any], name: str) -> str | None:
-    """YAML makes a number of an instant."""
+    """YAML makes a number of an instant. Raises `DbtRuntimeError` for an empty text: a variable of a shell that is not set is no wish."""
     value = given.get(name)
-    return None if value is None or value == "" else str(value)
+    if value == "":
+        raise DbtRuntimeError(f"{name} is empty; leave it out, or say which")
+    return None if value is None else str(value)
 
 
 def flag(given: Mapping[str, Any], name: str) -> bool:

@@ -1,0 +1,71 @@
+"""What packages find: a database of the target, relations that are made with it, and the adapter's macros in front of theirs."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
+
+from dbt.adapters.lakehouse import Plugin
+from dbt.adapters.lakehouse.config.dispatch import ask_adapter_first
+from dbt.adapters.lakehouse.config.model_config import check_config
+from dbt.adapters.lakehouse.relation import LakehouseRelation
+
+
+def test_the_target_has_the_one_catalog_as_its_database_and_the_profile_none():
+    credentials = Plugin.credentials.from_dict({"schema": "s"})
+    assert dict(credentials.connection_info())["database"] == "spark_catalog"
+    assert credentials.database is None
+
+
+@pytest.mark.parametrize("database", ["spark_catalog", "SPARK_CATALOG", None])
+def test_a_relation_of_the_catalog_has_no_database(database):
+    relation = LakehouseRelation.create(database=database, schema="s", identifier="t")
+    assert (relation.database, str(relation)) == (None, "s.t")
+    assert relation.matches(schema="s", identifier="t")
+
+
+def test_a_relation_of_another_database_is_refused():
+    with pytest.raises(DbtRuntimeError, match="database"):
+        LakehouseRelation.create(database="elsewhere", schema="s", identifier="t")
+
+
+def orders(*given: tuple[str, list[str]]) -> dict[str, list[str]]:
+    config = SimpleNamespace(dispatch=[{"macro_namespace": name, "search_order": order} for name, order in given], project_name="shop")
+    ask_adapter_first(config)
+    return {entry["macro_namespace"]: entry["search_order"] for entry in config.dispatch}
+
+
+def test_macros_of_the_adapter_stand_before_those_of_a_package_and_behind_the_projects():
+    assert orders()["audit_helper"] == ["shop", "dbt", "audit_helper"]
+
+
+def test_an_order_that_a_project_gives_is_kept_around_them():
+    found = orders(("audit_helper", ["mine", "shop", "audit_helper"]), ("dbt_utils", ["spark_utils", "dbt_utils"]))
+    assert found["audit_helper"] == ["mine", "shop", "dbt", "audit_helper"]
+    assert found["dbt_utils"] == ["spark_utils", "dbt_utils"]
+
+
+def test_an_order_that_names_the_adapters_macros_or_leaves_the_package_out():
+    found = orders(("elementary", ["dbt", "shop", "elementary"]), ("dbt_expectations", ["mine"]))
+    assert found["elementary"] == ["dbt", "shop", "elementary"]
+    assert found["dbt_expectations"] == ["mine", "dbt"]
+
+
+def test_a_profile_alone_has_no_macros_to_find():
+    profile = SimpleNamespace(profile_name="shop")
+    ask_adapter_first(profile)
+    assert vars(profile) == {"profile_name": "shop"}
+
+
+def test_a_config_without_a_value_says_nothing():
+    check_config("m", {"file_format": None}, ["file_format"])
+    with pytest.raises(DbtConfigError, match="file_format"):
+        check_config("m", {"file_format": "delta"}, ["file_format"])
+
+
+def test_indexes_of_a_package_for_postgres_are_no_slip():
+    check_config("m", {"indexes": [{"columns": ["a"]}]}, ["indexes"], strict=False)
+    with pytest.raises(DbtConfigError, match="did you mean 'index'"):
+        check_config("m", {"indexx": "bloom"}, ["indexx"], strict=False)
