@@ -10,6 +10,7 @@ from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.files.base_file import base_file_metadata
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import identity_of
 
 
 def _stored_bytes(footer: pq.FileMetaData) -> int:
@@ -28,10 +29,10 @@ class FooterCache:
 
     def read(self, storage: Storage, file: BaseFile) -> pq.FileMetaData:
         """The footer of a listed file, checked when it is read. Raises as `base_file_metadata`."""
-        if storage.local_path() is None or file.size < 0:
-            # Two in memory may have one name.
+        identity = identity_of(storage)
+        if identity is None or file.size < 0:
             return base_file_metadata(storage, file.path, listed=file.size)
-        return self.kept.find((storage.root, file.path, file.size), lambda: base_file_metadata(storage, file.path, listed=file.size))
+        return self.kept.find((identity, file.path, file.size), lambda: base_file_metadata(storage, file.path, listed=file.size))
 
 
 FOOTERS = FooterCache(limit=64 * 1024 * 1024)

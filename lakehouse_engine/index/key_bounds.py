@@ -14,6 +14,7 @@ from lakehouse_engine.files.footer import BaseFileFooter
 from lakehouse_engine.index.base import TaggedFile
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import identity_of
 
 Bounds = tuple[str, str]
 _MOST_SORTED = 200_000
@@ -34,8 +35,8 @@ def bounds_of(footer: BaseFileFooter) -> Bounds | None:
 
 def learn(storage: Storage, found: Iterable[TaggedFile]) -> None:
     """Remember the bounds of files that were opened."""
-    if storage.local_path() is None:
-        return  # two storages in memory may have one root
+    if identity_of(storage) is None:
+        return
     for one in found:
         if one.bounds is not None and one.base.size >= 0:
             _BOUNDS.put(_key(storage, one.base), one.bounds)
@@ -43,7 +44,7 @@ def learn(storage: Storage, found: Iterable[TaggedFile]) -> None:
 
 def may_have_keys(storage: Storage, bases: Sequence[BaseFile], keys: pa.Array) -> list[BaseFile]:
     """The files that may have some of the keys: those whose bounds enclose one, and those whose bounds are not known."""
-    if storage.local_path() is None:
+    if identity_of(storage) is None:
         return list(bases)
     known = [_BOUNDS.get(_key(storage, base)) for base in bases]
     bounded = [one for one in known if one is not None]
@@ -69,4 +70,4 @@ def enclosing(bounds: Sequence[Bounds], keys: pa.Array) -> npt.NDArray[np.bool_]
 
 
 def _key(storage: Storage, base: BaseFile) -> Hashable:
-    return storage.root, base.path, base.size
+    return identity_of(storage), base.path, base.size

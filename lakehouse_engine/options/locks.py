@@ -34,7 +34,8 @@ LOCK_PROVIDER = Option(
     "hoodie.write.lock.provider",
     str,
     "",
-    "What keeps writers apart. By default the kernel's lock on a file (`flock`; in the memory of this process for tables in memory);"
+    "What keeps writers apart. By default the kernel's lock on a file (`flock`; in the memory of this process for tables in memory),"
+    " and in object stores org.apache.hudi.client.transaction.lock.StorageBasedLockProvider, which is always taken there;"
     " org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider keeps Hudi's writers out too; `flock` by name, and"
     " InProcessLockProvider, say that all writers are on one machine or in one process, where the file system is not known to keep a lock.",
 )

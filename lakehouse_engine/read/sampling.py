@@ -15,6 +15,7 @@ from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import identity_of
 from lakehouse_engine.view.table_state import TableState
 
 _ROWS = 16
@@ -51,10 +52,10 @@ def sample_rows(state: TableState, schema: pa.Schema, columns: Sequence[str], *,
 
 def _first_rows(storage: Storage, base: BaseFile, fields: pa.Schema, meta: Sequence[str]) -> pa.Table:
     """Rows of a base file; those that this process took before, for a file never changes under its name."""
-    if storage.local_path() is None:
-        # Those of memory may have one name, and what is elsewhere need not keep to ours.
+    identity = identity_of(storage)
+    if identity is None:
         return first_rows(storage, base, fields, _ROWS, meta_columns=meta)
-    key = (storage.root, base.path, base.size, tuple(fields), tuple(meta))
+    key = (identity, base.path, base.size, tuple(fields), tuple(meta))
     return _SAMPLES.find(key, lambda: first_rows(storage, base, fields, _ROWS, meta_columns=meta))
 
 

@@ -19,6 +19,7 @@ from lakehouse_engine.options.read import TRUST_PARTITION_PATHS
 from lakehouse_engine.read.row_filter import Guaranteed, RowFilter
 from lakehouse_engine.read.scan import Filters, ScanPlan
 from lakehouse_engine.read.statistics import guarantees_of, matching_row_groups
+from lakehouse_engine.storage.locations import identity_of
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 
@@ -86,9 +87,10 @@ class _Told:
 
 def _key(plan: ScanPlan, wanted: RowFilter) -> Hashable | None:
     """All that the guarantees follow from; None in memory, where two tables may have one name."""
-    if plan.storage.local_path() is None:
+    identity = identity_of(plan.storage)
+    if identity is None:
         return None
-    return plan.storage.root, wanted.schema, wanted.columns, wanted.rounds, tuple((file.path, file.size) for file in plan.files)
+    return identity, wanted.schema, wanted.columns, wanted.rounds, tuple((file.path, file.size) for file in plan.files)
 
 
 _KNOWN: BoundedCache[_Told] = BoundedCache(100_000, lambda told: 1 + len(told.owners))

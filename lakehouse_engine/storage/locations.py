@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from importlib import import_module
 from typing import TypeGuard
 
 from lakehouse_engine.errors import OptionError
@@ -24,12 +25,11 @@ def storage_for(location: str, options: Mapping[str, str] | None = None) -> Stor
     Raises `OptionError` for a location that the engine has no storage for, for options of a directory, and for those that there are not.
     """
     if is_object_store(location):
-        # Imported where it is used: who keeps tables in directories need not wait for it.
-        from lakehouse_engine.storage.object_store import ObjectStorage
-
-        return ObjectStorage.at(location, options)
-    scheme, found, _ = location.partition("://")
-    if found and scheme != "file":
+        # Loaded where it is used: who keeps tables in directories need not wait for its client.
+        found: Storage = import_module("lakehouse_engine.storage.object_store").ObjectStorage.at(location, options)
+        return found
+    scheme, is_uri, _ = location.partition("://")
+    if is_uri and scheme != "file":
         raise OptionError(f"{location!r}: the engine has no storage for {scheme}://; there are directories, s3://, gs:// and az://")
     if options:
         raise OptionError(f"a directory has no storage_options ({', '.join(sorted(options))}): leave them out, or give a location like s3://...")
@@ -45,6 +45,13 @@ def options_of(storage: Storage) -> tuple[tuple[str, str], ...]:
     """What a storage was opened with, as pairs; nothing for a directory."""
     inner = getattr(storage, "inner", storage)
     return tuple(getattr(inner, "options", ()))
+
+
+def identity_of(storage: Storage) -> Hashable:
+    """What a file of a storage is known by in this process, besides its path; None in memory, where two storages may have one name."""
+    if storage.local_path() is not None:
+        return storage.root
+    return (storage.root, options_of(storage)) if in_object_store(storage) else None
 
 
 def in_object_store(storage: Storage) -> TypeGuard[TaggedStorage]:

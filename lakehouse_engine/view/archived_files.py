@@ -21,6 +21,7 @@ from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.live_files import LiveFiles, WriteRecord
 from lakehouse_engine.storage.base import Storage, StoredFile
+from lakehouse_engine.storage.locations import identity_of
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
@@ -79,7 +80,7 @@ def read_archived_files(storage: Storage, layout: Layout, folder: str, timeline:
     # What a dead archiving left on both timelines is not before the start, and counts as active.
     before = "" if start is None else start.requested_time
     table = _Table(storage, archive, checkpoints, lambda time: time < before and not _is_in(time, gone))
-    key = (storage.root, id(storage) if storage.local_path() is None else 0, _marks(listed), _marks(stored), before, gone)
+    key = (identity_of(storage) or id(storage), _marks(listed), _marks(stored), before, gone)
     return _remembered(key, lambda: _read(table, listed))
 
 

@@ -10,6 +10,7 @@ from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.live_files import WriteRecord
 from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.storage.locations import identity_of
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.written import named_files, write_record
 
@@ -38,7 +39,7 @@ class DecodedCommits:
     """Commits whose files have at most `limit` bytes together.
 
     A commit is known by name, size and age of its file, so that one that was damaged, mended or put in the place of another is read.
-    Storages other than local directories are not asked for ages that can be relied on: theirs are read each time.
+    Those of storages in memory, of which two may have one name, are read each time.
     """
 
     limit: int
@@ -49,9 +50,10 @@ class DecodedCommits:
 
     def get(self, active: ActiveTimeline, instant: Instant, file: StoredFile | None) -> DecodedCommit:
         """The commit in `file`, as it was listed; raises as `ActiveTimeline.commit`."""
-        if file is None or active.storage.local_path() is None:
+        identity = identity_of(active.storage)
+        if file is None or identity is None:
             return DecodedCommit(instant, active.commit(instant))
-        key, size = (active.storage.root, file.path, file.size, file.modified_ms), file.size
+        key, size = (identity, file.path, file.size, file.modified_ms), file.size
         return self.kept.find(key, lambda: (DecodedCommit(instant, active.commit(instant)), size))[0]
 
 

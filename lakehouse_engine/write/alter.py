@@ -23,7 +23,7 @@ from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.lock import TableLock
-from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.timeline.locks.settings import check_provider_fits, lock_options
 
 
 def evolve_schema(
@@ -60,7 +60,9 @@ def set_properties(storage: Storage, changes: Mapping[str, str | None], *, lock_
     WriteOptions.read(given)
     store = ConfigStore(storage)
     stored = {STORED_PREFIX + key: value for key, value in changes.items()}
-    with TableLock(storage, lock_timeout_ms, instead=lock_options(store.read().with_properties(stored))):
+    asked = lock_options(store.read().with_properties(stored))
+    check_provider_fits(storage, asked)
+    with TableLock(storage, lock_timeout_ms, instead=asked):
         return store.update(stored)
 
 

@@ -34,6 +34,7 @@ from lakehouse_engine.record.schema import check_reserved
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.locks.settings import check_provider_fits
 
 _KEY_GENERATORS = "org.apache.hudi.keygen."
 _TABLE_TYPES = {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ}
@@ -73,7 +74,7 @@ _BARE_SINGLE_KEYS = {
 def create_table(storage: Storage, spec: TableSpec) -> TableConfig:
     """Write the properties of a new table. Raises `TableExistsError`, and refuses what could not be written to later."""
     options = WriteOptions.read(spec.properties)
-    LockOptions.read(spec.properties)
+    check_provider_fits(storage, LockOptions.read(spec.properties))
     check_known(spec.properties, also=_TABLE_KEYS)
     schema = canonical_schema(spec.schema, allow_timestamp_ntz=options.allow_timestamp_ntz)
     check_reserved(schema)

@@ -12,7 +12,7 @@ from lakehouse_engine.options import STORED_PREFIX, LockOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.lock import TableLock
-from lakehouse_engine.timeline.locks.settings import LOCK_KEYS, lock_properties
+from lakehouse_engine.timeline.locks.settings import LOCK_KEYS, check_provider_fits, lock_properties
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def agree_on_lock(storage: Storage, config: TableConfig, asked: Mapping[str, Any
     config = store.read()
     if not _missing(config, wanted):
         return
-    LockOptions.read({**lock_properties(config), **wanted})
+    check_provider_fits(storage, LockOptions.read({**lock_properties(config), **wanted}))
     with TableLock(storage, lock_timeout_ms, instead=LockOptions.read(wanted)):
         missing = _missing(store.read(), wanted)
         if missing:

@@ -72,15 +72,20 @@ def check_kernel_lock_is_kept(storage: Storage, path: str, options: LockOptions)
 
 def storage_lock(storage: Storage, folder: str, options: LockOptions) -> StorageLock | None:
     """The lock object of the table in `folder`, where it is in an object store. Raises `LockError` where it is named for a directory."""
+    check_provider_fits(storage, options)
     if in_object_store(storage):
         return StorageLock(storage, folder, options, f"{storage.root}/{folder}" if folder else storage.root)
-    if options.provider == STORAGE:
+    return None
+
+
+def check_provider_fits(storage: Storage, options: LockOptions) -> None:
+    """Raise `LockError` for a lock that a table in `storage` cannot have."""
+    if options.provider == STORAGE and not in_object_store(storage):
         raise LockError(
             f"{LOCK_PROVIDER.key}={STORAGE} is for tables in object stores, and this one is in a directory: name {PROVIDERS}{HUDI_FILE}, or"
             " none where only this engine writes",
             table=storage.root,
         )
-    return None
 
 
 def hudi_file_lock(storage: Storage, folder: str, options: LockOptions) -> HudiFileLock | None:
