@@ -16,12 +16,15 @@ Check = Callable[[str, Any], Any]
 
 _MOST = 2**63 - 1
 _PATHS = ("path", "warehouse")
+_SECRETS = "storage_options"
+"""What nobody is shown the values of."""
 _CHECKED_WHERE_STORED = ("name", "comment", "user")
 """Names and notes have narrower rules of their own, with errors that say them."""
 
 
 def _wrong(name: str, value: Any, expected: str) -> OptionError:
-    return OptionError(f"{name} is {expected}, not {type(value).__name__} {_short(value)}")
+    shown = "" if name.startswith(_SECRETS) else f" {_short(value)}"
+    return OptionError(f"{name} is {expected}, not {type(value).__name__}{shown}")
 
 
 def _short(value: Any) -> str:
@@ -39,7 +42,8 @@ def text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise _wrong(name, value, "text")
     if name not in _CHECKED_WHERE_STORED and ("\0" in value or any("\ud800" <= one <= "\udfff" for one in value)):
-        raise OptionError(f"{name}={_short(value)} holds a character that no name or text can have (NUL, or half of a pair)")
+        shown = "..." if name.startswith(_SECRETS) else _short(value)
+        raise OptionError(f"{name}={shown} holds a character that no name or text can have (NUL, or half of a pair)")
     return value
 
 

@@ -134,6 +134,9 @@ class TaggedStorage(Storage, Protocol):
         """Delete files; none of them need be there."""
         ...
 
-    def replace(self, path: str, data: bytes, tag: str) -> bool:
-        """Put `data` in the place of the content that had `tag`; False, with nothing changed, where that is not there any more."""
+    def put_tagged(self, path: str, data: bytes, tag: str | None) -> str | None:
+        """Put `data` in the place of the content that had `tag` (None: where nothing is); the tag of the new content.
+
+        None, with nothing changed, where something else is there.
+        """
         ...

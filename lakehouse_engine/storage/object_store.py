@@ -37,10 +37,12 @@ from lakehouse_engine.storage.paths import check_relative, is_hidden_name, is_te
 SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
 """Schemes of locations, and the one that the engine uses for each."""
 _CLIENT_KEYS = ("allow_http", "timeout", "connect_timeout", "proxy_url", "allow_invalid_certificates")
-_TOKEN = "lakehouse_token"
+_TOKEN = "lakehousetoken"
+"""A name that no store and no proxy between minds: Azure takes no hyphens, others drop what has an underscore."""
 _RETRIES = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
-_stores: dict[tuple[int, str, tuple[tuple[str, str], ...]], Any] = {}
+_stores: dict[tuple[str, tuple[tuple[str, str], ...]], Any] = {}
 _guard = threading.Lock()
+_forked = False
 _from_url: Callable[..., Any] = from_url
 
 
@@ -59,7 +61,7 @@ class ObjectStorage:
         if scheme not in SCHEMES or not bucket:
             raise OptionError(f"{location!r} names no bucket: write s3://bucket/path, gs://bucket/path or az://container/path")
         below = check_relative(prefix.strip("/"))
-        given = tuple(sorted((str(key).lower(), str(value)) for key, value in (options or {}).items()))
+        given = tuple(sorted((str(key).lower(), str(value)) for key, value in (options or {}).items() if value is not None))
         found = cls(f"{SCHEMES[scheme]}://{bucket}" + (f"/{below}" if below else ""), given)
         found._store()
         return found
@@ -114,10 +116,10 @@ class ObjectStorage:
         try:
             self._put(key, data, token, "create")
         except exceptions.AlreadyExistsError:
-            if not self._is_mine(key, token):
+            if self._tag_of(key, token) is None:
                 raise StoredFileExistsError(f"cannot create {path!r}: it is there already", path=path, root=self.root) from None
         except (exceptions.BaseError, OSError) as error:
-            self._settle(lambda: self._is_mine(key, token), "create", path, error)
+            self._settle(key, token, "create", path, error)
 
     def overwrite(self, path: str, data: bytes) -> None:
         key = self._file_key(path)
@@ -133,16 +135,15 @@ class ObjectStorage:
         except StoredFileNotFoundError:
             return None
 
-    def replace(self, path: str, data: bytes, tag: str) -> bool:
-        """Put `data` in the place of the content that had `tag`; False, with nothing changed, where that is not there any more."""
+    def put_tagged(self, path: str, data: bytes, tag: str | None) -> str | None:
+        """The new content's tag; None, with nothing changed, where the content that had `tag` is gone (`tag` None: where there is any)."""
         key, token = self._file_key(path), uuid.uuid4().hex
         try:
-            self._put(key, data, token, {"e_tag": tag})
-        except (exceptions.PreconditionError, FileNotFoundError):
-            return self._is_mine(key, token)
+            return str(self._put(key, data, token, "create" if tag is None else {"e_tag": tag})["e_tag"])
+        except (exceptions.AlreadyExistsError, exceptions.PreconditionError, FileNotFoundError):
+            return self._tag_of(key, token)
         except (exceptions.BaseError, OSError) as error:
-            self._settle(lambda: self._is_mine(key, token), "write", path, error)
-        return True
+            return self._settle(key, token, "write", path, error)
 
     def delete(self, path: str) -> bool:
         key = self._file_key(path)
@@ -219,33 +220,49 @@ class ObjectStorage:
             for page in obstore.list(self._store(), prefix=prefix or None, chunk_size=1000):
                 yield from (self._file(meta) for meta in page if meta["path"] != prefix)
 
-    def _put(self, key: str, data: bytes, token: str, mode: Any) -> None:
-        obstore.put(self._store(), key, bytes(data), attributes={_TOKEN: token}, mode=mode, use_multipart=False)
+    def _put(self, key: str, data: bytes, token: str, mode: Any) -> Any:
+        return obstore.put(self._store(), key, bytes(data), attributes={_TOKEN: token}, mode=mode, use_multipart=False)
 
-    def _is_mine(self, key: str, token: str) -> bool:
-        """Whether the object was put by the request with that token."""
+    def _tag_of(self, key: str, token: str) -> str | None:
+        """The tag of what the request with that token put; None where something else is there, or nothing."""
         try:
             with as_object_errors("read", key, self.root):
                 found = obstore.get(self._store(), key, options={"head": True})
         except StoredFileNotFoundError:
-            return False
-        return bool(found.attributes.get(_TOKEN) == token)
+            return None
+        return str(found.meta["e_tag"]) if found.attributes.get(_TOKEN) == token else None
 
-    def _settle(self, is_mine: Callable[[], bool], what: str, path: str, error: BaseException) -> None:
-        """Return where the object was put although the answer was an error; raise what the error says where it was not."""
+    def _settle(self, key: str, token: str, what: str, path: str, error: BaseException) -> str:
+        """The tag of the object that was put although the answer was an error; raises what the error says where it was not."""
         failure = storage_error(what, path, self.root, error)
         try:
-            mine = is_mine()
+            tag = self._tag_of(key, token)
         except StorageError:
             raise failure from None
-        if not mine:
+        if tag is None:
             raise failure
+        return tag
+
+
+def _after_fork() -> None:
+    global _guard, _forked
+    _guard, _forked = threading.Lock(), _forked or bool(_stores)
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _opened(location: str, options: tuple[tuple[str, str], ...]) -> Any:
-    """The client of a bucket, one for each process: its threads do not survive a fork."""
-    key = (os.getpid(), location, options)
+    """The client of a bucket. Raises `StorageError` in a process that was forked from one that had some: their threads are not there, and
+    every request would wait for ever.
+    """
+    key = (location, options)
     with _guard:
+        if _forked:
+            raise StorageError(
+                f"{location} cannot be used: this process was forked from one that had used an object store; start it anew"
+                " (multiprocessing: the method 'spawn')"
+            )
         if key not in _stores:
             _stores[key] = _open(location, dict(options))
         return _stores[key]

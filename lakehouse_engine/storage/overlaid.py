@@ -111,8 +111,8 @@ class OverlaidStorage:
     def read_tagged(self, path: str) -> tuple[bytes, str] | None:
         return self._tagged.read_tagged(self._there(path))
 
-    def replace(self, path: str, data: bytes, tag: str) -> bool:
-        return self._tagged.replace(self._there(path), data, tag)
+    def put_tagged(self, path: str, data: bytes, tag: str | None) -> str | None:
+        return self._tagged.put_tagged(self._there(path), data, tag)
 
     def delete_all(self, paths: Iterable[str]) -> None:
         self._tagged.delete_all([self._there(path) for path in paths])

@@ -49,7 +49,7 @@ def s3_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         (folder / bucket).mkdir()
         command = [gateway, "--port", address, "--access", ACCESS, "--secret", SECRET, "--quiet", "posix", str(folder)]
     elif MOTO.exists():
-        command = [str(MOTO), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        command = [str(MOTO), str(Path(__file__).with_name("server.py")), str(port)]
     else:
         pytest.skip("there is neither versitygw nor moto's server (make object-store-setup) to be the object store")
     options = {"endpoint": f"http://{address}", "access_key_id": ACCESS, "secret_access_key": SECRET, "region": "us-east-1"}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import pickle
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from lakehouse_engine import Lakehouse
 from lakehouse_engine.errors import OptionError, StorageError, StoredFileExistsError, UnknownOptionError, UnsafePathError
 from lakehouse_engine.storage.locations import storage_below, storage_for
 from lakehouse_engine.storage.object_store import ObjectStorage
@@ -62,13 +64,14 @@ def test_of_many_that_replace_one_content_one_does(storage: ObjectStorage) -> No
         while steps:
             found = storage.read_tagged("counter")
             assert found is not None
-            steps -= storage.replace("counter", str(int(found[0]) + 1).encode(), found[1])
+            steps -= storage.put_tagged("counter", str(int(found[0]) + 1).encode(), found[1]) is not None
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(count, [10] * 8))
     assert storage.read("counter") == b"80"
-    assert not storage.replace("counter", b"x", '"no such tag"')
-    assert not storage.replace("absent", b"x", '"no such tag"')
+    assert storage.put_tagged("counter", b"x", '"no such tag"') is None
+    assert storage.put_tagged("counter", b"x", None) is None
+    assert storage.put_tagged("absent", b"x", '"no such tag"') is None
     assert storage.read_tagged("absent") is None
 
 
@@ -153,3 +156,25 @@ def test_what_cannot_be_is_refused_before_anything_is_asked(
 ) -> None:
     with pytest.raises(error, match=message):
         storage_for(location, options)
+
+
+def _read(place: str, options: dict[str, str]) -> str:
+    try:
+        return storage_for(place, options).read("file").decode()
+    except StorageError as error:
+        return str(error)
+
+
+def test_a_forked_process_is_told_instead_of_waiting_for_ever(storage: ObjectStorage, s3_store: Store) -> None:
+    storage.create("file", b"1")
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert "spawn" in pool.apply_async(_read, (storage.root, dict(s3_store.options))).get(60)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply_async(_read, (storage.root, dict(s3_store.options))).get(60) == "1"
+
+
+@pytest.mark.parametrize("given", ["CANARY", {"secret_access_key": b"CANARY"}, {"secret_access_key": "CANARY\0"}])
+def test_options_of_a_wrong_kind_are_refused_without_their_values(given: object) -> None:
+    with pytest.raises(OptionError, match="storage_options") as caught:
+        Lakehouse("s3://b/x", storage_options=given)  # type: ignore[arg-type]
+    assert "CANARY" not in str(caught.value)

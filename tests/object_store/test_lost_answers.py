@@ -126,9 +126,9 @@ def test_a_replacement_whose_answer_is_lost_is_found_out(s3_store: Store, proxy:
     found = storage.read_tagged("file")
     assert found is not None
     proxy.fault = Once("PUT", "/file", fault)
-    assert storage.replace("file", b"2", found[1])
-    assert storage.read("file") == b"2"
-    assert not storage.replace("file", b"3", found[1])
+    tag = storage.put_tagged("file", b"2", found[1])
+    assert storage.read_tagged("file") == (b"2", tag)
+    assert storage.put_tagged("file", b"3", found[1]) is None
 
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64())])

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakehouse_engine.compat import UTC
-from lakehouse_engine.errors import LockError, StorageError, StoredFileExistsError
+from lakehouse_engine.errors import LockError, StorageError
 from lakehouse_engine.options import LockOptions
 from lakehouse_engine.storage.base import TaggedStorage
 from lakehouse_engine.timeline.locks.holder import Holder, describe_self, parse_holder
@@ -91,9 +91,9 @@ class StorageLock:
             if tag is None:
                 return
             try:
-                given_back = self._storage.replace(self._path, self._data(expired=True).to_json(), tag)
+                given_back = self._storage.put_tagged(self._path, self._data(expired=True).to_json(), tag)
                 # With the table its lock goes.
-                if not given_back and self._storage.head(self._path) is not None:
+                if given_back is None and self._storage.head(self._path) is not None:
                     logger.warning("the lock of %s was taken over while it was held", self._table)
             except StorageError as error:
                 logger.warning("the lock of %s could not be given back (%s); it ends by itself", self._table, error)
@@ -131,24 +131,13 @@ class StorageLock:
 
     def _take(self) -> bool:
         found = self._storage.read_tagged(self._path)
-        mine, asked = self._data(), time.monotonic()
-        if found is None:
-            try:
-                self._storage.create(self._path, mine.to_json())
-            except StoredFileExistsError:
-                return False
-        elif not self._is_free(found[0]) or not self._storage.replace(self._path, mine.to_json(), found[1]):
+        if found is not None and not self._is_free(found[0]):
             return False
-        return self._took(asked)
-
-    def _took(self, asked: float) -> bool:
-        """Learn the tag of what was just put; False where another one has it already."""
-        found = self._storage.read_tagged(self._path)
-        if found is None or LockFileData.from_json(found[0]).owner != self._owner:
-            return False
+        asked = time.monotonic()
+        tag = self._storage.put_tagged(self._path, self._data().to_json(), None if found is None else found[1])
         with self._guard:
-            self._tag, self._until, self._lost = found[1], asked + self._options.validity_seconds, ""
-        return True
+            self._tag, self._until, self._lost = tag, asked + self._options.validity_seconds, ""
+        return tag is not None
 
     def _is_free(self, content: bytes) -> bool:
         try:
@@ -167,21 +156,20 @@ class StorageLock:
 
     def _prolong(self) -> bool:
         """More time for the lock, if it is still the one that was taken; errors of the store are told when they last too long."""
-        assert self._tag is not None
         asked = time.monotonic()
         try:
-            if self._storage.replace(self._path, self._data().to_json(), self._tag):
-                found = self._storage.read_tagged(self._path)
-                if found is not None and LockFileData.from_json(found[0]).owner == self._owner:
-                    self._tag, self._until = found[1], asked + self._options.validity_seconds
-                    return True
+            tag = self._storage.put_tagged(self._path, self._data().to_json(), self._tag)
         except StorageError as error:
             self._lost = str(error)
             logger.warning("the lock of %s could not be renewed: %s", self._table, error)
             return time.monotonic() < self._until - _MARGIN
-        self._tag, self._lost = None, "another took it over"
-        logger.warning("the lock of %s was taken over while it was held", self._table)
-        return False
+        self._tag = tag
+        if tag is None:
+            self._lost = "another took it over"
+            logger.warning("the lock of %s was taken over while it was held", self._table)
+            return False
+        self._until = asked + self._options.validity_seconds
+        return True
 
     def _data(self, *, expired: bool = False) -> LockFileData:
         until = _now_ms() if expired else _now_ms() + int(self._options.validity_seconds * 1000)
