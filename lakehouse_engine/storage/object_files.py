@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from typing import Any
 
 import obstore
@@ -86,9 +85,9 @@ def _end_of(store: Any, key: str) -> tuple[int, bytes]:
 class ObjectOutput(io.RawIOBase):
     """A writer of a new object, which is there when it is closed and not before."""
 
-    def __init__(self, store: Any, key: str, path: str, root: str, done: Callable[[], None]) -> None:
+    def __init__(self, store: Any, key: str, path: str, root: str) -> None:
         super().__init__()
-        self._path, self._root, self._done = path, root, done
+        self._path, self._root = path, root
         with as_object_errors("write", path, root):
             self._writer = obstore.open_writer(store, key, buffer_size=_PART)
 
@@ -108,4 +107,3 @@ class ObjectOutput(io.RawIOBase):
             super().close()
             with as_object_errors("write", self._path, self._root):
                 self._writer.close()
-            self._done()

@@ -179,7 +179,7 @@ class ObjectStorage:
         return pa.PythonFile(ObjectInput(self._store(), self._key(path), path, self.root), mode="r")
 
     def open_output(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(ObjectOutput(self._store(), self._file_key(path), path, self.root, lambda: None), mode="w")
+        return pa.PythonFile(ObjectOutput(self._store(), self._file_key(path), path, self.root), mode="w")
 
     def link(self, path: str, original: str) -> bool:
         self._file_key(path)
