@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakehouse_engine.catalog.names import RelationName, check_identifier
+from lakehouse_engine.catalog.places import NOTES, clear_place, clear_schema, take_apart
 from lakehouse_engine.catalog.records import Comments, StoredView
 from lakehouse_engine.compat import UTC, StrEnum
 from lakehouse_engine.errors import (
@@ -26,7 +27,7 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
-from lakehouse_engine.storage.base import Storage, TaggedStorage
+from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.at_rest import table_at_rest
 from lakehouse_engine.timeline.config_store import parse_config
@@ -35,11 +36,9 @@ from lakehouse_engine.timeline.locks.hudi_file import let_go_of_moved
 _META_FOLDER = ".hoodie"
 _PROPERTIES = f"{_META_FOLDER}/hoodie.properties"
 _SCHEMA_FILE = ".schema.json"
-_VIEWS, _COMMENTS, _DROPPED, _STAGES = ".views", ".docs", ".dropped", ".staged"
+_VIEWS, _COMMENTS, _DROPPED, _STAGES = ".views", ".docs", NOTES, ".staged"
 _FUNCTIONS = ".functions"
 """What `functions` keeps there."""
-_NAMED_ALIKE = ("/.hoodie_partition_metadata", "/hoodie.properties", "/hoodie.properties.backup", "/table_lock.json")
-"""Ends of the paths of files that every table has."""
 _INSTEAD = {
     "renamed": "make a new table of its rows (CREATE TABLE ... AS SELECT), and drop this one",
     "replaced": "drop the table first",
@@ -99,6 +98,7 @@ class Catalog:
         if (tables or views) and not cascade:
             count = f"{len(tables)} tables and {len(views)} views"
             raise TableError(f"the schema {found} holds {count}; drop them first, or use CASCADE", schema=found)
+        clear_schema(self.storage, found)
         known = {table.name for table in tables} | {_SCHEMA_FILE, _VIEWS, _COMMENTS, _DROPPED, _STAGES, _FUNCTIONS}
         foreign = next((entry.path for entry in self.storage.list(found) if entry.name not in known), None)
         if foreign is not None:
@@ -166,7 +166,9 @@ class Catalog:
         found = self.find(name)
         if found is not None:
             raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; drop it first", table=found[0])
-        return RelationName(self.create_schema(name.schema, if_not_exists=True), name.name)
+        stored = RelationName(self.create_schema(name.schema, if_not_exists=True), name.name)
+        clear_place(self.storage, stored)
+        return stored
 
     def drop_table(
         self,
@@ -193,24 +195,12 @@ class Catalog:
             if unwritten and self._has_writes(stored):
                 return False
             if in_object_store(self.storage):
-                self._remove(self.storage, stored)
+                take_apart(self.storage, stored)
             else:
                 self.storage.rename_tree(stored.path, away)
         self.storage.delete_tree(away)
         self.storage.delete(_beside(stored, _COMMENTS))
         return True
-
-    @staticmethod
-    def _remove(storage: TaggedStorage, name: RelationName) -> None:
-        """Delete a table whose directory cannot be moved first. From when its properties go there is no table, and its name is free; what
-        is deleted after them has names that no other table of that name gets.
-        """
-        found = [entry.path for entry in storage.walk(name.path)]
-        alike = [path for path in found if path.endswith(_NAMED_ALIKE) and not path.endswith(f"/{_PROPERTIES}")]
-        properties = f"{name.path}/{_PROPERTIES}"
-        storage.delete_all(alike)
-        storage.delete(properties)
-        storage.delete_all([path for path in found if path not in alike and path != properties])
 
     def check_moves(self, name: RelationName, what: str) -> None:
         """Raise `TableError`, with nothing changed, where directories have no other name to get."""

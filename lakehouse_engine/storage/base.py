@@ -7,7 +7,7 @@ tasks can carry it to other processes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -123,10 +123,14 @@ class Storage(Protocol):
         ...
 
 
+Tag = Mapping[str, str]
+"""What tells one content of an object from those before and after it: its `e_tag`, its `version`, or both."""
+
+
 class TaggedStorage(Storage, Protocol):
     """One that replaces content by its tag: object stores."""
 
-    def read_tagged(self, path: str) -> tuple[bytes, str] | None:
+    def read_tagged(self, path: str) -> tuple[bytes, Tag] | None:
         """Content and tag of a file; None where it is not there."""
         ...
 
@@ -134,7 +138,7 @@ class TaggedStorage(Storage, Protocol):
         """Delete files; none of them need be there."""
         ...
 
-    def put_tagged(self, path: str, data: bytes, tag: str | None) -> str | None:
+    def put_tagged(self, path: str, data: bytes, tag: Tag | None) -> Tag | None:
         """Put `data` in the place of the content that had `tag` (None: where nothing is); the tag of the new content.
 
         None, with nothing changed, where something else is there.

@@ -29,7 +29,7 @@ from lakehouse_engine.errors import (
     UnknownOptionError,
     UnsafePathError,
 )
-from lakehouse_engine.storage.base import Listing, StoredFile
+from lakehouse_engine.storage.base import Listing, StoredFile, Tag
 from lakehouse_engine.storage.object_errors import as_object_errors, storage_error
 from lakehouse_engine.storage.object_files import ObjectInput, ObjectOutput
 from lakehouse_engine.storage.paths import check_relative, is_hidden_name, is_temporary_name
@@ -126,20 +126,20 @@ class ObjectStorage:
         with as_object_errors("write", path, self.root):
             self._put(key, data, uuid.uuid4().hex, "overwrite")
 
-    def read_tagged(self, path: str) -> tuple[bytes, str] | None:
+    def read_tagged(self, path: str) -> tuple[bytes, Tag] | None:
         """Content and tag of an object; None where it is not there."""
         try:
             with as_object_errors("read", path, self.root):
                 found = obstore.get(self._store(), self._key(path))
-                return bytes(found.bytes()), str(found.meta["e_tag"])
+                return bytes(found.bytes()), _tag(found.meta)
         except StoredFileNotFoundError:
             return None
 
-    def put_tagged(self, path: str, data: bytes, tag: str | None) -> str | None:
+    def put_tagged(self, path: str, data: bytes, tag: Tag | None) -> Tag | None:
         """The new content's tag; None, with nothing changed, where the content that had `tag` is gone (`tag` None: where there is any)."""
         key, token = self._file_key(path), uuid.uuid4().hex
         try:
-            return str(self._put(key, data, token, "create" if tag is None else {"e_tag": tag})["e_tag"])
+            return _tag(self._put(key, data, token, "create" if tag is None else dict(tag)))
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError, FileNotFoundError):
             return self._tag_of(key, token)
         except (exceptions.BaseError, OSError) as error:
@@ -223,16 +223,16 @@ class ObjectStorage:
     def _put(self, key: str, data: bytes, token: str, mode: Any) -> Any:
         return obstore.put(self._store(), key, bytes(data), attributes={_TOKEN: token}, mode=mode, use_multipart=False)
 
-    def _tag_of(self, key: str, token: str) -> str | None:
+    def _tag_of(self, key: str, token: str) -> Tag | None:
         """The tag of what the request with that token put; None where something else is there, or nothing."""
         try:
             with as_object_errors("read", key, self.root):
                 found = obstore.get(self._store(), key, options={"head": True})
         except StoredFileNotFoundError:
             return None
-        return str(found.meta["e_tag"]) if found.attributes.get(_TOKEN) == token else None
+        return _tag(found.meta) if found.attributes.get(_TOKEN) == token else None
 
-    def _settle(self, key: str, token: str, what: str, path: str, error: BaseException) -> str:
+    def _settle(self, key: str, token: str, what: str, path: str, error: BaseException) -> Tag:
         """The tag of the object that was put although the answer was an error; raises what the error says where it was not."""
         failure = storage_error(what, path, self.root, error)
         try:
@@ -293,6 +293,11 @@ def _is_known(location: str, name: str) -> bool:
     except (exceptions.BaseError, ValueError):
         return True
     return True
+
+
+def _tag(meta: Mapping[str, Any]) -> Tag:
+    """S3 and Azure go by `e_tag`, Google by `version`."""
+    return {name: str(meta[name]) for name in ("e_tag", "version") if meta.get(name) is not None}
 
 
 def _flag(name: str, text: str) -> bool:

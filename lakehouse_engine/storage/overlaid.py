@@ -12,7 +12,7 @@ from typing import cast
 import pyarrow as pa
 
 from lakehouse_engine.errors import UnsafePathError
-from lakehouse_engine.storage.base import Listing, Storage, StoredFile, TaggedStorage
+from lakehouse_engine.storage.base import Listing, Storage, StoredFile, Tag, TaggedStorage
 from lakehouse_engine.storage.paths import check_relative
 
 _SUFFIX = "__dbt_tmp"
@@ -108,10 +108,10 @@ class OverlaidStorage:
 
     # of object stores
 
-    def read_tagged(self, path: str) -> tuple[bytes, str] | None:
+    def read_tagged(self, path: str) -> tuple[bytes, Tag] | None:
         return self._tagged.read_tagged(self._there(path))
 
-    def put_tagged(self, path: str, data: bytes, tag: str | None) -> str | None:
+    def put_tagged(self, path: str, data: bytes, tag: Tag | None) -> Tag | None:
         return self._tagged.put_tagged(self._there(path), data, tag)
 
     def delete_all(self, paths: Iterable[str]) -> None:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from lakehouse_engine.errors import LockTimeoutError
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
+from lakehouse_engine.timeline.locks.storage_lock import LOCK_OBJECT
 
 
 @contextmanager
@@ -20,7 +21,7 @@ def table_at_rest(storage: Storage, folder: str, *, lock_timeout_ms: int) -> Ite
         try:
             locks.enter_context(TableLock(storage, lock_timeout_ms, file=f"{folder}/{LOCK_FILE}"))
             for entry in storage.list(f"{folder}/{LOCK_FILE.rpartition('/')[0]}"):
-                if not entry.is_directory and entry.path != f"{folder}/{LOCK_FILE}":
+                if not entry.is_directory and not entry.path.endswith((LOCK_FILE, LOCK_OBJECT)):
                     # Its executor wants the table lock, which is held here: waiting for it would be waiting for each other.
                     locks.enter_context(TableLock(storage, 0, file=entry.path))
         except LockTimeoutError as error:

@@ -10,19 +10,29 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Protocol
 
 from lakehouse_engine.errors import LockError, OptionError
 from lakehouse_engine.options import LOCK_TIMEOUT_MS, LockOptions
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.locks.holder import Holder, describe, describe_self, parse_holder
+from lakehouse_engine.timeline.locks.hudi_file import HudiFileLock
 from lakehouse_engine.timeline.locks.kernel import KernelLock, kernel_lock_holder
 from lakehouse_engine.timeline.locks.mounts import mount_without_flock
 from lakehouse_engine.timeline.locks.provider import LockProvider, timed_out
-from lakehouse_engine.timeline.locks.settings import check_kernel_lock_is_kept, hudi_file_lock, storage_lock, stored_lock_options
+from lakehouse_engine.timeline.locks.settings import (
+    check_kernel_lock_is_kept,
+    hudi_file_lock,
+    storage_lock,
+    stored_lock_options,
+    table_folder,
+)
+from lakehouse_engine.timeline.locks.storage_lock import StorageLock
 from lakehouse_engine.timeline.locks.waiting import Waiting
 
 LOCK_FILE = ".hoodie/.locks/table.lock"
@@ -154,20 +164,15 @@ class TableLock:
             if self._path is not None:
                 self._check_kept(self._path)
                 _acquire(lock, KernelLock(self._storage, self._file, self._path), deadline, on_wait)
-            folder = _table_folder(self._file)
-            if folder is not None:
-                options = self._options(folder)
-                for others in (storage_lock(self._storage, folder, options), hudi_file_lock(self._storage, folder, options)):
-                    if others is not None:
-                        _acquire(lock, others, deadline, on_wait)
+            for provider in _shared(self._storage, self._file, self._options):
+                _acquire(lock, provider, deadline, on_wait)
         except BaseException:
             _give_back(lock)
             raise
 
     def _check_kept(self, path: str) -> None:
         if mount_without_flock(path) is not None:
-            folder = self._file.partition(".hoodie/")[0].rstrip("/")
-            check_kernel_lock_is_kept(self._storage, path, self._instead or self._options(folder))
+            check_kernel_lock_is_kept(self._storage, path, self._instead or self._options(table_folder(self._file)))
 
     def _options(self, folder: str) -> LockOptions:
         try:
@@ -182,6 +187,18 @@ def confirm_lock(storage: Storage) -> bool:
     """As `TableLock.confirm`, of the lock that the calling thread holds; True where it holds none."""
     lock = TableLock(storage)
     return not lock.is_held or lock.confirm()
+
+
+def _shared(storage: Storage, file: str, options_of: Callable[[str], LockOptions]) -> Iterator[StorageLock | HudiFileLock]:
+    """The locks that are kept in the storage itself, and looked at by other programs. `options_of` the table in a folder."""
+    is_tables = _table_folder(file) is not None
+    if not is_tables and not in_object_store(storage):
+        return
+    folder = table_folder(file)
+    options = options_of(folder)
+    for found in (storage_lock(storage, file, options), hudi_file_lock(storage, folder, options) if is_tables else None):
+        if found is not None:
+            yield found
 
 
 def _acquire(lock: _ProcessLock, provider: LockProvider, deadline: float, on_wait: Callable[[], None]) -> None:
@@ -221,9 +238,7 @@ def find_lock_holder(storage: Storage, file: str = LOCK_FILE) -> Holder | None:
     if known is not None and known.depth:
         return parse_holder(known.holder)
     holder = None if path is None else kernel_lock_holder(storage, file, path)
-    folder = _table_folder(file)
-    if holder is not None or folder is None:
+    if holder is not None:
         return holder
-    options = stored_lock_options(storage, folder)
-    others = storage_lock(storage, folder, options) or hudi_file_lock(storage, folder, options)
-    return None if others is None else others.holder()
+    holders = (provider.holder() for provider in _shared(storage, file, partial(stored_lock_options, storage)))
+    return next((found for found in holders if found is not None), None)

@@ -69,9 +69,9 @@ def test_of_many_that_replace_one_content_one_does(storage: ObjectStorage) -> No
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(count, [10] * 8))
     assert storage.read("counter") == b"80"
-    assert storage.put_tagged("counter", b"x", '"no such tag"') is None
+    assert storage.put_tagged("counter", b"x", {"e_tag": '"no such tag"'}) is None
     assert storage.put_tagged("counter", b"x", None) is None
-    assert storage.put_tagged("absent", b"x", '"no such tag"') is None
+    assert storage.put_tagged("absent", b"x", {"e_tag": '"no such tag"'}) is None
     assert storage.read_tagged("absent") is None
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
+import subprocess
+import sys
 import time
 import uuid
 
@@ -11,6 +14,7 @@ import pytest
 from lakehouse_engine.errors import LockError, LockTimeoutError, OptionError
 from lakehouse_engine.options import LockOptions
 from lakehouse_engine.storage.object_store import ObjectStorage
+from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.timeline.locks.storage_lock import LOCK_OBJECT, StorageLock
 from tests.object_store.dbt_store import Store, s3_store
 
@@ -24,7 +28,7 @@ def storage(s3_store: Store) -> ObjectStorage:
 
 
 def lock(storage: ObjectStorage, options: LockOptions = SHORT) -> StorageLock:
-    return StorageLock(storage, "", options, storage.root)
+    return StorageLock(storage, LOCK_OBJECT, options, storage.root)
 
 
 def soon() -> float:
@@ -74,10 +78,41 @@ def test_one_of_a_holder_that_died_is_taken_over_after_its_time(storage: ObjectS
     storage.create(LOCK_OBJECT, json.dumps({"validUntil": now + 1000, "expired": False, "owner": str(uuid.uuid4())}).encode())
     with pytest.raises(LockTimeoutError, match="owner"):
         lock(storage).acquire(soon(), nothing)
-    late = lock(storage)
+    late = lock(storage, LockOptions(validity_seconds=1, renew_seconds=1))
     late.acquire(time.monotonic() + 10, nothing)
     assert late.confirm()
     late.release()
+
+
+def test_one_of_a_process_of_this_machine_that_was_killed_is_taken_over_at_once(storage: ObjectStorage) -> None:
+    long = LockOptions(validity_seconds=300, renew_seconds=30)
+    code = (
+        "import os, sys, pickle, time\n"
+        "from lakehouse_engine.timeline.locks.storage_lock import LOCK_OBJECT, StorageLock\n"
+        "storage, options = pickle.loads(sys.stdin.buffer.read())\n"
+        "StorageLock(storage, LOCK_OBJECT, options, 't').acquire(time.monotonic() + 10, lambda: None)\n"
+        "os._exit(9)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code], input=pickle.dumps((storage, long)), check=False, timeout=60)
+    assert killed.returncode == 9
+    assert told(storage)["expired"] is False
+    mine = lock(storage, long)
+    mine.acquire(time.monotonic() + 5, nothing)
+    mine.release()
+
+
+def test_a_wrong_clock_of_this_machine_takes_no_lock_away(storage: ObjectStorage) -> None:
+    """A writer whose clock is behind says a time that is over by ours, but by the store's it has just renewed it."""
+    now = time.time_ns() // 1_000_000
+    storage.create(LOCK_OBJECT, json.dumps({"validUntil": now - 60_000, "expired": False, "owner": "another"}).encode())
+    with pytest.raises(LockTimeoutError):
+        lock(storage, LockOptions(validity_seconds=300, renew_seconds=30)).acquire(time.monotonic() + 2, nothing)
+
+
+def test_locks_of_services_keep_other_processes_out_too(storage: ObjectStorage) -> None:
+    storage.create(".hoodie/.locks/service.lock", json.dumps({"validUntil": 2**50, "expired": False, "owner": "another"}).encode())
+    with pytest.raises(LockTimeoutError, match="another"), TableLock(storage, 300, file=".hoodie/.locks/service.lock"):
+        pytest.fail("it is somebody else's")
 
 
 def test_whoever_lost_it_publishes_nothing(storage: ObjectStorage) -> None:

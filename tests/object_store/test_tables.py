@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import multiprocessing
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import TableError, TableExistsError, TableNotFoundError
+from lakehouse_engine.storage.locations import options_of
+from lakehouse_engine.storage.object_store import ObjectStorage
 from tests.object_store.dbt_store import Store, s3_store
 from tests.support.readers import assert_same_rows
 from tests.support.table_builder import RICH, rich_row
@@ -115,6 +119,39 @@ def test_a_dropped_table_is_gone_and_its_name_free(lake: Lakehouse) -> None:
     assert ids(lake.table("s.t")) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("after", range(1, 9))
+def test_a_drop_that_was_cut_off_leaves_nothing_that_a_new_table_takes_for_its_own(
+    lake: Lakehouse, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    """By name it is the old table, whole, or none: never one with the old timeline."""
+    made(lake, "cow").bulk_insert(rich(range(5)))
+    calls = iter(range(1, 100))
+
+    def cut(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(storage: ObjectStorage, *arguments: Any) -> Any:
+            if "s/t" not in str(arguments) or ".locks/" in str(arguments[0]) or next(calls) < after:
+                return method(storage, *arguments)
+            raise KeyboardInterrupt
+
+        return call
+
+    with monkeypatch.context() as patched:
+        for name in ("delete", "delete_all", "overwrite"):
+            patched.setattr(ObjectStorage, name, cut(getattr(ObjectStorage, name)))
+        with suppress(KeyboardInterrupt):
+            lake.drop_table("s.t")
+    fresh = Lakehouse(lake.warehouse, storage_options=dict(options_of(lake.catalog.storage)))
+    if fresh.exists("s.t"):
+        assert ids(fresh.table("s.t")) == list(range(5))
+        fresh.drop_table("s.t")
+    table = made(fresh, "cow")
+    assert table.timeline.completed().writes().last() is None
+    table.bulk_insert(rich(range(2)))
+    assert ids(table) == [0, 1]
+    assert fresh.drop_schema("s", cascade=True)
+    assert fresh.catalog.storage.walk() == []
+
+
 def test_what_needs_a_rename_is_refused_before_anything_is_changed(lake: Lakehouse) -> None:
     table = made(lake, "cow")
     table.bulk_insert(rich(range(5)))
@@ -129,7 +166,7 @@ def test_views_and_comments_are_objects(lake: Lakehouse) -> None:
     made(lake, "cow")
     lake.create_view("s.v", "select 1")
     lake.catalog.set_comments(lake.catalog.tables("s")[0], "said")
-    other = Lakehouse(lake.warehouse, storage_options=dict(lake.catalog.storage.options))  # type: ignore[attr-defined]
+    other = Lakehouse(lake.warehouse, storage_options=dict(options_of(lake.catalog.storage)))
     assert other.views("s") == ["s.v"]
     assert other.catalog.comments(other.catalog.tables("s")[0]).comment == "said"
     assert other.drop_schema("s", cascade=True)

@@ -14,7 +14,7 @@ from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.config_store import BACKUP, COPY, META_FOLDER, PROPERTIES, parse_config
 from lakehouse_engine.timeline.locks.hudi_file import HudiFileLock
 from lakehouse_engine.timeline.locks.mounts import mount_without_flock
-from lakehouse_engine.timeline.locks.storage_lock import StorageLock
+from lakehouse_engine.timeline.locks.storage_lock import LOCK_OBJECT, StorageLock
 
 LOCK_KEYS = {name: option.key for option in TABLES_LOCK for name in (option.key, *option.aliases)}
 """Every name of an option that the writers of a table have in common, and its key."""
@@ -70,12 +70,19 @@ def check_kernel_lock_is_kept(storage: Storage, path: str, options: LockOptions)
     )
 
 
-def storage_lock(storage: Storage, folder: str, options: LockOptions) -> StorageLock | None:
-    """The lock object of the table in `folder`, where it is in an object store. Raises `LockError` where it is named for a directory."""
+def storage_lock(storage: Storage, file: str, options: LockOptions) -> StorageLock | None:
+    """The lock object that stands for the lock `file` in an object store. Raises `LockError` where one is named for a directory."""
     check_provider_fits(storage, options)
-    if in_object_store(storage):
-        return StorageLock(storage, folder, options, f"{storage.root}/{folder}" if folder else storage.root)
-    return None
+    if not in_object_store(storage):
+        return None
+    folder, (place, _, name) = table_folder(file), file.rpartition("/")
+    path = f"{place}/{LOCK_OBJECT.rpartition('/')[2]}" if name == "table.lock" else file
+    return StorageLock(storage, path, options, f"{storage.root}/{folder}" if folder else storage.root)
+
+
+def table_folder(file: str) -> str:
+    """The directory, in its storage, of the table that has the lock `file`."""
+    return file.rpartition(f"{META_FOLDER}/")[0].rstrip("/")
 
 
 def check_provider_fits(storage: Storage, options: LockOptions) -> None:

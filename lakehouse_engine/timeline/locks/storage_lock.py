@@ -3,7 +3,8 @@
 `.hoodie/.locks/table_lock.json` says who has the lock (`owner`), until when (`validUntil`, milliseconds since the epoch by the clock of the
 owner's machine), and whether it was given back (`expired`). It is made with If-None-Match and changed with If-Match, so that of several who
 take it one does. A holder renews it from a thread of its own. One that is neither given back nor renewed is taken over after its time, and
-what clocks may differ (`CLOCK_DRIFT_BUFFER_MS` there).
+what clocks may differ (`CLOCK_DRIFT_BUFFER_MS` there), by this machine's clock and by the store's; one of a process of this machine that
+has ended at once.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 
-from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import LockError, StorageError
 from lakehouse_engine.options import LockOptions
-from lakehouse_engine.storage.base import TaggedStorage
-from lakehouse_engine.timeline.locks.holder import Holder, describe_self, parse_holder
+from lakehouse_engine.storage.base import Tag, TaggedStorage
+from lakehouse_engine.timeline.locks.holder import Holder, parse_holder
+from lakehouse_engine.timeline.locks.probe import storage_now_ms
 from lakehouse_engine.timeline.locks.provider import Patience, timed_out
+from lakehouse_engine.timeline.processes import begin_work, end_work, may_be_at_work, parse_signature
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ LOCK_OBJECT = ".hoodie/.locks/table_lock.json"
 _DRIFT_MS = 500
 """As in Hudi: what clocks of two machines may differ by."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+_LOOKS_AT_AGE = 1.0
+"""Seconds between two looks at the age of a lock that seems to be over: each makes an object, for the store's clock."""
 _MARGIN = 0.5
 """Seconds before the end of a lock's time in which nothing is published any more."""
 
@@ -41,7 +44,7 @@ class LockFileData:
     expired: bool
     valid_until: int
     owner: str
-    """Tells one taking of the lock from all others: any text, to Hudi. Ours says behind a `|` who it is."""
+    """Tells one taking of the lock from all others: any text, to Hudi. Ours says which process it is."""
 
     def to_json(self) -> bytes:
         return json.dumps({"validUntil": self.valid_until, "expired": self.expired, "owner": self.owner}).encode()
@@ -55,19 +58,26 @@ class LockFileData:
         return cls(bool(known["expired"]), int(known["validUntil"]), str(known["owner"]))
 
     @property
-    def is_free(self) -> bool:
-        return self.expired or self.valid_until + _DRIFT_MS < _now_ms()
+    def is_past(self) -> bool:
+        """Whether its time is over by the clock of this machine."""
+        return self.valid_until + _DRIFT_MS < _now_ms()
+
+    @property
+    def has_died(self) -> bool:
+        """Whether it is of a process of this machine that has ended, or is done with it."""
+        known = parse_signature(self.owner.encode())
+        return "nonce" in known and not may_be_at_work(known)
 
 
 class StorageLock:
-    """The lock of the table in `folder` of `storage`; `table` names it in messages."""
+    """The lock object `path` of `storage`; `table` names the table in messages."""
 
-    def __init__(self, storage: TaggedStorage, folder: str, options: LockOptions, table: str) -> None:
-        self._storage, self._options, self._table = storage, options, table
-        self._path = f"{folder}/{LOCK_OBJECT}" if folder else LOCK_OBJECT
-        self._owner = ""
+    def __init__(self, storage: TaggedStorage, path: str, options: LockOptions, table: str) -> None:
+        self._storage, self._path, self._options, self._table = storage, path, options, table
+        self._owner = self._nonce = ""
+        self._looked = float("-inf")
         self._guard = threading.Lock()
-        self._tag: str | None = None
+        self._tag: Tag | None = None
         self._until = 0.0
         """By the monotonic clock, which nobody sets: from then on the lock may be another's."""
         self._lost = ""
@@ -75,11 +85,16 @@ class StorageLock:
 
     def acquire(self, deadline: float, on_wait: Callable[[], None]) -> None:
         """Raises `LockTimeoutError` naming who has the lock, and `StorageError`."""
-        began, self._owner = time.monotonic(), f"{uuid.uuid4()}|{describe_self()}"
+        began, self._nonce = time.monotonic(), uuid.uuid4().hex
+        self._owner = begin_work(self._nonce).decode()
         patience = Patience(deadline, _SHORTEST_PAUSE, _LONGEST_PAUSE, on_wait)
-        while not self._take():
-            if not patience.pause():
-                raise timed_out(self._table, str(self.holder() or "nobody any more"), time.monotonic() - began)
+        try:
+            while not self._take():
+                if not patience.pause():
+                    raise timed_out(self._table, str(self.holder() or "nobody any more"), time.monotonic() - began)
+        except BaseException:
+            end_work(self._nonce)
+            raise
         self._stop = threading.Event()
         threading.Thread(target=self._renew, args=(self._stop,), name="lakehouse-lock", daemon=True).start()
 
@@ -97,6 +112,8 @@ class StorageLock:
                     logger.warning("the lock of %s was taken over while it was held", self._table)
             except StorageError as error:
                 logger.warning("the lock of %s could not be given back (%s); it ends by itself", self._table, error)
+            finally:
+                end_work(self._nonce)
 
     def confirm(self) -> bool:
         """True while the lock is held. One whose time is over is not taken again: others may have had it. Raises `LockError`."""
@@ -115,8 +132,9 @@ class StorageLock:
         """The thread does."""
 
     def forget(self) -> None:
+        # The thread that renews it, and whoever held the guard, stayed with the parent.
+        self._guard, self._tag = threading.Lock(), None
         self._stop.set()
-        self._tag = None
 
     def holder(self) -> Holder | None:
         """Who has the lock; None where nobody does."""
@@ -127,7 +145,7 @@ class StorageLock:
             known = LockFileData.from_json(found[0])
         except (ValueError, KeyError, TypeError):
             return Holder()
-        return None if known.is_free else _holder(known)
+        return None if known.expired or known.is_past else _holder(known)
 
     def _take(self) -> bool:
         found = self._storage.read_tagged(self._path)
@@ -141,12 +159,22 @@ class StorageLock:
 
     def _is_free(self, content: bytes) -> bool:
         try:
-            return LockFileData.from_json(content).is_free
+            known = LockFileData.from_json(content)
         except (ValueError, KeyError, TypeError) as error:
             raise LockError(
                 f"{self._storage.root}/{self._path} is no lock that can be read ({error}); look whether a writer is at work, and delete it",
                 table=self._table,
             ) from error
+        return known.expired or known.has_died or (known.is_past and self._is_old())
+
+    def _is_old(self) -> bool:
+        """Whether the object is as old by the store's own clock: a wrong one of this machine takes no lock away."""
+        if time.monotonic() < self._looked + _LOOKS_AT_AGE:
+            return False
+        self._looked = time.monotonic()
+        entry, folder = self._storage.head(self._path), self._path.rpartition("/")[0]
+        lasts = self._options.validity_seconds * 1000 + _DRIFT_MS
+        return entry is None or storage_now_ms(self._storage, folder) - entry.modified_ms > lasts
 
     def _renew(self, stop: threading.Event) -> None:
         while not stop.wait(self._options.renew_seconds):
@@ -181,6 +209,6 @@ def _now_ms() -> int:
 
 
 def _holder(known: LockFileData) -> Holder:
-    _, found, told = known.owner.partition("|")
-    until = f"{datetime.fromtimestamp(known.valid_until / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    return parse_holder(told) if found else Holder(f"unknown, owner {known.owner}, until {until}", "an unknown moment", is_hudi=True)
+    if "nonce" in parse_signature(known.owner.encode()):
+        return parse_holder(known.owner)
+    return Holder(f"unknown, owner {known.owner}", "an unknown moment", is_hudi=True)
