@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,17 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("events")
 
 
+@dataclass(frozen=True)
+class Built:
+    """The project after two builds; what the first one said, and what it left in two tables."""
+
+    project: Project
+    said: str
+    first: dict[str, list[tuple[Any, ...]]]
+
+
 @pytest.fixture(scope="module")
-def project(s3_store: Store, events: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def built(s3_store: Store, events: Path, lakehouse: Lakehouse, tmp_path_factory: pytest.TempPathFactory) -> Built:
     folder = tmp_path_factory.mktemp("project")
     told = {**SPARK, "spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri(), "spark.eventLog.compress": "false"}
     made = Project(folder, told, profile={"warehouse": s3_store.place("lake"), "storage_options": s3_store.options})
@@ -51,7 +61,15 @@ def project(s3_store: Store, events: Path, tmp_path_factory: pytest.TempPathFact
     for kind, name, text in (("seeds", "raw.csv", SEED), ("snapshots", "history.sql", SNAPSHOT)):
         (folder / kind).mkdir()
         (folder / kind / name).write_text(text)
-    return made
+    said = made.dbt("build")
+    first = {name: rows(lakehouse, name, "id", "name") for name in ("plain", "mor")}
+    made.dbt("build", "--exclude", "resource_type:seed")
+    return Built(made, said, first)
+
+
+@pytest.fixture
+def project(built: Built) -> Project:
+    return built.project
 
 
 @pytest.fixture(scope="module")
@@ -64,16 +82,14 @@ def rows(lakehouse: Lakehouse, name: str, *columns: str) -> list[tuple[Any, ...]
     return sorted(zip(*(table.column(column).to_pylist() for column in columns), strict=True))
 
 
-def test_a_project_is_built_tested_and_built_again(project: Project, lakehouse: Lakehouse) -> None:
-    first = project.dbt("build")
-    assert "ERROR=0" in first
-    assert rows(lakehouse, "plain", "id", "name") == [(1, "ONE"), (2, "TWO"), (3, "THREE")]
-    assert rows(lakehouse, "mor", "id", "name") == [(1, "one"), (2, "two"), (3, "three")]
+def test_a_project_is_built_tested_and_built_again(built: Built, lakehouse: Lakehouse) -> None:
+    assert "ERROR=0" in built.said
+    assert built.first["plain"] == [(1, "ONE"), (2, "TWO"), (3, "THREE")]
+    assert built.first["mor"] == [(1, "one"), (2, "two"), (3, "three")]
     assert lakehouse.views("s") == ["s.seen"]
-    project.dbt("build", "--exclude", "resource_type:seed")
     assert rows(lakehouse, "cow", "id", "name", "part") == [(1, "one", 1), (2, "two", 0), (3, "three", 1), (9, "nine", 1)]
     assert rows(lakehouse, "mor", "id", "name") == [(1, "again"), (2, "again"), (3, "again")]
-    assert [action.action.value for action in lakehouse.table("s.mor").timeline.completed()] == ["deltacommit", "deltacommit"]
+    assert [action.action.value for action in lakehouse.table("s.mor").timeline.completed()][:2] == ["deltacommit", "deltacommit"]
     history = lakehouse.table("s.history").to_arrow()
     assert sum(value is None for value in history.column("dbt_valid_to").to_pylist()) == 3
     assert history.num_rows == 6
