@@ -198,7 +198,8 @@ class Catalog:
                 take_apart(self.storage, stored)
             else:
                 self.storage.rename_tree(stored.path, away)
-        self.storage.delete_tree(away)
+        if not in_object_store(self.storage):
+            self.storage.delete_tree(away)
         self.storage.delete(_beside(stored, _COMMENTS))
         return True
 

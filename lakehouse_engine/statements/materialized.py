@@ -64,16 +64,17 @@ def create_materialized_view(run: Execution, statement: CreateMaterializedView) 
         raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; drop it first", table=found[0])
     name = run.pins.name(wanted.name) if found is None else found[0]
     query = wanted.query or ""
-    expected = None if found is None or found[1] is RelationKind.VIEW else ExpectedState.of(run.open_table(name).state)
+    table = None if found is None or found[1] is RelationKind.VIEW else run.open_table(name)
+    expected = None if table is None else ExpectedState.of(table.state)
     rows, made_of = _computed(run, query, name)
     spec = replace(table_spec(name, wanted, to_arrow_schema(rows.schema)), query=query)
     if found is None:
         result = filled(run, name, spec, rows, made_of)
-    elif expected is not None and _fits(run.open_table(name).config, spec):
-        result = _put(run.open_table(name), rows, made_of, expected)
+    elif table is not None and expected is not None and _fits(table.config, spec):
+        result = _put(table, rows, made_of, expected)
         given = {key: value for key, value in spec.properties.items() if key in OPTIONS}
-        set_properties(run.open_table(name).storage, given, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
-        set_query(run.open_table(name).storage, query, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
+        set_properties(table.storage, given, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
+        set_query(table.storage, query, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
     else:
         result = _in_place_of(run, name, found[1], spec, rows, made_of)
     keep_comments(run, name, wanted)

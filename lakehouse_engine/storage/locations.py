@@ -10,12 +10,13 @@ from lakehouse_engine.errors import OptionError
 from lakehouse_engine.storage.base import Storage, TaggedStorage
 from lakehouse_engine.storage.local import LocalStorage
 
-_SCHEMES = ("s3", "s3a", "s3n", "gs", "gcs", "az", "abfs", "abfss")
+SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
+"""Schemes of locations in object stores, and the one that the engine uses for each."""
 
 
 def is_object_store(location: str) -> bool:
     """Whether a location is an address in an object store, and not a directory."""
-    return location.partition("://")[0] in _SCHEMES and "://" in location
+    return location.partition("://")[0] in SCHEMES and "://" in location
 
 
 def storage_for(location: str, options: Mapping[str, str] | None = None) -> Storage:

@@ -30,12 +30,11 @@ from lakehouse_engine.errors import (
     UnsafePathError,
 )
 from lakehouse_engine.storage.base import Listing, StoredFile, Tag
+from lakehouse_engine.storage.locations import SCHEMES
 from lakehouse_engine.storage.object_errors import as_object_errors, storage_error
 from lakehouse_engine.storage.object_files import ObjectInput, ObjectOutput
 from lakehouse_engine.storage.paths import check_relative, is_hidden_name, is_temporary_name
 
-SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
-"""Schemes of locations, and the one that the engine uses for each."""
 _CLIENT_KEYS = ("allow_http", "timeout", "connect_timeout", "proxy_url", "allow_invalid_certificates")
 _TOKEN = "lakehousetoken"
 """A name that no store and no proxy between minds: Azure takes no hyphens, others drop what has an underscore."""
@@ -75,9 +74,7 @@ class ObjectStorage:
         return None
 
     def list(self, path: str = "") -> Listing:
-        prefix = self._key(path)
-        with as_object_errors("list", path, self.root):
-            found = obstore.list_with_delimiter(self._store(), prefix=prefix or None)
+        found = self._children(path)
         folders = {name: StoredFile(name, 0, 0, is_directory=True) for name in map(self._relative, found["common_prefixes"])}
         files = {entry.path: entry for entry in map(self._file, found["objects"]) if not is_hidden_name(entry.name)}
         # A marker of a directory has the directory's name.
@@ -91,10 +88,8 @@ class ObjectStorage:
 
     def unpublished(self, path: str = "") -> Listing:
         """Files under temporary names; of an upload that was not completed nothing is there to be seen."""
-        prefix = self._key(path)
-        with as_object_errors("list", path, self.root):
-            found = obstore.list_with_delimiter(self._store(), prefix=prefix or None)
-        return sorted((one for one in map(self._file, found["objects"]) if is_temporary_name(one.name)), key=lambda one: one.path)
+        found = map(self._file, self._children(path)["objects"])
+        return sorted((one for one in found if is_temporary_name(one.name)), key=lambda one: one.path)
 
     def head(self, path: str) -> StoredFile | None:
         relative = check_relative(path)
@@ -214,6 +209,10 @@ class ObjectStorage:
     def _file(self, meta: Mapping[str, Any]) -> StoredFile:
         return StoredFile(self._relative(meta["path"]), int(meta["size"]), int(meta["last_modified"].timestamp() * 1000))
 
+    def _children(self, path: str) -> Any:
+        with as_object_errors("list", path, self.root):
+            return obstore.list_with_delimiter(self._store(), prefix=self._key(path) or None)
+
     def _below(self, path: str) -> Iterator[StoredFile]:
         prefix = self._key(path)
         with as_object_errors("list", path, self.root):
@@ -304,7 +303,6 @@ def _flag(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise OptionError(f"{name} of storage_options is true or false, not {text!r}")
     return text.lower() == "true"
-
 
 
 def _parents(path: str) -> Iterator[str]:

@@ -191,7 +191,7 @@ def confirm_lock(storage: Storage) -> bool:
 
 def _shared(storage: Storage, file: str, options_of: Callable[[str], LockOptions]) -> Iterator[StorageLock | HudiFileLock]:
     """The locks that are kept in the storage itself, and looked at by other programs. `options_of` the table in a folder."""
-    is_tables = _table_folder(file) is not None
+    is_tables = f"/{file}".endswith(f"/{LOCK_FILE}")
     if not is_tables and not in_object_store(storage):
         return
     folder = table_folder(file)
@@ -214,13 +214,6 @@ def _give_back(lock: _ProcessLock) -> None:
 def _key(storage: Storage, file: str) -> str:
     path = storage.local_path(file)
     return os.path.realpath(path) if path else f"{storage.root}/{file}"
-
-
-def _table_folder(file: str) -> str | None:
-    """The table's directory in its storage, where `file` is the lock of a table; None for other locks."""
-    if file == LOCK_FILE:
-        return ""
-    return file.removesuffix(f"/{LOCK_FILE}") if file.endswith(f"/{LOCK_FILE}") else None
 
 
 def lock_holder(storage: Storage, file: str = LOCK_FILE) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 CATALOG = "spark_catalog"
 """Spark's name of the one catalog, in which the warehouse's schemas are."""
@@ -22,3 +22,8 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
     """`"; did you mean 'x'?"`, or nothing."""
     near = nearest(name, valid)
     return f"; did you mean '{near}'?" if near else ""
+
+
+def same_names(left: Sequence[str], right: Sequence[str]) -> bool:
+    """Whether the names of columns are the same in the same order, without regard to case."""
+    return [name.lower() for name in left] == [name.lower() for name in right]

@@ -22,6 +22,7 @@ from lakehouse_engine.read.arrow_scan import ReadTask, SliceTask, iter_task, pla
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import identity_of
 
 _GROWN = 16
 """As many times their size in files rows may take in memory; more (equal values, for example) are left to executors."""
@@ -67,7 +68,8 @@ def _key(plan: ScanPlan, schema: pa.Schema) -> Hashable:
         (None if one.base_file is None else one.base_file.path, tuple((log.path, log.size) for log in one.log_files))
         for one in (piece.slice for piece in plan.logged)
     )
-    return plan.storage.root, tuple(file.path for file in plan.files), logged, schema, plan.instant, plan.commit_range, plan.verify
+    place = identity_of(plan.storage) or plan.storage.root
+    return place, tuple(file.path for file in plan.files), logged, schema, plan.instant, plan.commit_range, plan.verify
 
 
 def _fetched(spark: SparkSession, plan: ScanPlan, schema: pa.Schema, most: int, options: Mapping[str, Any]) -> _Kept:

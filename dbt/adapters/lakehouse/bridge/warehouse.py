@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.lakehouse.bridge.outcomes import table_type_of
 from dbt.adapters.lakehouse.later import Later
+from dbt.adapters.lakehouse.names import same_names
 from lakehouse_engine import errors, options
 from lakehouse_engine.catalog.names import RelationName, split_name
 
@@ -53,6 +54,16 @@ class TableShape:
     ordering_fields: tuple[str, ...]
     hive_style: bool
     table_type: str = "cow"
+
+    def fits(self, wanted: TableShape) -> bool:
+        """Whether a table of this shape can hold what is wanted to have the other one."""
+        return (
+            self.table_type == wanted.table_type
+            and same_names(self.record_key, wanted.record_key)
+            and same_names(self.partition_by, wanted.partition_by)
+            and same_names(self.ordering_fields, wanted.ordering_fields)
+            and (self.hive_style == wanted.hive_style or not wanted.partition_by)
+        )
 
 
 @dataclass(frozen=True)
@@ -298,11 +309,6 @@ class Warehouse:
         """Raises `TableError` for a table where tables cannot be moved."""
         if self.kind(*source) == _catalog.RelationKind.VIEW.value:
             self.catalog.rename_view(RelationName(*source), RelationName(*target))
-        elif not self.moves_tables:
-            name = str(RelationName(*source))
-            raise errors.TableError(
-                f"{name} cannot be renamed: an object store has no rename; build it under its new name, and drop this one", table=name
-            )
         else:
             self._lakehouse.rename_table(str(RelationName(*source)), str(RelationName(*target)))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+from dbt.adapters.lakehouse.bridge.warehouse import TableShape, Warehouse
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.config.model_config import ModelConfig, node_name
 from dbt.adapters.lakehouse.writing.constraints import checks_of, lengths_of
@@ -51,20 +51,11 @@ def alter_text(relation: str, sql: str, changes: ViewChanges) -> str:
 def changes_of(warehouse: Warehouse, schema: str, identifier: str, sql: str, config: ModelConfig) -> ViewChanges:
     """Options that a model does not give any more stay as they are; a full refresh goes on with them, too."""
     table = warehouse.table(schema, identifier)
-    mine = warehouse.shape(schema, identifier)
-    same = (
-        mine.table_type == config.table_type
-        and _same(mine.record_key, config.record_key)
-        and _same(mine.partition_by, config.partition_by)
-        and _same(mine.ordering_fields, config.ordering_fields)
-    )
+    wanted = TableShape(config.record_key, config.partition_by, config.ordering_fields, config.hive_style, config.table_type)
+    same = warehouse.shape(schema, identifier).fits(wanted)
     stored = warehouse.stored_options(schema, identifier)
     options = {key: value for key, value in config.options.items() if stored.get(key) != value}
     return ViewChanges(not same, (table.config.materialized_query or "").strip() != sql.strip(), options)
-
-
-def _same(left: Sequence[str], right: Sequence[str]) -> bool:
-    return [name.lower() for name in left] == [name.lower() for name in right]
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ from dbt.adapters.lakehouse.bridge.warehouse import TableShape, Warehouse
 from dbt.adapters.lakehouse.bridge.words import spark_name
 from dbt.adapters.lakehouse.columns import plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
-from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS
+from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS, same_names
 from dbt.adapters.lakehouse.reading.queries import SOURCE, TARGET, SnapshotColumns, outside_predicates, snapshot_changes, split_deleted
 from dbt.adapters.lakehouse.writing.constraints import Check, violation_query
 
@@ -129,13 +129,7 @@ class TableWriter:
         )
 
     def _fits(self, frame: Any) -> bool:
-        mine, wanted = self.warehouse.shape(self.schema, self.identifier), self._shape(_columns(frame))
-        return (
-            mine.table_type == wanted.table_type
-            and _same(mine.record_key, wanted.record_key)
-            and _same(mine.partition_by, wanted.partition_by)
-            and (_same(mine.ordering_fields, wanted.ordering_fields) and (mine.hive_style == wanted.hive_style or not wanted.partition_by))
-        )
+        return self.warehouse.shape(self.schema, self.identifier).fits(self._shape(_columns(frame)))
 
     # -- increments
 
@@ -241,7 +235,7 @@ class TableWriter:
             ("ordering_fields", mine.ordering_fields, wanted.ordering_fields),
             ("table_type", (mine.table_type,), (wanted.table_type,)),
         ):
-            if not _same(stored, asked):
+            if not same_names(stored, asked):
                 raise DbtDatabaseError(
                     f"{self.config.name}: {config} is {list(asked) or 'none'} but the table was built with {list(stored) or 'none'}; "
                     f"{self._rebuild}"
@@ -394,10 +388,6 @@ def _selected(frame: Any, expressions: Sequence[str]) -> Any:
 
 def _flag(value: bool) -> str:
     return str(value).lower()
-
-
-def _same(left: Sequence[str], right: Sequence[str]) -> bool:
-    return [name.lower() for name in left] == [name.lower() for name in right]
 
 
 def _helper(name: str) -> bool:
