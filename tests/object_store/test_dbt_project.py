@@ -55,7 +55,7 @@ class Built:
 def built(s3_store: Store, events: Path, lakehouse: Lakehouse, tmp_path_factory: pytest.TempPathFactory) -> Built:
     folder = tmp_path_factory.mktemp("project")
     told = {**SPARK, "spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri(), "spark.eventLog.compress": "false"}
-    made = Project(folder, told, profile={"warehouse": s3_store.place("lake"), "storage_options": s3_store.options})
+    made = Project(folder, {"spark_config": told, "warehouse": s3_store.place("lake"), "storage_options": s3_store.options})
     for name, text in MODELS.items():
         (folder / "models" / name).write_text(text)
     for kind, name, text in (("seeds", "raw.csv", SEED), ("snapshots", "history.sql", SNAPSHOT)):

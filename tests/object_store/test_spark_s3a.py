@@ -21,7 +21,7 @@ MODEL = "{{ config(materialized='incremental', unique_key='id', table_type='mor'
 
 
 def project(folder: Path, store: Store, place: str, **profile: object) -> Project:
-    made = Project(folder, SPARK, profile={"warehouse": store.place(place), "storage_options": store.options, **profile})
+    made = Project(folder, {"spark_config": SPARK, "warehouse": store.place(place), "storage_options": store.options, **profile})
     (made.folder / "models" / "t.sql").write_text(MODEL)
     return made
 

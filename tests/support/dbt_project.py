@@ -22,19 +22,19 @@ ROOT = str(Path(__file__).resolve().parents[2])
 
 
 class Project:
-    """Its schema is `s`; `profile` are more keys of the profile's target, `given` more of `dbt_project.yml`.
+    """Its schema is `s`; `profile` are more keys of the profile's target (at least which Spark), `given` more of `dbt_project.yml`.
 
     A command is a process of its own if it is told `alone`: those whose effect must come from the table and from nothing in memory. The
     others share the Spark of this one, since starting Spark is most of what a command does.
     """
 
-    def __init__(self, folder: Path, spark: Mapping[str, str], *, profile: Mapping[str, Any] | None = None, **given: Any) -> None:
+    def __init__(self, folder: Path, profile: Mapping[str, Any], **given: Any) -> None:
         self.folder = folder
         self.warehouse = folder / "lakehouse"
         (folder / "models").mkdir()
         project = {"name": "shop", "version": "1.0", "config-version": 2, "profile": "shop", **given}
         (folder / "dbt_project.yml").write_text(yaml.safe_dump(project))
-        target = {"type": "lakehouse", "schema": "s", "warehouse": str(self.warehouse), "spark_config": dict(spark), **(profile or {})}
+        target = {"type": "lakehouse", "schema": "s", "warehouse": str(self.warehouse), **profile}
         (folder / "profiles.yml").write_text(yaml.safe_dump({"shop": {"target": "dev", "outputs": {"dev": target}}}))
 
     def dbt(self, *arguments: str, fails: bool = False, alone: bool = False) -> str:

@@ -52,8 +52,12 @@ def connect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str | None
         yield running.url
 
 
+@pytest.fixture(scope="session")
+def spark_keys(connect_url: str | None) -> dict[str, Any]:
+    """The keys of a profile that say which Spark: every profile of these tests has them, since a process is for Connect or is not."""
+    return {"spark_config": SPARK} if connect_url is None else {"method": "connect", "url": connect_url}
+
+
 @pytest.fixture(scope="class")
-def dbt_profile_target(warehouse: str, connect_url: str | None) -> dict[str, Any]:
-    if connect_url is not None:
-        return {"type": "lakehouse", "threads": 4, "warehouse": warehouse, "method": "connect", "url": connect_url}
-    return {"type": "lakehouse", "threads": 4, "warehouse": warehouse, "spark_config": SPARK}
+def dbt_profile_target(warehouse: str, spark_keys: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "lakehouse", "threads": 4, "warehouse": warehouse, **spark_keys}

@@ -10,7 +10,6 @@ import pytest
 
 from dbt.adapters.lakehouse.writing.audits import Audits
 from lakehouse_engine import Lakehouse
-from tests.dbt.functional.conftest import SPARK
 from tests.support.dbt_project import Project
 
 ORDERS = """
@@ -39,8 +38,8 @@ models:
 
 
 class Shop(Project):
-    def __init__(self, folder: Path, kind: str = "cow", **models: str) -> None:
-        super().__init__(folder, SPARK, vars={"amount": 1, "low": 0, "high": 10})
+    def __init__(self, folder: Path, spark: dict[str, Any], kind: str = "cow", **models: str) -> None:
+        super().__init__(folder, spark, vars={"amount": 1, "low": 0, "high": 10})
         for name, text in {"orders": ORDERS.format(kind=kind), **models}.items():
             (folder / "models" / f"{name}.sql").write_text(text)
         (folder / "models" / "schema.yml").write_text(SCHEMA)
@@ -59,8 +58,8 @@ class Shop(Project):
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_only_rows_that_passed_their_tests_are_published_by_one_commit(tmp_path: Path, kind: str) -> None:
-    shop = Shop(tmp_path, kind, totals=TOTALS)
+def test_only_rows_that_passed_their_tests_are_published_by_one_commit(tmp_path: Path, spark_keys: dict[str, Any], kind: str) -> None:
+    shop = Shop(tmp_path, spark_keys, kind, totals=TOTALS)
     shown = shop.build(1, 0, 10)
     assert "10 new), held back until its tests have passed" in shown
     assert "Published s.orders" in shown
@@ -84,8 +83,8 @@ def test_only_rows_that_passed_their_tests_are_published_by_one_commit(tmp_path:
     assert shop.left() == []
 
 
-def test_failing_model_below_holds_back_what_it_read(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, totals=TOTALS)
+def test_failing_model_below_holds_back_what_it_read(tmp_path: Path, spark_keys: dict[str, Any]) -> None:
+    shop = Shop(tmp_path, spark_keys, totals=TOTALS)
     project = tmp_path / "dbt_project.yml"
     project.write_text(project.read_text() + "on-run-end: [\"select 'the hook ran' as said\"]\n")
     shop.build(1, 0, 10)
@@ -97,8 +96,8 @@ def test_failing_model_below_holds_back_what_it_read(tmp_path: Path) -> None:
     assert shop.rows("totals")["n"].to_pylist() == [5, 5]
 
 
-def test_model_that_is_not_audited_reads_what_is_published_before_it(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, spy=SPY)
+def test_model_that_is_not_audited_reads_what_is_published_before_it(tmp_path: Path, spark_keys: dict[str, Any]) -> None:
+    shop = Shop(tmp_path, spark_keys, spy=SPY)
     shop.build(1, 0, 10)
     assert shop.rows("spy")["n"].to_pylist() == [10]
     shop.build(3, 0, 12)
@@ -119,16 +118,20 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, shop: Shop, *rows: dict[str, obje
     monkeypatch.setattr(Audits, "settle", later)
 
 
-def test_commit_of_somebody_else_before_publishing_is_merged_and_tested_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop = Shop(tmp_path)
+def test_commit_of_somebody_else_before_publishing_is_merged_and_tested_again(
+    tmp_path: Path, spark_keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Shop(tmp_path, spark_keys)
     shop.build(1, 0, 10)
     meanwhile(monkeypatch, shop, {"id": 100, "part": "0", "amount": 3})
     assert "Published s.orders" in shop.build(2, 0, 5)
     assert shop.amounts() == {**dict.fromkeys(range(5), 2), **dict.fromkeys(range(5, 10), 1), 100: 3}
 
 
-def test_commit_of_somebody_else_that_fails_the_tests_keeps_the_rows_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop = Shop(tmp_path)
+def test_commit_of_somebody_else_that_fails_the_tests_keeps_the_rows_back(
+    tmp_path: Path, spark_keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Shop(tmp_path, spark_keys)
     shop.build(1, 0, 10)
     meanwhile(monkeypatch, shop, {"id": 100, "part": "0", "amount": 9})
     shown = shop.build(2, 0, 5, fails=True)
@@ -139,10 +142,10 @@ def test_commit_of_somebody_else_that_fails_the_tests_keeps_the_rows_back(tmp_pa
 
 
 def test_commit_of_somebody_else_to_a_table_that_the_model_reads_keeps_the_rows_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark_keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = ORDERS + "{{% if is_incremental() %}} where id <= (select max(id) from {{{{ this }}}}) {{% endif %}}"
-    shop = Shop(tmp_path, orders=text.format(kind="cow"))
+    shop = Shop(tmp_path, spark_keys, orders=text.format(kind="cow"))
     shop.build(1, 0, 10)
     meanwhile(monkeypatch, shop, {"id": 100, "part": "0", "amount": 3})
     shown = shop.build(2, 0, 5, fails=True)
@@ -150,15 +153,15 @@ def test_commit_of_somebody_else_to_a_table_that_the_model_reads_keeps_the_rows_
     assert shop.amounts() == {**dict.fromkeys(range(10), 1), 100: 3}
 
 
-def test_hook_that_writes_to_an_audited_table_keeps_it_back(tmp_path: Path) -> None:
+def test_hook_that_writes_to_an_audited_table_keeps_it_back(tmp_path: Path, spark_keys: dict[str, Any]) -> None:
     hooked = ORDERS.format(kind="cow").replace("audit=true", "audit=true, post_hook='delete from {{ this }} where id = 0'")
-    shop = Shop(tmp_path, orders=hooked)
+    shop = Shop(tmp_path, spark_keys, orders=hooked)
     assert "leave the hook out" in shop.build(1, 0, 10, fails=True)
     assert not (shop.warehouse / "s" / "orders").exists()
 
 
-def test_killed_run_leaves_nothing_that_is_seen_and_the_next_one_removes_the_rest(tmp_path: Path) -> None:
-    shop = Shop(tmp_path)
+def test_killed_run_leaves_nothing_that_is_seen_and_the_next_one_removes_the_rest(tmp_path: Path, spark_keys: dict[str, Any]) -> None:
+    shop = Shop(tmp_path, spark_keys)
     shop.build(1, 0, 10)
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "deadly.sql").write_text(
@@ -172,26 +175,26 @@ def test_killed_run_leaves_nothing_that_is_seen_and_the_next_one_removes_the_res
     assert shop.left() == []
 
 
-def test_run_without_tests_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    shop = Shop(tmp_path)
+def test_run_without_tests_is_refused_before_anything_is_written(tmp_path: Path, spark_keys: dict[str, Any]) -> None:
+    shop = Shop(tmp_path, spark_keys)
     shown = shop.dbt("run", fails=True)
     assert "use dbt build" in shown
     assert not (shop.warehouse / "s" / "orders").exists()
 
 
-def test_audited_test_that_is_left_out_keeps_the_table_back(tmp_path: Path) -> None:
-    shop = Shop(tmp_path)
+def test_audited_test_that_is_left_out_keeps_the_table_back(tmp_path: Path, spark_keys: dict[str, Any]) -> None:
+    shop = Shop(tmp_path, spark_keys)
     shown = shop.build(1, 0, 10, "--exclude-resource-type", "test", fails=True)
     assert "did not run" in shown
     assert not (shop.warehouse / "s" / "orders").exists()
 
 
-def test_seeds_and_snapshots_are_held_back_too(tmp_path: Path) -> None:
+def test_seeds_and_snapshots_are_held_back_too(tmp_path: Path, spark_keys: dict[str, Any]) -> None:
     history = (
         "{% snapshot history %}{{ config(unique_key='id', strategy='check', check_cols='all', target_schema='s', audit=true) }}"
         "select * from {{ ref('places') }}{% endsnapshot %}"
     )
-    shop = Project(tmp_path, SPARK, seeds={"shop": {"audit": True}})
+    shop = Project(tmp_path, spark_keys, seeds={"shop": {"audit": True}})
     for folder in ("seeds", "snapshots", "tests"):
         (tmp_path / folder).mkdir()
     (tmp_path / "snapshots" / "history.sql").write_text(history)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dbt.tests.util import run_dbt
 
 from lakehouse_engine.table import HoodieTable
-from tests.dbt.functional.conftest import SPARK
 from tests.support.dbt_project import Project
 from tests.support.readers import assert_same_rows
 
@@ -26,8 +26,8 @@ TABLES = ("orders_cow", "orders_mor")
 class Story(Project):
     """A project of two tables with the same rows, one of each type."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, SPARK, vars={"day": 1, "low": 0, "high": 30})
+    def __init__(self, folder: Path, spark: dict[str, Any]) -> None:
+        super().__init__(folder, spark, vars={"day": 1, "low": 0, "high": 30})
         (folder / "models" / "orders_cow.sql").write_text(MODEL.format(table_type="cow", more=""))
         (folder / "models" / "orders_mor.sql").write_text(MODEL.format(table_type="mor", more=", compaction={'mode': 'none'}"))
 
@@ -39,8 +39,10 @@ class Story(Project):
 
 
 @pytest.mark.timeout(900)
-def test_a_broken_table_comes_back_whatever_was_cleaned_compacted_and_archived_in_between(tmp_path: Path) -> None:
-    story = Story(tmp_path)
+def test_a_broken_table_comes_back_whatever_was_cleaned_compacted_and_archived_in_between(
+    tmp_path: Path, spark_keys: dict[str, Any]
+) -> None:
+    story = Story(tmp_path, spark_keys)
     story.day(1, 0, 30)
     story.day(2, 10, 35)
     kept = {name: story.rows(name) for name in TABLES}

@@ -17,6 +17,7 @@ from lakehouse_engine import HoodieTable
 from tests.dbt.functional.conftest import SPARK
 from tests.dbt.functional.test_increments import MERGE
 from tests.dbt.functional.test_lakehouse import Base, model
+from tests.support.connect_server import classic_only
 
 NEWS = "select 1 as id, 'a' as name"
 NO_NEWS = NEWS + " where 1 = 0"
@@ -53,6 +54,7 @@ def jobs(warehouse: str) -> int:
     return int(max((found.apply(number).jobId() for number in range(found.size())), default=-1)) + 1
 
 
+@classic_only("jobs and sessions are counted in the JVM of this process")
 class TestModelsWithoutNews(Base):
     @pytest.fixture(scope="class")
     def models(self):
