@@ -6,7 +6,7 @@ import pytest
 
 from lakehouse_engine import Lakehouse
 from lakehouse_engine.errors import SqlError, TableError, TableExistsError, TableNotFoundError, UnsupportedSqlError
-from tests.support import connect_server
+from tests.support.connect_server import classic_only
 
 TOTALS = "select day, sum(amount) as total from shop.sales group by day"
 
@@ -37,7 +37,7 @@ def test_rows_are_those_of_the_last_refresh(shop: Lakehouse, kind: str) -> None:
     assert rows(shop, "select cast(day as string), total from shop.totals version as of -1") == FIRST
 
 
-@pytest.mark.skipif(connect_server.WANTED, reason="over Spark Connect a client does not see whether a query is deterministic")
+@classic_only("a client does not see whether a query is deterministic, so each refresh computes it")
 def test_a_refresh_without_news_is_no_commit(shop: Lakehouse) -> None:
     shop.sql("create view shop.big as select * from shop.sales where amount > 6")
     shop.sql("create materialized view shop.totals as select day, sum(amount) as total from shop.big group by day")
