@@ -298,6 +298,23 @@ def test_a_data_file_that_is_left_by_an_exception_is_not_there(s3_store: Store, 
     assert len(storage.read("left")) == size
 
 
+@pytest.mark.parametrize(("method", "query"), [("PUT", "partNumber="), ("POST", "uploadId=")], ids=["a part", "the last request"])
+def test_an_upload_that_the_store_refuses_is_an_error_and_is_taken_back(s3_store: Store, proxy: Proxy, method: str, query: str) -> None:
+    storage, taken_back = ObjectStorage.at(s3_store.place(uuid.uuid4().hex), options(s3_store, proxy)), list[str]()
+
+    def refused(asked: str, path: str) -> str:
+        if asked == "DELETE" and "uploadId=" in path:
+            taken_back.append(path)
+        return "before" if asked == method and query in path else ""
+
+    proxy.fault = refused
+    with pytest.raises(StorageError, match="cannot write 'file'"), storage.open_output("file") as output:
+        output.write(b"x" * 20 * 1024 * 1024)
+    assert len(taken_back) == 1
+    proxy.fault = lambda method, path: ""
+    assert storage.walk() == []
+
+
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64())])
 
 
