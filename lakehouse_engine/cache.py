@@ -42,6 +42,13 @@ class BoundedCache(Generic[Value]):
             while self.size > self.limit:
                 self.size -= self._kept.popitem(last=False)[1][1]
 
+    def pop(self, key: Hashable) -> Value | None:
+        """The value, which is not kept any more."""
+        with self._guard:
+            value, weight = self._kept.pop(key, (None, 0))
+            self.size -= weight
+            return value
+
     def find(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """The value, made (outside of the lock) where it is not kept."""
         found = self.get(key)

@@ -101,7 +101,10 @@ class Storage(Protocol):
         ...
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """A writer of a new data file (directories are made); durable once closed by `close_output`."""
+        """A writer of a new data file (directories are made); durable once closed and synced (`sync`).
+
+        What an exception leaves of it is garbage; in object stores, where nothing is there before it is closed, it leaves nothing.
+        """
         ...
 
     def link(self, path: str, original: str) -> bool:

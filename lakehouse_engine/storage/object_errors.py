@@ -28,6 +28,8 @@ _ADVICE = (
     (r"dns error|error sending request|Connection refused|connect", "the store cannot be reached; check 'endpoint' and the connection"),
 )
 """Patterns of messages, the more telling first."""
+_NOT_DONE = r"status code: (3\d\d|4(?!08|09|29)\d\d|507)|redirect|169\.254|metadata endpoint|credential"
+"""Messages of answers after which a request is not done, now or later."""
 _LONGEST = 300
 
 
@@ -54,6 +56,14 @@ def storage_error(what: str, path: str, root: str, error: BaseException) -> Stor
     said = _told(str(error))
     advice = next((text for pattern, text in _ADVICE if re.search(pattern, str(error), re.IGNORECASE)), None)
     return StorageError(f"cannot {what} {path!r} in {root}: {advice or 'the store answered with an error'} ({said})", path=path, root=root)
+
+
+def may_be_done(error: BaseException) -> bool:
+    """Whether a request may have been done although it failed, or will be yet: it was not answered, by 5xx, or with 408, 409 or 429."""
+    unknown = isinstance(error, (exceptions.GenericError, exceptions.JoinError)) or (
+        isinstance(error, OSError) and not isinstance(error, (FileNotFoundError, PermissionError))
+    )
+    return unknown and not re.search(_NOT_DONE, str(error), re.IGNORECASE)
 
 
 def _told(text: str) -> str:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import io
+import logging
+from types import TracebackType
 from typing import Any
 
 import obstore
+import pyarrow as pa
 from obstore.exceptions import BaseError, NotSupportedError
 
+from lakehouse_engine.errors import StorageError
 from lakehouse_engine.storage.object_errors import as_object_errors
 
+logger = logging.getLogger(__name__)
 _TAIL = 64 * 1024
 """Bytes that are asked for first: what a Parquet file says of itself is at its end."""
 _PART = 8 * 1024 * 1024
@@ -83,7 +88,7 @@ def _end_of(store: Any, key: str) -> tuple[int, bytes]:
 
 
 class ObjectOutput(io.RawIOBase):
-    """A writer of a new object, which is there when it is closed and not before."""
+    """A writer of a new object, which is there when it is closed and not before; one that is let go of without that puts nothing."""
 
     def __init__(self, store: Any, key: str, path: str, root: str) -> None:
         super().__init__()
@@ -107,3 +112,38 @@ class ObjectOutput(io.RawIOBase):
             super().close()
             with as_object_errors("write", self._path, self._root):
                 self._writer.close()
+
+    def give_up(self) -> None:
+        """Put nothing, and take back what was sent. Raises `StorageError` where that cannot be: a rule of the bucket removes it."""
+        if not self.closed:
+            super().close()
+            left = OSError("given up")
+            with as_object_errors("take back", self._path, self._root):
+                self._writer.__exit__(type(left), left, None)
+
+    def __del__(self) -> None:
+        # That of the base class closes, and so would put what was written so far.
+        if hasattr(self, "_writer"):
+            self.give_up()
+
+
+class OutputFile(pa.PythonFile):  # type: ignore[misc]
+    """Arrow's side of an `ObjectOutput`: left by an exception it gives up."""
+
+    _output: ObjectOutput
+
+    @classmethod
+    def over(cls, output: ObjectOutput) -> OutputFile:
+        file = cls(output, mode="w")
+        file._output = output
+        return file
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if kind is not None:
+                self._output.give_up()
+        except StorageError as failure:
+            # What led here is the one to be told.
+            logger.warning("an upload that was given up is left to the bucket's rule: %s", failure)
+        finally:
+            self.close()

@@ -1,8 +1,7 @@
 """A storage in a bucket of S3, Google Cloud Storage or Azure, through `obstore`: the crate that hudi-rs and delta-rs use.
 
-Objects are made with `If-None-Match` and replaced with `If-Match`. Where an answer may have been lost (a connection that broke, a repeated
-request that finds its own object), a token in the object's metadata says whose it is. There is no rename, and a directory is there as long
-as an object below it is; markers of directories, which Hadoop makes, are passed over.
+Objects are made with `If-None-Match` and replaced with `If-Match` (`object_put`). There is no rename, and a directory is there as long as
+an object below it is; markers of directories, which Hadoop makes, are passed over.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import functools
 import os
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -31,13 +29,12 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.storage.base import Listing, StoredFile, Tag
 from lakehouse_engine.storage.locations import SCHEMES
-from lakehouse_engine.storage.object_errors import as_object_errors, storage_error
-from lakehouse_engine.storage.object_files import ObjectInput, ObjectOutput
+from lakehouse_engine.storage.object_errors import as_object_errors
+from lakehouse_engine.storage.object_files import ObjectInput, ObjectOutput, OutputFile
+from lakehouse_engine.storage.object_put import Place, forget, remember, tag_of
 from lakehouse_engine.storage.paths import check_relative, is_hidden_name, is_temporary_name
 
 _CLIENT_KEYS = ("allow_http", "timeout", "connect_timeout", "proxy_url", "allow_invalid_certificates")
-_TOKEN = "lakehousetoken"
-"""A name that no store and no proxy between minds: Azure takes no hyphens, others drop what has an underscore."""
 _RETRIES = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
 _stores: dict[tuple[str, tuple[tuple[str, str], ...]], Any] = {}
 _guard = threading.Lock()
@@ -104,44 +101,41 @@ class ObjectStorage:
 
     def read(self, path: str) -> bytes:
         with as_object_errors("read", path, self.root):
-            return bytes(obstore.get(self._store(), self._key(path)).bytes())
+            store, key = self._store(), self._key(path)
+            found = obstore.get(store, key)
+            content = bytes(found.bytes())
+        remember(store, key, tag_of(found.meta))
+        return content
 
     def create(self, path: str, data: bytes) -> None:
-        key, token = self._file_key(path), uuid.uuid4().hex
-        try:
-            self._put(key, data, token, "create")
-        except exceptions.AlreadyExistsError:
-            if self._tag_of(key, token) is None:
-                raise StoredFileExistsError(f"cannot create {path!r}: it is there already", path=path, root=self.root) from None
-        except (exceptions.BaseError, OSError) as error:
-            self._settle(key, token, "create", path, error)
+        place = self._place(path)
+        done, tag = place.put_if(data, None, "create")
+        if not done:
+            raise StoredFileExistsError(f"cannot create {path!r}: it is there already", path=path, root=self.root)
+        if tag is not None:
+            remember(place.store, place.key, tag)
 
     def overwrite(self, path: str, data: bytes) -> None:
-        key = self._file_key(path)
-        with as_object_errors("write", path, self.root):
-            self._put(key, data, uuid.uuid4().hex, "overwrite")
+        """As `Storage.overwrite`: over the content that is there, and again over that of whoever was faster."""
+        self._place(path).put_over(data)
 
     def read_tagged(self, path: str) -> tuple[bytes, Tag] | None:
         """Content and tag of an object; None where it is not there."""
         try:
             with as_object_errors("read", path, self.root):
                 found = obstore.get(self._store(), self._key(path))
-                return bytes(found.bytes()), _tag(found.meta)
+                return bytes(found.bytes()), tag_of(found.meta)
         except StoredFileNotFoundError:
             return None
 
     def put_tagged(self, path: str, data: bytes, tag: Tag | None) -> Tag | None:
         """The new content's tag; None, with nothing changed, where the content that had `tag` is gone (`tag` None: where there is any)."""
-        key, token = self._file_key(path), uuid.uuid4().hex
-        try:
-            return _tag(self._put(key, data, token, "create" if tag is None else dict(tag)))
-        except (exceptions.AlreadyExistsError, exceptions.PreconditionError, FileNotFoundError):
-            return self._tag_of(key, token)
-        except (exceptions.BaseError, OSError) as error:
-            return self._settle(key, token, "write", path, error)
+        done, found = self._place(path).put_if(data, tag, "write")
+        return found if done else None
 
     def delete(self, path: str) -> bool:
         key = self._file_key(path)
+        forget(self._store(), [key])
         try:
             with as_object_errors("delete", path, self.root):
                 obstore.head(self._store(), key)
@@ -161,6 +155,7 @@ class ObjectStorage:
         """Delete objects, many with one request where the store can."""
         keys = [self._file_key(path) for path in paths]
         if keys:
+            forget(self._store(), keys)
             with as_object_errors("delete", f"{len(keys)} objects", self.root):
                 obstore.delete(self._store(), keys)
 
@@ -174,7 +169,8 @@ class ObjectStorage:
         return pa.PythonFile(ObjectInput(self._store(), self._key(path), path, self.root), mode="r")
 
     def open_output(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(ObjectOutput(self._store(), self._file_key(path), path, self.root), mode="w")
+        """As `Storage.open_output`; left by an exception, or let go of without `close`, it leaves no object."""
+        return OutputFile.over(ObjectOutput(self._store(), self._file_key(path), path, self.root))
 
     def link(self, path: str, original: str) -> bool:
         self._file_key(path)
@@ -219,28 +215,9 @@ class ObjectStorage:
             for page in obstore.list(self._store(), prefix=prefix or None, chunk_size=1000):
                 yield from (self._file(meta) for meta in page if meta["path"] != prefix)
 
-    def _put(self, key: str, data: bytes, token: str, mode: Any) -> Any:
-        return obstore.put(self._store(), key, bytes(data), attributes={_TOKEN: token}, mode=mode, use_multipart=False)
-
-    def _tag_of(self, key: str, token: str) -> Tag | None:
-        """The tag of what the request with that token put; None where something else is there, or nothing."""
-        try:
-            with as_object_errors("read", key, self.root):
-                found = obstore.get(self._store(), key, options={"head": True})
-        except StoredFileNotFoundError:
-            return None
-        return _tag(found.meta) if found.attributes.get(_TOKEN) == token else None
-
-    def _settle(self, key: str, token: str, what: str, path: str, error: BaseException) -> Tag:
-        """The tag of the object that was put although the answer was an error; raises what the error says where it was not."""
-        failure = storage_error(what, path, self.root, error)
-        try:
-            tag = self._tag_of(key, token)
-        except StorageError:
-            raise failure from None
-        if tag is None:
-            raise failure
-        return tag
+    def _place(self, path: str) -> Place:
+        key = self._file_key(path)
+        return Place(self._store(), key, path, self.root)
 
 
 def _after_fork() -> None:
@@ -292,11 +269,6 @@ def _is_known(location: str, name: str) -> bool:
     except (exceptions.BaseError, ValueError):
         return True
     return True
-
-
-def _tag(meta: Mapping[str, Any]) -> Tag:
-    """S3 and Azure go by `e_tag`, Google by `version`."""
-    return {name: str(meta[name]) for name in ("e_tag", "version") if meta.get(name) is not None}
 
 
 def _flag(name: str, text: str) -> bool:

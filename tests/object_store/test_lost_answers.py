@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import Lakehouse
-from lakehouse_engine.errors import LakehouseError, StoredFileExistsError
+from lakehouse_engine.errors import LakehouseError, StorageError, StoredFileExistsError
 from lakehouse_engine.storage.object_store import ObjectStorage
 from tests.object_store.dbt_store import Store, s3_store
 from tests.support.shares import share_of
@@ -21,13 +21,34 @@ from tests.support.shares import share_of
 __all__ = ["s3_store"]
 
 Fault = Callable[[str, str], str]
-"""Method and path of a request -> "" to let it through, "before" to answer 503 without it, "500" or "cut" after it was carried out."""
+"""Method and path of a request -> "" to let it through, "before" or "409" to answer 503 or 409 without it, "500", "cut" or "409 after"
+after it was carried out, "late" to keep it for `Proxy.carry_out` without an answer.
+"""
+CONFLICT = b"<Error><Code>ConditionalRequestConflict</Code></Error>"
 
 
 class Proxy(ThreadingHTTPServer):
     daemon_threads = True
     fault: Fault = staticmethod(lambda method, path: "")
     target = ""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.late: list[urllib.request.Request] = []
+
+    def carry_out(self) -> list[int]:
+        """The requests that were kept arrive now; what the store says of each."""
+        found = [_asked(request)[0] for request in self.late]
+        self.late.clear()
+        return found
+
+
+def _asked(request: urllib.request.Request) -> tuple[int, dict[str, str], bytes]:
+    try:
+        with urllib.request.urlopen(request, timeout=30) as found:
+            return found.status, dict(found.headers), found.read()
+    except urllib.error.HTTPError as error:
+        return error.code, dict(error.headers), error.read()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -40,21 +61,29 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "before":
             self._answer(503, {}, b"<Error><Code>SlowDown</Code></Error>")
             return
+        if fault == "409":
+            self._answer(409, {}, CONFLICT)
+            return
         headers = {key: value for key, value in self.headers.items() if key.lower() not in ("connection", "content-length")}
         headers.setdefault("Content-Type", "application/octet-stream")  # urllib would call it a form
         request = urllib.request.Request(self.server.target + self.path, body or None, headers, method=self.command)
-        try:
-            with urllib.request.urlopen(request, timeout=30) as found:
-                status, told, content = found.status, dict(found.headers), found.read()
-        except urllib.error.HTTPError as error:
-            status, told, content = error.code, dict(error.headers), error.read()
+        if fault == "late":
+            self.server.late.append(request)
+            self._hang_up()
+            return
+        status, told, content = _asked(request)
         if fault == "cut":
-            self.close_connection = True
-            self.connection.close()
+            self._hang_up()
+        elif fault == "409 after":
+            self._answer(409, {}, CONFLICT)
         elif fault == "500":
             self._answer(500, {}, b"<Error><Code>InternalError</Code></Error>")
         else:
             self._answer(status, told, content)
+
+    def _hang_up(self) -> None:
+        self.close_connection = True
+        self.connection.close()
 
     def _answer(self, status: int, headers: dict[str, str], content: bytes) -> None:
         self.send_response(status)
@@ -75,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def proxy(s3_store: Store) -> Iterator[Proxy]:
-    with Proxy(("127.0.0.1", 0), _Handler) as server:
+    with Proxy() as server:
         server.target = s3_store.options["endpoint"]
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
@@ -129,6 +158,161 @@ def test_a_replacement_whose_answer_is_lost_is_found_out(s3_store: Store, proxy:
     tag = storage.put_tagged("file", b"2", found[1])
     assert storage.read_tagged("file") == (b"2", tag)
     assert storage.put_tagged("file", b"3", found[1]) is None
+
+
+@pytest.mark.parametrize("fault", ["500", "cut", "before", "409", "409 after"])
+def test_an_overwrite_whose_answer_is_lost_is_done_once(s3_store: Store, proxy: Proxy, fault: str) -> None:
+    storage = ObjectStorage.at(s3_store.place(uuid.uuid4().hex), options(s3_store, proxy))
+    for content in (b"1", b"2"):
+        proxy.fault = Once("PUT", "/file", fault)
+        storage.overwrite("file", content)
+        assert proxy.fault.left == 0
+        assert storage.read("file") == content
+
+
+@pytest.mark.parametrize("content", [b"0", None], ids=["over another", "where nothing is"])
+def test_an_overwrite_that_arrives_after_a_later_one_changes_nothing(s3_store: Store, proxy: Proxy, content: bytes | None) -> None:
+    place = s3_store.place(uuid.uuid4().hex)
+    storage, other = ObjectStorage.at(place, options(s3_store, proxy)), ObjectStorage.at(place, s3_store.options)
+    if content is not None:
+        storage.overwrite("file", content)
+    proxy.fault = Once("PUT", "/file", "late")
+    storage.overwrite("file", b"1")
+    other.overwrite("file", b"2")
+    assert proxy.carry_out() == [412]
+    assert storage.read("file") == b"2"
+    storage.overwrite("file", b"3")
+    other.overwrite("file", b"4")
+    assert storage.read("file") == b"4"
+
+
+def test_a_create_that_arrives_late_is_no_second_one(s3_store: Store, proxy: Proxy) -> None:
+    storage = ObjectStorage.at(s3_store.place(uuid.uuid4().hex), options(s3_store, proxy))
+    proxy.fault = Once("PUT", "/file", "late")
+    storage.create("file", b"1")
+    assert proxy.carry_out() == [412]
+    assert storage.read("file") == b"1"
+
+
+def test_an_overwrite_goes_on_from_what_others_put_or_deleted(s3_store: Store) -> None:
+    place = s3_store.place(uuid.uuid4().hex)
+    storage, other = ObjectStorage.at(place, s3_store.options), ObjectStorage.at(place, {**s3_store.options, "timeout": "29s"})
+    for content in (b"1", b"2"):
+        storage.overwrite("file", content)
+        other.overwrite("file", content + b" of another")
+    assert storage.read("file") == b"2 of another"
+    assert other.delete("file")
+    storage.overwrite("file", b"3")
+    assert other.read("file") == b"3"
+    assert storage.delete("file")
+    storage.create("file", b"4")
+    other.overwrite("file", b"5")
+    assert storage.read("file") == b"5"
+
+
+@pytest.mark.parametrize(("fault", "times"), [("409", 7), ("409 after", 1)])
+def test_a_conflict_of_requests_at_once_is_no_answer(s3_store: Store, proxy: Proxy, fault: str, times: int) -> None:
+    storage = ObjectStorage.at(s3_store.place(uuid.uuid4().hex), options(s3_store, proxy))
+    proxy.fault = Once("PUT", "/file", fault)
+    storage.create("file", b"1")
+    assert proxy.fault.left == 0
+    found = storage.read_tagged("file")
+    assert found is not None
+    # Seven are more than the client repeats by itself.
+    proxy.fault = Once("PUT", "/file", fault, times)
+    tag = storage.put_tagged("file", b"2", found[1])
+    assert proxy.fault.left == 0
+    assert storage.read_tagged("file") == (b"2", tag)
+    proxy.fault = Once("PUT", "/file", "409")
+    with pytest.raises(StoredFileExistsError):
+        storage.create("file", b"3")
+    proxy.fault = Once("PUT", "/file", "409")
+    assert storage.put_tagged("file", b"3", found[1]) is None
+    assert storage.read("file") == b"2"
+
+
+def test_conflicts_without_end_are_an_error_and_no_file_that_is_there(s3_store: Store, proxy: Proxy) -> None:
+    storage = ObjectStorage.at(s3_store.place(uuid.uuid4().hex), options(s3_store, proxy))
+    proxy.fault = Once("PUT", "/file", "409", times=1000)
+    with pytest.raises(StorageError, match="at the same time") as caught:
+        storage.create("file", b"1")
+    assert not isinstance(caught.value, StoredFileExistsError)
+    assert storage.head("file") is None
+
+
+def test_an_overwrite_of_what_this_process_has_seen_is_one_request(s3_store: Store, proxy: Proxy) -> None:
+    place, asked = s3_store.place(uuid.uuid4().hex), list[str]()
+
+    def watched(method: str, path: str) -> str:
+        asked.append(method)
+        return ""
+
+    def requests(call: Callable[[], object]) -> list[str]:
+        asked.clear()
+        call()
+        return asked[:]
+
+    storage, other = ObjectStorage.at(place, options(s3_store, proxy)), ObjectStorage.at(place, s3_store.options)
+    proxy.fault = watched
+    for name in ("new", "created"):
+        if name == "created":
+            storage.create(name, b"1")
+        assert requests(lambda name=name: storage.overwrite(name, b"2")) == ["PUT"]
+        assert requests(lambda name=name: storage.overwrite(name, b"3")) == ["PUT"]
+    other.create("read", b"1")
+    assert requests(lambda: storage.overwrite("read", b"2")) == ["PUT", "HEAD", "PUT"]
+    other.overwrite("read", b"3")
+    assert storage.read("read") == b"3"
+    assert requests(lambda: storage.overwrite("read", b"4")) == ["PUT"]
+    assert storage.delete("read")
+    assert requests(lambda: storage.overwrite("read", b"5")) == ["PUT"]
+
+
+def _fail_in(storage: ObjectStorage, path: str, size: int) -> None:
+    with storage.open_output(path) as output:
+        output.write(b"x" * size)
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("size", [10, 20 * 1024 * 1024])
+def test_a_data_file_that_is_left_by_an_exception_is_not_there(s3_store: Store, proxy: Proxy, size: int) -> None:
+    """One that is small is never put; of one in parts the upload is taken back."""
+    storage, asked = ObjectStorage.at(s3_store.place(uuid.uuid4().hex), options(s3_store, proxy)), list[tuple[str, str]]()
+
+    def watched(method: str, path: str) -> str:
+        asked.append((method, path))
+        return ""
+
+    proxy.fault = watched
+    with pytest.raises(ZeroDivisionError):
+        _fail_in(storage, "left", size)
+    forgotten = storage.open_output("forgotten")
+    forgotten.write(b"x" * size)
+    del forgotten
+    assert storage.walk() == []
+    started = [path for method, path in asked if method == "POST" and "uploads" in path]
+    taken_back = [path for method, path in asked if method == "DELETE" and "uploadId=" in path]
+    assert len(started) == len(taken_back) == (2 if size > 1024 else 0)
+    with storage.open_output("left") as output:
+        output.write(b"x" * size)
+    assert len(storage.read("left")) == size
+
+
+@pytest.mark.parametrize(("method", "query"), [("PUT", "partNumber="), ("POST", "uploadId=")], ids=["a part", "the last request"])
+def test_an_upload_that_the_store_refuses_is_an_error_and_is_taken_back(s3_store: Store, proxy: Proxy, method: str, query: str) -> None:
+    storage, taken_back = ObjectStorage.at(s3_store.place(uuid.uuid4().hex), options(s3_store, proxy)), list[str]()
+
+    def refused(asked: str, path: str) -> str:
+        if asked == "DELETE" and "uploadId=" in path:
+            taken_back.append(path)
+        return "before" if asked == method and query in path else ""
+
+    proxy.fault = refused
+    with pytest.raises(StorageError, match="cannot write 'file'"), storage.open_output("file") as output:
+        output.write(b"x" * 20 * 1024 * 1024)
+    assert len(taken_back) == 1
+    proxy.fault = lambda method, path: ""
+    assert storage.walk() == []
 
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64())])

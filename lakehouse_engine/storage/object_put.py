@@ -1,0 +1,137 @@
+"""Small objects put whole, each over one content: what came of a put is known, also where its answer was lost.
+
+Each put carries a token in the object's metadata. One that was not answered, or with 5xx, is made again with the same condition, so it
+cannot be done twice, and one that is done late finds its condition broken. Where the condition is found broken, the token of what is there
+says whether it was this very put. S3 answers 409 to conditional requests at once, of which none need have been done; that is told from a
+broken condition by what is there:
+https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, PreconditionError
+
+from lakehouse_engine.cache import BoundedCache
+from lakehouse_engine.errors import StorageError
+from lakehouse_engine.storage.base import Tag
+from lakehouse_engine.storage.object_errors import may_be_done, storage_error
+
+_TOKEN = "lakehousetoken"
+"""A name that no store and no proxy between minds: Azure takes no hyphens, others drop what has an underscore."""
+_PAUSES = (0.0, 0.2, 0.4, 0.8)
+"""Seconds before each request of one put, which the client repeats by itself besides."""
+_PATIENCE = 60.0
+"""Seconds after which no further one is begun: the client itself waits as long for one."""
+_OVERTAKEN = 20
+"""How often others may replace an object while it is being overwritten."""
+_KNOWN: BoundedCache[Tag] = BoundedCache(4096)
+"""Tags that this process saw last, by client (clients are kept for ever) and key: with them an overwrite needs one request."""
+
+
+def tag_of(meta: Mapping[str, Any]) -> Tag:
+    """S3 and Azure go by `e_tag`, Google by `version`."""
+    return {name: str(meta[name]) for name in ("e_tag", "version") if meta.get(name) is not None}
+
+
+def remember(store: Any, key: str, tag: Tag) -> None:
+    """That an overwrite may begin with this content; it need not be the last one."""
+    forget(store, [key])
+    _KNOWN.put((id(store), key), tag)
+
+
+def forget(store: Any, keys: Iterable[str]) -> None:
+    for key in keys:
+        _KNOWN.pop((id(store), key))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an object goes: `key` of the client `store`, which messages name as `path` of the storage at `root`."""
+
+    store: Any
+    key: str
+    path: str
+    root: str
+
+    def put_over(self, data: bytes) -> None:
+        """Make or replace the object. Each request replaces one content: one that arrives when others have gone on changes nothing.
+
+        Raises `StorageError` as `put_if`, and where others replace it again and again.
+        """
+        tag = _KNOWN.pop((id(self.store), self.key))
+        for _ in range(_OVERTAKEN):
+            done, tag = self.put_if(data, tag, "write")
+            if done and tag is not None:
+                remember(self.store, self.key, tag)
+                return
+        raise self._contested("write")
+
+    def put_if(self, data: bytes, tag: Tag | None, what: str) -> tuple[bool, Tag | None]:
+        """Whether the object was put in the place of the content that had `tag` (None: where nothing was), and its tag now, which is
+        another's where it was not (None: nothing is there). `what` is the verb of messages.
+
+        Raises `StorageError` where the store refuses it, and where it cannot be told: then it may be there, or come yet.
+        """
+        token, until = uuid.uuid4().hex, time.monotonic() + _PATIENCE
+        failure: BaseException | None = None
+        for pause in _PAUSES:
+            if pause and time.monotonic() > until:
+                break
+            time.sleep(pause)
+            try:
+                return True, self._put(data, tag, token)
+            except (BaseError, OSError) as error:
+                answer = error
+            refused = _is_refused(answer, tag)
+            failure = None if refused else answer
+            try:
+                found = self._found()
+            except (BaseError, OSError) as error:
+                failure = failure or error
+            else:
+                if found is not None and found[0] == token:
+                    return True, found[1]
+                if (refused or may_be_done(answer)) and not _is_as_before(found, tag):
+                    return False, None if found is None else found[1]
+            if not refused and not may_be_done(answer):
+                break
+        if failure is None:
+            raise self._contested(what)
+        raise storage_error(what, self.path, self.root, failure) from None
+
+    def _put(self, data: bytes, tag: Tag | None, token: str) -> Tag:
+        mode: Any = "create" if tag is None else dict(tag)
+        return tag_of(obstore.put(self.store, self.key, bytes(data), attributes={_TOKEN: token}, mode=mode, use_multipart=False))
+
+    def _found(self) -> tuple[str, Tag] | None:
+        """Token and tag of what is there."""
+        try:
+            found = obstore.get(self.store, self.key, options={"head": True})
+        except (FileNotFoundError, NotFoundError):
+            return None
+        return str(found.attributes.get(_TOKEN, "")), tag_of(found.meta)
+
+    def _contested(self, what: str) -> StorageError:
+        message = f"cannot {what} {self.path!r} in {self.root}: others change it at the same time, again and again; try again"
+        return StorageError(message, path=self.path, root=self.root)
+
+
+def _is_refused(answer: BaseException, tag: Tag | None) -> bool:
+    """Whether the store says that the condition is broken, or that it does several such requests at once (409)."""
+    return isinstance(answer, (AlreadyExistsError, PreconditionError)) or (
+        tag is not None and isinstance(answer, (FileNotFoundError, NotFoundError))
+    )
+
+
+def _is_as_before(found: tuple[str, Tag] | None, tag: Tag | None) -> bool:
+    """Whether the condition of a put over `tag` still holds."""
+    if found is None or tag is None:
+        return found is None and tag is None
+    return all(found[1].get(name, value) == value for name, value in tag.items())
