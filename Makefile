@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV ?= .venv
 HUDI_VENV ?= .venv-hudi
 S3_VENV ?= .venv-s3
+DBT ?= 1.10
+DBT_TESTS ?= tests/dbt
+DBT_VENV ?= .venv-dbt-$(DBT)
 HUDI_JARS ?= .cache/hudi
 HUDI_VERSIONS ?= 0.15.0 1.2.0
 PYTEST_ARGS ?=
@@ -15,7 +18,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark spark-full cluster connect connect-full dbt dbt-full packages integration integration-full interop interop-full object-store object-store-setup zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark spark-full cluster connect connect-full dbt dbt-full dbt-versions packages integration integration-full interop interop-full object-store object-store-setup zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +93,23 @@ dbt: setup java ## the adapter, with dbt's own adapter suite
 
 dbt-full: setup java ## the same with all classes
 	LAKEHOUSE_LANE=all $(PYTEST) tests/dbt
+
+# Not part of `test`. Warnings are errors, and click deprecates what dbt-core 1.10 imports of it. `python -m` finds this directory's code.
+dbt-versions: $(DBT_VENV)/.installed java ## the same suite on another dbt-core: DBT=1.10 or 1.12
+	PYTHONPATH=$(CURDIR) $(DBT_VENV)/bin/python -m pytest $(PYTEST_ARGS) -W "ignore:'parser.:DeprecationWarning" $(DBT_TESTS)
+
+# The versions of requirements.lock, but for those that this dbt-core does not go with. dbt-core 1.12 asks for dbt-core-experimental-parser,
+# whose build downloads: it is left out, and pip told to take the list as it is. --no-config: pyproject.toml keeps the lock itself below 1.12.
+$(DBT_VENV)/.installed: requirements.lock pyproject.toml | setup
+	$(PYTHON) -m venv $(DBT_VENV)
+	cp requirements.lock $(DBT_VENV)/requirements.txt
+	echo "dbt-core~=$(DBT).0" > $(DBT_VENV)/constraints.txt
+	echo "dbt-core-experimental-parser ; python_version < '0'" > $(DBT_VENV)/overrides.txt
+	$(BIN)/uv pip compile --quiet --no-config --python $(DBT_VENV)/bin/python --generate-hashes --no-strip-extras --no-annotate \
+		--no-emit-index-url --no-emit-find-links pyproject.toml --extra test --constraint $(DBT_VENV)/constraints.txt \
+		--override $(DBT_VENV)/overrides.txt -o $(DBT_VENV)/requirements.txt
+	$(DBT_VENV)/bin/python -m pip install --quiet --no-deps --require-hashes -r $(DBT_VENV)/requirements.txt
+	@touch $@
 
 # A quarter of an hour on two cores; not part of `test`, as nothing of the packages is kept here.
 packages: setup java ## the integration projects of dbt packages, from copies in LAKEHOUSE_PACKAGES (.cache/packages)

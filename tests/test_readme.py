@@ -10,7 +10,8 @@ import pytest
 
 from tests.support.documents import ROOT, blocks
 
-DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "materializations").glob("*.md"))
+DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in PAGES)
 
 
 @pytest.mark.parametrize("document", ["README.md", "docs/python.md"])
