@@ -99,7 +99,7 @@ def beating(storage: Storage, instant_time: str, options: LockOptions) -> Iterat
 
 
 def remove_stale_heartbeats(storage: Storage, pending: Iterable[str], options: LockOptions) -> None:
-    """Remove the heartbeats of instants that are not pending (any more), of writers that died after they committed."""
+    """Remove heartbeats of dead writers whose instants are not `pending`: they died before they requested them, or after they committed."""
     kept = set(pending)
     for entry in storage.list(HEARTBEATS):
         if entry.name.isdigit() and entry.name not in kept and live_heartbeat(storage, entry.name, options) is None:

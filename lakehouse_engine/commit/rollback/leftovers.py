@@ -1,4 +1,5 @@
-"""Marker folders that no pending write needs: their writer died (or lost its storage) after it committed or was rolled back.
+"""What no pending write needs: heartbeats and marker folders whose writer died (or lost its storage) before it requested its instant, or
+after that was committed or rolled back.
 
 A task attempt that its dead driver could not stop may also have written a data file after all was cleaned up; its marker tells.
 """
@@ -9,7 +10,7 @@ import logging
 
 from lakehouse_engine.commit.beside.attempts import close_to_attempts, opened_instant
 from lakehouse_engine.commit.deletion import delete_files_of
-from lakehouse_engine.commit.heartbeat import remove_heartbeat
+from lakehouse_engine.commit.heartbeat import remove_heartbeat, remove_stale_heartbeats
 from lakehouse_engine.commit.leftovers.log_owners import log_owners
 from lakehouse_engine.commit.leftovers.strays import stray_files
 from lakehouse_engine.commit.rollback.markers import marked_files
@@ -17,14 +18,15 @@ from lakehouse_engine.commit.staging import remove_dead_stages
 from lakehouse_engine.commit.table_clock import PROBE
 from lakehouse_engine.format.file_names import TEMP_FOLDER, is_base_file_name, is_log_file_name, parse_log_file
 from lakehouse_engine.storage.paths import parent_of
+from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
 
 def remove_leftovers(state: TableState) -> None:
-    """Remove marker folders of instants that are not pending, the files they name that are no part of the table, a probe of the clock, and
-    rows that dead writes staged.
+    """Remove heartbeats and marker folders of instants that are not pending, the files those name that are no part of the table, a probe of
+    the clock, and rows that dead writes staged.
 
     The table lock is held, and dead writes have been rolled back.
     """
@@ -34,6 +36,8 @@ def remove_leftovers(state: TableState) -> None:
     if any(entry.path == PROBE for entry in entries):
         state.storage.delete(PROBE)
     remove_dead_stages(state.storage, entries)
+    known = [instant.requested_time for instant in state.timeline.pending()]
+    remove_stale_heartbeats(state.storage, known, lock_options(state.config))
     if not folders and not opened:
         return
     # A writer that does not know the lock requests its instant before it makes the folder: a timeline loaded now has it.

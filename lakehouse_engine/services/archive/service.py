@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakehouse_engine.commit.heartbeat import remove_stale_heartbeats
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.services import ArchiveResult
@@ -13,7 +12,6 @@ from lakehouse_engine.services.archive.execute import execute_archive, finish_ar
 from lakehouse_engine.services.archive.plan import plan_archive
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import LOCK_FILE
-from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.timeline.locks.waiting import forget_dead
 from lakehouse_engine.view.table_state import TableState
 
@@ -41,8 +39,6 @@ def archive(
     with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
         if finish_archiving(state):
             state = state.refresh()
-        pending = [instant.requested_time for instant in state.timeline.pending()]
-        remove_stale_heartbeats(storage, pending, lock_options(state.config))
         forget_dead(storage, LOCK_FILE)
         planned = plan_archive(state, options, clean, compaction)
         files = (execute_archive(state, planned.instants, options.batch),) if planned.instants else ()

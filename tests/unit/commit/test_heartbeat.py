@@ -183,15 +183,32 @@ def _fail(table: HoodieTable) -> None:
         raise RuntimeError
 
 
-def test_heartbeats_of_writers_that_died_after_they_committed_go_when_archiving(tmp_path: Path) -> None:
+def test_heartbeats_of_writers_that_died_after_they_committed_go_with_the_next_action(tmp_path: Path) -> None:
     table = _table(tmp_path)
     instant = table.upsert(ROWS).instant
     table.storage.create(heartbeat_file(str(instant)), b"")
-    table.archive()
+    table.upsert(ROWS)
     assert [entry.name for entry in table.storage.list(HEARTBEATS)] == [instant]
     _age(table.storage, str(instant), 1000)
-    table.archive()
+    table.upsert(ROWS)
     assert table.storage.list(HEARTBEATS) == []
+
+
+def test_the_heartbeat_of_a_writer_that_died_before_it_requested_its_instant_goes_with_the_next_write(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    process = SPAWN.Process(target=_die_before_the_request, args=(table.storage.root,))
+    process.start()
+    process.join()
+    assert process.exitcode == 7
+    assert [entry.name for entry in table.storage.list(HEARTBEATS)] != []
+    assert _pending(table) == []
+    assert table.upsert(ROWS).inserts == 2
+    assert table.storage.list(HEARTBEATS) == []
+
+
+def _die_before_the_request(path: str) -> None:
+    ActiveTimeline.create_requested = lambda self, instant, content=b"": os._exit(7)  # type: ignore[method-assign]
+    HoodieTable.open(path).upsert(ROWS)
 
 
 # Beside writers of Hudi
