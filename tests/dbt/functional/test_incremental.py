@@ -79,3 +79,26 @@ class TestMicrobatch(BaseMicrobatch):
         )
         assert response["instant"] == response["instants"][-1]
         assert response["inserts"] >= 1
+
+
+class TestMicrobatchOfRowsThatNoBatchReplaces:
+    """A model whose own event time is another than that of what it reads: its rows would be there once more after each run."""
+
+    RUN = ("run", "--event-time-start", "2020-01-01", "--event-time-end", "2020-01-03")
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        config = "materialized='incremental', incremental_strategy='microbatch', event_time='at', batch_size='day', begin='2020-01-01'"
+        source = "select day as id, timestamp '2020-01-01 12:00:00Z' + make_dt_interval(day) as at from values (0), (1) as t(day)"
+        late = "case when id = 1 then at + interval 1 day else at end as at"
+        return {
+            "up.sql": "{{ config(materialized='table', event_time='at') }} " + source,
+            "m.sql": "{{ config(" + config + ") }} select id, {{ 'at' if var('well') else \"" + late + "\" }} from {{ ref('up') }}",
+        }
+
+    def test_the_batch_is_refused_and_changes_nothing(self, project):
+        run_dbt([*self.RUN, "--vars", "well: true"])
+        stored = project.run_sql(f"select id, at from {project.test_schema}.m order by id", fetch="all")
+        results = run_dbt([*self.RUN, "--vars", "well: false", "--select", "m"], expect_pass=False).results
+        assert "PARTIAL SUCCESS (1/2)" in results[0].message
+        assert project.run_sql(f"select id, at from {project.test_schema}.m order by id", fetch="all") == stored

@@ -139,6 +139,43 @@ class TestReplaceWhere(Base):
         assert len([entry for entry in self.table(project).history() if entry.operation]) == 2
 
 
+class TestReplaceWhereOfOtherRows(Base):
+    """A row that the condition does not find again would be there once more after each run; so would one where it is null."""
+
+    MODEL = model(
+        "materialized='incremental', incremental_strategy='replace_where', incremental_predicates=['DBT_INTERNAL_DEST.id >= 2']",
+        values("id, v", "1, 'a'", "2, 'b'"),
+        "select * from values (2, 'new'), (1, 'again'), (null, 'none') as t(id, v)",
+    )
+
+    def test_they_are_refused_before_anything_is_written(self, project):
+        self.run()
+        message = run_dbt(["run"], expect_pass=False).results[0].message
+        assert "2 row(s)" in message
+        assert "DBT_INTERNAL_DEST.id >= 2" in message
+        assert self.rows(project) == [(1, "a"), (2, "b")]
+
+
+class TestReplaceWhereOfAColumnThatIsLeftOut(Base):
+    """It is null in the rows that come."""
+
+    MODEL = model(
+        "materialized='incremental', incremental_strategy='replace_where', incremental_predicates=[\"{0}\"], "
+        "on_schema_change='append_new_columns'",
+        values("id, v", "1, 'a'", "2, 'b'"),
+        "select 2 as id",
+    )
+
+    @pytest.mark.parametrize(("condition", "kept"), [("v is null or v = 'b'", [(1, "a"), (2, None)]), ("v = 'b'", None)])
+    def test_the_condition_is_asked_of_that(self, project, condition, kept):
+        text = self.MODEL.replace("{0}", condition)
+        write_file(text, project.project_root, "models", "m.sql")
+        run_dbt(["run", "--full-refresh"])
+        result = run_dbt(["run"], expect_pass=kept is not None).results[0]
+        assert kept is not None or "1 row(s)" in result.message
+        assert self.rows(project) == (kept or [(1, "a"), (2, "b")])
+
+
 class TestEmptyFirstRun(Base):
     MODEL = model("materialized='incremental', unique_key='id'", "select 1 as id, 'a' as v where false", "select 1 as id, 'a' as v")
 

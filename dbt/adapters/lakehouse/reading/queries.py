@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt.adapters.lakehouse.columns import quoted
@@ -62,3 +62,13 @@ def outside_predicates(source: str, target: str, unique: Sequence[str], keys: Se
     example = f"first(struct({', '.join(f'{SOURCE}.{quoted(name)}' for name in keys)}))"
     stored = f"select 1 from {target} as {TARGET} where {same} and not coalesce({holds}, false)"
     return f"select count(*) as many, cast({example} as string) as example from {source} as {SOURCE} where exists ({stored})"
+
+
+def outside_condition(source: str, condition: str, absent: Mapping[str, str]) -> str:
+    """One row: how many rows of `source` a condition on stored rows would not find again, and one of them.
+
+    `absent` are columns of the table that `source` has not, with their types: its rows will hold null there.
+    """
+    nulls = "".join(f", cast(null as {kind}) as {quoted(name)}" for name, kind in absent.items())
+    rows = f"(select *{nulls} from {source}) as {TARGET}"
+    return f"select count(*) as many, cast(first(struct(*)) as string) as example from {rows} where not coalesce({condition}, false)"

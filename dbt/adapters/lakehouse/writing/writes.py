@@ -26,8 +26,17 @@ from dbt.adapters.lakehouse.bridge.words import spark_name
 from dbt.adapters.lakehouse.columns import plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
 from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS, same_names
-from dbt.adapters.lakehouse.reading.queries import SOURCE, TARGET, SnapshotColumns, outside_predicates, snapshot_changes, split_deleted
+from dbt.adapters.lakehouse.reading.queries import (
+    SOURCE,
+    TARGET,
+    SnapshotColumns,
+    outside_condition,
+    outside_predicates,
+    snapshot_changes,
+    split_deleted,
+)
 from dbt.adapters.lakehouse.writing.constraints import Check, violation_query
+from dbt.adapters.lakehouse.writing.frames import columns_of, selected, types_of
 
 EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 COMBINE = {"hoodie.combine.before.insert": "true"}
@@ -115,7 +124,7 @@ class TableWriter:
     def _create(self, identifier: str, frame: Any) -> Any:
         options = {**self.config.options, **self._combine}
         with self._checked(frame) as rows:
-            shape = self._shape(_columns(rows))
+            shape = self._shape(columns_of(rows))
             return self.warehouse.create_filled(self.schema, identifier, rows, shape, options, self.metadata, self.lengths)
 
     def _shape(self, columns: Sequence[str]) -> TableShape:
@@ -129,7 +138,7 @@ class TableWriter:
         )
 
     def _fits(self, frame: Any) -> bool:
-        return self.warehouse.shape(self.schema, self.identifier).fits(self._shape(_columns(frame)))
+        return self.warehouse.shape(self.schema, self.identifier).fits(self._shape(columns_of(frame)))
 
     # -- increments
 
@@ -139,11 +148,11 @@ class TableWriter:
 
     def merge(self, frame: Any) -> Any:
         with self._increment(frame) as (batch, options):
-            updates = self._update_columns(_columns(batch))
+            updates = self._update_columns(columns_of(batch))
             if self.config.delete_condition is None and not self.config.predicates:
                 return self._put("upsert", batch, options, merge_update_columns=updates)
             with self._view(batch, keep=True) as source:
-                self._check_predicates(source, _columns(batch))
+                self._check_predicates(source, columns_of(batch))
                 kept, more = self._split(batch, source)
                 return self._put("upsert", kept, options, merge_update_columns=updates, **more)
 
@@ -155,27 +164,28 @@ class TableWriter:
     def delete_insert(self, frame: Any, keys: Sequence[str]) -> Any:
         """Replace the stored rows whose key is among the incoming ones (and that the predicates hold for)."""
         with self._increment(frame) as (batch, options), self._view(batch, keep=True) as source:
-            resolved = resolve(keys, _columns(batch), "unique_key", self.config.name)
+            resolved = resolve(keys, columns_of(batch), "unique_key", self.config.name)
             if self.warehouse.sql(f"select 1 from {source} limit 1").isEmpty():
                 return self._put("insert", batch, options)  # no news: nothing is replaced, and nothing rewritten
             same = " and ".join(f"{SOURCE}.{quoted(key)} = {TARGET}.{quoted(key)}" for key in resolved)
             matched = f"exists (select 1 from {source} as {SOURCE} where {same})"
             condition = " and ".join([matched, *(f"({text})" for text in self.config.predicates)])
-            return self._rewrite(condition, source, _columns(batch), options)
+            return self._rewrite(condition, source, columns_of(batch), options)
 
     def replace_where(self, frame: Any, condition: str) -> Any:
-        """Replace the stored rows that `condition` holds for."""
+        """Replace the stored rows that `condition` holds for; it has to hold for the rows that come, too."""
         with self._increment(frame) as (batch, options), self._view(batch, keep=True) as source:
-            return self._rewrite(condition, source, _columns(batch), options)
+            self._check_condition(condition, source, columns_of(batch))
+            return self._rewrite(condition, source, columns_of(batch), options)
 
     def snapshot(self, staged: Any, columns: SnapshotColumns) -> Any:
         """Apply a snapshot's staged changes: close rows, add rows. `staged` has `dbt_change_type` and dbt's helper columns."""
-        kept = [name for name in _columns(staged) if not _helper(name)]
+        kept = [name for name in columns_of(staged) if not _helper(name)]
         self._check_shape(staged.selectExpr(*map(quoted, kept)))
         with self._view(staged, keep=True) as source:
             frame = self.warehouse.sql(snapshot_changes(source, self._name, kept, columns))
-            plan = plan_columns(self.config.name, "append_new_columns", self._table_types(), _types(frame))
-            batch = _selected(frame, plan.select)
+            plan = plan_columns(self.config.name, "append_new_columns", self._table_types(), types_of(frame))
+            batch = selected(frame, plan.select)
             return self._put("upsert", batch, EVOLVE if plan.evolve else {}, merge_update_columns=[columns.valid_to])
 
     # -- parts
@@ -212,8 +222,8 @@ class TableWriter:
         self._check_shape(frame)
         # A shorter one is looked for in the rows that come; stored ones keep theirs until the table is built anew.
         self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
-        plan = plan_columns(self.config.name, self.config.on_schema_change, self._table_types(), _types(frame))
-        batch = _selected(frame, plan.select)
+        plan = plan_columns(self.config.name, self.config.on_schema_change, self._table_types(), types_of(frame))
+        batch = selected(frame, plan.select)
         if plan.reshape is None:
             yield batch, dict(EVOLVE) if plan.evolve else {}
             return
@@ -228,7 +238,7 @@ class TableWriter:
                 raise
 
     def _check_shape(self, frame: Any) -> None:
-        mine, wanted = self.warehouse.shape(self.schema, self.identifier), self._shape(_columns(frame))
+        mine, wanted = self.warehouse.shape(self.schema, self.identifier), self._shape(columns_of(frame))
         for config, stored, asked in (
             ("unique_key (the record key)", mine.record_key, wanted.record_key),
             ("partition_by", mine.partition_by, wanted.partition_by),
@@ -297,11 +307,23 @@ class TableWriter:
                 "out of the model. Nothing was written"
             )
 
+    def _check_condition(self, condition: str, source: str, columns: Sequence[str]) -> None:
+        """Refuse a batch with a row that the next run would not replace: that run would add it again."""
+        known = {name.lower() for name in columns}
+        absent = {name: kind for name, kind in self._table_types().items() if name.lower() not in known}
+        many, example = self.warehouse.sql(outside_condition(source, condition, absent)).collect()[0]
+        if many:
+            raise DbtDatabaseError(
+                f"{self.config.name}: {condition} does not hold for {many:,} row(s) of the model, for example {example}: "
+                f"{self.config.strategy} replaces the rows for which it holds, so that these would be there once more after each run; "
+                "leave them out of the model. Nothing was written"
+            )
+
     def _split(self, batch: Any, source: str) -> tuple[Any, dict[str, Any]]:
         """The rows to upsert, and those to delete as an argument of the write."""
         if self.config.delete_condition is None:
             return batch, {}
-        columns = _columns(batch)
+        columns = columns_of(batch)
         keys = resolve(self.config.record_key, columns, "unique_key", self.config.name)
         ordering = resolve_paths(self.config.ordering_fields, columns, "ordering_fields", self.config.name)
         kept, gone = map(self.warehouse.sql, split_deleted(source, columns, keys, ordering, self.config.delete_condition))
@@ -369,21 +391,6 @@ class TableWriter:
 def commit_metadata(model: Mapping[str, Any], invocation_id: str, dbt_version: str) -> dict[str, str]:
     """Who wrote a commit."""
     return {"dbt.invocation_id": invocation_id, "dbt.version": dbt_version, "dbt.node": str(model.get("unique_id", ""))}
-
-
-def _columns(frame: Any) -> list[str]:
-    # A frame of Spark Connect has an attribute of any name: a column, which may be there or not.
-    return list(frame.columns if hasattr(frame, "toArrow") else frame.column_names)
-
-
-def _types(frame: Any) -> dict[str, str]:
-    return {item.name: item.dataType.simpleString() for item in frame.schema.fields}
-
-
-def _selected(frame: Any, expressions: Sequence[str]) -> Any:
-    """The frame with these columns; itself where they are its own, which Spark need not analyse again."""
-    own = [f"{quoted(name)} as {quoted(name)}" for name in _columns(frame)]
-    return frame if own == list(expressions) else frame.selectExpr(*expressions)
 
 
 def _flag(value: bool) -> str:
