@@ -18,7 +18,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark spark-full cluster connect connect-full dbt dbt-full dbt-versions packages integration integration-full interop interop-full object-store object-store-setup zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark spark-full cluster connect connect-full dbt dbt-full dbt-side-by-side dbt-versions packages integration integration-full interop interop-full object-store object-store-setup zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -110,6 +110,10 @@ $(DBT_VENV)/.installed: requirements.lock pyproject.toml | setup
 		--override $(DBT_VENV)/overrides.txt -o $(DBT_VENV)/requirements.txt
 	$(DBT_VENV)/bin/python -m pip install --quiet --no-deps --require-hashes -r $(DBT_VENV)/requirements.txt
 	@touch $@
+
+# As long as LAKEHOUSE_MINUTES says; not part of `test`.
+dbt-side-by-side: setup java ## two dbt processes and a session in one warehouse, every strategy at once, for half an hour
+	LAKEHOUSE_MINUTES=$${LAKEHOUSE_MINUTES:-30} $(PYTEST) tests/dbt/side_by_side
 
 # A quarter of an hour on two cores; not part of `test`, as nothing of the packages is kept here.
 packages: setup java ## the integration projects of dbt packages, from copies in LAKEHOUSE_PACKAGES (.cache/packages)
