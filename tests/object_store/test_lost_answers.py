@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-import urllib.error
-import urllib.request
 import uuid
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -16,103 +12,10 @@ from lakehouse_engine import Lakehouse
 from lakehouse_engine.errors import LakehouseError, StorageError, StoredFileExistsError
 from lakehouse_engine.storage.object_store import ObjectStorage
 from tests.object_store.dbt_store import Store, s3_store
+from tests.object_store.proxy import Proxy, options, proxy
 from tests.support.shares import share_of
 
-__all__ = ["s3_store"]
-
-Fault = Callable[[str, str], str]
-"""Method and path of a request -> "" to let it through, "before" or "409" to answer 503 or 409 without it, "500", "cut" or "409 after"
-after it was carried out, "late" to keep it for `Proxy.carry_out` without an answer.
-"""
-CONFLICT = b"<Error><Code>ConditionalRequestConflict</Code></Error>"
-
-
-class Proxy(ThreadingHTTPServer):
-    daemon_threads = True
-    fault: Fault = staticmethod(lambda method, path: "")
-    target = ""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.late: list[urllib.request.Request] = []
-
-    def carry_out(self) -> list[int]:
-        """The requests that were kept arrive now; what the store says of each."""
-        found = [_asked(request)[0] for request in self.late]
-        self.late.clear()
-        return found
-
-
-def _asked(request: urllib.request.Request) -> tuple[int, dict[str, str], bytes]:
-    try:
-        with urllib.request.urlopen(request, timeout=30) as found:
-            return found.status, dict(found.headers), found.read()
-    except urllib.error.HTTPError as error:
-        return error.code, dict(error.headers), error.read()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Proxy
-
-    def _pass(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        fault = self.server.fault(self.command, self.path)
-        if fault == "before":
-            self._answer(503, {}, b"<Error><Code>SlowDown</Code></Error>")
-            return
-        if fault == "409":
-            self._answer(409, {}, CONFLICT)
-            return
-        headers = {key: value for key, value in self.headers.items() if key.lower() not in ("connection", "content-length")}
-        headers.setdefault("Content-Type", "application/octet-stream")  # urllib would call it a form
-        request = urllib.request.Request(self.server.target + self.path, body or None, headers, method=self.command)
-        if fault == "late":
-            self.server.late.append(request)
-            self._hang_up()
-            return
-        status, told, content = _asked(request)
-        if fault == "cut":
-            self._hang_up()
-        elif fault == "409 after":
-            self._answer(409, {}, CONFLICT)
-        elif fault == "500":
-            self._answer(500, {}, b"<Error><Code>InternalError</Code></Error>")
-        else:
-            self._answer(status, told, content)
-
-    def _hang_up(self) -> None:
-        self.close_connection = True
-        self.connection.close()
-
-    def _answer(self, status: int, headers: dict[str, str], content: bytes) -> None:
-        self.send_response(status)
-        for key, value in headers.items():
-            if key.lower() not in ("connection", "content-length", "transfer-encoding", "date", "server"):
-                self.send_header(key, value)
-        length = headers.get("Content-Length", "0") if self.command == "HEAD" else str(len(content))
-        self.send_header("Content-Length", length)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
-
-    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass  # noqa: N815
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
-
-
-@pytest.fixture
-def proxy(s3_store: Store) -> Iterator[Proxy]:
-    with Proxy() as server:
-        server.target = s3_store.options["endpoint"]
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
-
-
-def options(store: Store, proxy: Proxy) -> dict[str, str]:
-    return {**store.options, "endpoint": f"http://127.0.0.1:{proxy.server_port}"}
+__all__ = ["proxy", "s3_store"]
 
 
 class Once:
@@ -241,19 +144,12 @@ def test_conflicts_without_end_are_an_error_and_no_file_that_is_there(s3_store: 
 
 
 def test_an_overwrite_of_what_this_process_has_seen_is_one_request(s3_store: Store, proxy: Proxy) -> None:
-    place, asked = s3_store.place(uuid.uuid4().hex), list[str]()
-
-    def watched(method: str, path: str) -> str:
-        asked.append(method)
-        return ""
+    place = s3_store.place(uuid.uuid4().hex)
 
     def requests(call: Callable[[], object]) -> list[str]:
-        asked.clear()
-        call()
-        return asked[:]
+        return [method for method, _ in proxy.requests(call)]
 
     storage, other = ObjectStorage.at(place, options(s3_store, proxy)), ObjectStorage.at(place, s3_store.options)
-    proxy.fault = watched
     for name in ("new", "created"):
         if name == "created":
             storage.create(name, b"1")

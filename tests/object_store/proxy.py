@@ -1,0 +1,115 @@
+"""A server before the object store, which counts requests, and answers some otherwise than the store."""
+
+from __future__ import annotations
+
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.object_store.dbt_store import Store
+
+Fault = Callable[[str, str], str]
+"""Method and path of a request -> "" to let it through, "before" or "409" to answer 503 or 409 without it, "500", "cut" or "409 after"
+after it was carried out, "late" to keep it for `Proxy.carry_out` without an answer.
+"""
+CONFLICT = b"<Error><Code>ConditionalRequestConflict</Code></Error>"
+
+
+class Proxy(ThreadingHTTPServer):
+    daemon_threads = True
+    fault: Fault = staticmethod(lambda method, path: "")
+    target = ""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.late: list[urllib.request.Request] = []
+        self.asked: list[tuple[str, str]] = []
+
+    def requests(self, call: Callable[[], object]) -> list[tuple[str, str]]:
+        """Method and path of each request that `call` makes."""
+        self.asked.clear()
+        call()
+        return self.asked[:]
+
+    def carry_out(self) -> list[int]:
+        """The requests that were kept arrive now; what the store says of each."""
+        found = [_asked(request)[0] for request in self.late]
+        self.late.clear()
+        return found
+
+
+def _asked(request: urllib.request.Request) -> tuple[int, dict[str, str], bytes]:
+    try:
+        with urllib.request.urlopen(request, timeout=30) as found:
+            return found.status, dict(found.headers), found.read()
+    except urllib.error.HTTPError as error:
+        return error.code, dict(error.headers), error.read()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Proxy
+
+    def _pass(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.asked.append((self.command, self.path))
+        fault = self.server.fault(self.command, self.path)
+        if fault == "before":
+            self._answer(503, {}, b"<Error><Code>SlowDown</Code></Error>")
+            return
+        if fault == "409":
+            self._answer(409, {}, CONFLICT)
+            return
+        headers = {key: value for key, value in self.headers.items() if key.lower() not in ("connection", "content-length")}
+        headers.setdefault("Content-Type", "application/octet-stream")  # urllib would call it a form
+        request = urllib.request.Request(self.server.target + self.path, body or None, headers, method=self.command)
+        if fault == "late":
+            self.server.late.append(request)
+            self._hang_up()
+            return
+        status, told, content = _asked(request)
+        if fault == "cut":
+            self._hang_up()
+        elif fault == "409 after":
+            self._answer(409, {}, CONFLICT)
+        elif fault == "500":
+            self._answer(500, {}, b"<Error><Code>InternalError</Code></Error>")
+        else:
+            self._answer(status, told, content)
+
+    def _hang_up(self) -> None:
+        self.close_connection = True
+        self.connection.close()
+
+    def _answer(self, status: int, headers: dict[str, str], content: bytes) -> None:
+        self.send_response(status)
+        for key, value in headers.items():
+            if key.lower() not in ("connection", "content-length", "transfer-encoding", "date", "server"):
+                self.send_header(key, value)
+        length = headers.get("Content-Length", "0") if self.command == "HEAD" else str(len(content))
+        self.send_header("Content-Length", length)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass  # noqa: N815
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def proxy(s3_store: Store) -> Iterator[Proxy]:
+    with Proxy() as server:
+        server.target = s3_store.options["endpoint"]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def options(store: Store, proxy: Proxy) -> dict[str, str]:
+    return {**store.options, "endpoint": f"http://127.0.0.1:{proxy.server_port}"}

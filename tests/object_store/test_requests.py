@@ -1,0 +1,97 @@
+"""How many requests the actions on a table make: each has a budget, which the number of its files and the length of its past do not raise.
+
+LAKEHOUSE_REQUESTS=full adds tables of 1,000 partitions and a restore of 100 commits; the figures of docs/object-stores.md are printed.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pytest
+
+from lakehouse_engine import HoodieTable, Lakehouse
+from tests.object_store.dbt_store import Store, s3_store
+from tests.object_store.proxy import Proxy, options, proxy
+
+__all__ = ["proxy", "s3_store"]
+FULL = os.environ.get("LAKEHOUSE_REQUESTS") == "full"
+PARTITIONS = [1, 50, *([1000] if FULL else [])]
+COMMITS = 100 if FULL else 4
+BUDGETS = {
+    "open": (4, 0),
+    "plan of a snapshot": (13, 2),
+    "first read": (9, 1),
+    "read again": (9, 1),
+    "ten rows of a partition": (62, 0),
+    "ten rows, same handle": (61, 0),
+    "savepoint": (30, 3),
+    "restore": (80 + 14 * COMMITS, 4),
+}
+"""Requests that an action may make, and how many more a partition (each has one file of data)."""
+
+
+@dataclass
+class Counted:
+    """A table, and what was asked for it. `figures` by action."""
+
+    proxy: Proxy
+    place: str
+    options: dict[str, str]
+    partitions: int
+    figures: dict[str, int] = field(default_factory=dict)
+
+    def opened(self) -> HoodieTable:
+        return Lakehouse(self.place, storage_options=self.options).table("s.t")
+
+    def count(self, action: str, call: Callable[[], object]) -> None:
+        """Check the requests of `call` against its budget."""
+        found = self.proxy.requests(call)
+        self.figures[action] = len(found)
+        fixed, each = BUDGETS[action]
+        asked = "\n".join(" ".join(one) for one in found)
+        assert len(found) <= fixed + each * self.partitions, f"{action}: {len(found)} requests\n{asked}"
+
+
+def _rows(numbers: range, partitions: int, value: int = 0) -> pa.Table:
+    return pa.table({
+        "id": pa.array([f"k{number:05d}" for number in numbers]),
+        "part": [f"p{number % partitions:04d}" for number in numbers],
+        "n": pa.array([value] * len(numbers), pa.int64()),
+    })
+
+
+def _made(store: Store, proxy: Proxy, kind: str, partitions: int) -> Counted:
+    counted = Counted(proxy, store.place(f"r-{uuid.uuid4().hex}"), options(store, proxy), partitions)
+    lake = Lakehouse(counted.place, storage_options=counted.options)
+    schema, by_partition = _rows(range(1), 1).schema, {"hoodie.index.type": "SIMPLE"}
+    table = lake.create_table(
+        "s.t", schema=schema, record_key=["id"], partition_by=["part"], table_type=kind, properties=by_partition
+    )
+    table.bulk_insert(_rows(range(max(500, 10 * partitions)), partitions))
+    return counted
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("partitions", PARTITIONS)
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_requests_of_a_table(s3_store: Store, proxy: Proxy, kind: str, partitions: int) -> None:
+    counted = _made(s3_store, proxy, kind, partitions)
+    count, some = counted.count, range(0, 10 * partitions, partitions)
+    count("open", counted.opened)
+    table = counted.opened()
+    count("plan of a snapshot", lambda: table.state.view.latest_slices())
+    count("first read", table.to_arrow)
+    count("read again", table.to_arrow)
+    table = counted.opened()
+    count("ten rows of a partition", lambda: table.upsert(_rows(some, partitions, 1)))
+    count("ten rows, same handle", lambda: table.upsert(_rows(some, partitions, 2)))
+    count("savepoint", lambda: table.savepoint(name="kept"))
+    for number in range(COMMITS):
+        table.upsert(_rows(some, partitions, 3 + number))
+    count("restore", lambda: table.restore("kept"))
+    assert table.to_arrow(["n"])["n"].to_pylist().count(2) == 10
+    print(kind, partitions, f"{COMMITS} commits", counted.figures)
