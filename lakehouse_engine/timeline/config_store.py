@@ -123,7 +123,10 @@ class ConfigStore:
         return stored
 
     def _read_either(self) -> TableConfig | None:
-        main, backup = self._bytes(PROPERTIES), self._bytes(BACKUP)
+        main = self._bytes(PROPERTIES)
+        if main is not None and _has_checksum(main):
+            return parse_config(main)
+        backup = self._bytes(BACKUP)
         if backup is None:
             return self._parsed(PROPERTIES, main) if main is not None else None
         if main is not None and _is_whole(main, backup):
@@ -166,13 +169,21 @@ class ConfigStore:
             return None
 
 
+def _has_checksum(data: bytes) -> bool:
+    """Whether properties say themselves that they are all there: a backup, which costs a look, tells nothing more."""
+    try:
+        return CHECKSUM_KEY in parse_config(data).properties
+    except PropertiesError:
+        return False
+
+
 def _is_whole(main: bytes, backup: bytes) -> bool:
     """Whether the main file beside a backup was written to its end: it parses, with a checksum if the backup has one."""
     try:
-        config = parse_config(main)
+        parse_config(main)
     except PropertiesError:
         return False
-    return CHECKSUM_KEY in config.properties or CHECKSUM_KEY not in parse_properties(backup)
+    return _has_checksum(main) or CHECKSUM_KEY not in parse_properties(backup)
 
 
 @lru_cache(maxsize=256)

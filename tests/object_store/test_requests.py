@@ -22,13 +22,13 @@ FULL = os.environ.get("LAKEHOUSE_REQUESTS") == "full"
 PARTITIONS = [1, 50, *([1000] if FULL else [])]
 COMMITS = 100 if FULL else 4
 BUDGETS = {
-    "open": (4, 0),
-    "plan of a snapshot": (13, 2),
-    "first read": (9, 1),
-    "read again": (9, 1),
-    "ten rows of a partition": (62, 0),
-    "ten rows, same handle": (61, 0),
-    "savepoint": (30, 3),
+    "open": (3, 0),
+    "plan of a snapshot": (12, 2),
+    "first read": (8, 1),
+    "read again": (8, 1),
+    "ten rows of a partition": (56, 0),
+    "ten rows, same handle": (56, 0),
+    "savepoint": (28, 3),
     "restore": (80 + 14 * COMMITS, 4),
 }
 """Requests that an action may make, and how many more a partition (each has one file of data)."""
