@@ -6,19 +6,22 @@ lock, so none is made meanwhile.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from lakehouse_engine.commit.leftovers.log_owners import log_owners
 from lakehouse_engine.commit.leftovers.strays import stray_files
 from lakehouse_engine.commit.versions import needed_files
 from lakehouse_engine.engine import LocalRunner
-from lakehouse_engine.errors import FileNameError, ProtectedFileError, StoredFileNotFoundError
+from lakehouse_engine.errors import FileNameError, LakehouseError, ProtectedFileError, StoredFileNotFoundError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.paths import parent_of
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
 
 _THREADS = 8
 _WORTH_THREADS = 64
@@ -75,6 +78,19 @@ def delete_cleaned(state: TableState, paths: Iterable[str]) -> list[str]:
 def delete_strays(state: TableState, partitions: Iterable[str], *, most_logs: int | None = None) -> list[str]:
     """Delete what attempts of tasks left in these partitions that outlived their commits (`strays`); the paths that were there."""
     return _delete(state.storage, stray_files(state, partitions, most_logs=most_logs), lambda file: None)
+
+
+def clear_strays(state: TableState, partitions: Iterable[str], *, most_logs: int | None = None, anew: bool = False) -> None:
+    """As `delete_strays`, beside something that does not depend on it: what fails is logged, and left to the next write there. `anew`: of
+    the table as it is now.
+    """
+    try:
+        removed = delete_strays(state.refresh() if anew else state, partitions, most_logs=most_logs)
+    except LakehouseError as error:
+        logger.warning("files that no commit of %s names could not be removed (%s); the next write does", state.config.name, error)
+        return
+    for path in removed:
+        logger.info("removed %s of %s: it is of a completed write, which does not name it", path, state.config.name)
 
 
 def _delete(storage: Storage, paths: Iterable[str], check: Callable[[BaseFile | LogFile], None]) -> list[str]:

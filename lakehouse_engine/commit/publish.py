@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from lakehouse_engine.commit.beside.attempts import close_to_attempts
-from lakehouse_engine.commit.deletion import delete_files_of, delete_strays
+from lakehouse_engine.commit.deletion import clear_strays, delete_files_of
 from lakehouse_engine.commit.outcome import new_write_id
 from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.engine import LocalRunner
@@ -58,7 +58,8 @@ class Publication:
         content = state.layout.encode_commit(_signed(metadata))
         close_to_attempts(storage, time)
         _remove_unnamed(storage, time, metadata)
-        _remove_strays(state)
+        # What late attempts of earlier writes left in the partitions that this one has listed.
+        clear_strays(state, state.view.seen, most_logs=_MOST_LOGS)
         check_seen(state, time, metadata)
         completed = self._complete(ActiveTimeline(storage, state.layout), inflight, content)
         try:
@@ -96,17 +97,6 @@ def _remove_unnamed(storage: Storage, instant_time: str, metadata: HoodieCommitM
     """Files of attempts that were repeated."""
     written = {stat.path for stat in metadata.write_stats()}
     delete_files_of(storage, instant_time, [path for path in marked_files(storage, instant_time) if path not in written])
-
-
-def _remove_strays(state: TableState) -> None:
-    """What late attempts of earlier writes left in the partitions that this one has listed."""
-    try:
-        removed = delete_strays(state, state.view.seen, most_logs=_MOST_LOGS)
-    except LakehouseError as error:
-        logger.warning("files that no commit of %s names could not be removed (%s); the next write does", state.config.name, error)
-        return
-    for path in removed:
-        logger.info("removed %s of %s: it is of a completed write, which does not name it", path, state.config.name)
 
 
 def check_seen(state: TableState, instant_time: str, metadata: HoodieCommitMetadata) -> None:

@@ -10,6 +10,7 @@
  7. where only savepointed writes are left of an archived history: complete an empty write, that the archived ones count as before
  8. write a checkpoint of what archived writes left, if there was one
  9. complete the restore
+10. delete log files without a whole block, which nothing names now; what this leaves the next write there deletes
 
 For this engine's readers the table is restored from the moment on at which the plan is written (see `TableState`).
 """
@@ -22,7 +23,7 @@ from collections.abc import Iterable, Sequence
 
 from lakehouse_engine.commit.beside.attempts import opened_instant
 from lakehouse_engine.commit.checkpoint import renew_checkpoint
-from lakehouse_engine.commit.deletion import delete_files_after
+from lakehouse_engine.commit.deletion import clear_strays, delete_files_after
 from lakehouse_engine.commit.restore.files import Blocking, PartitionChanges, find_changes
 from lakehouse_engine.commit.rollback.blocks import write_rollback_blocks
 from lakehouse_engine.commit.rollback.execute import hadoop_path, partition_metadata
@@ -152,6 +153,9 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
         restore_instant_info=plan.instants_to_rollback,
     )
     timeline.complete(inflight, encode_plan(metadata))
+    torn = [change.partition_path for change in changes if change.torn]
+    if torn:
+        clear_strays(state, torn, anew=True)
     return metadata
 
 

@@ -42,13 +42,16 @@ class Blocking:
 
 @dataclass(frozen=True, slots=True)
 class PartitionChanges:
-    """What a restore does to a partition. `kept` are the paths of the data files that stay, `kept_instants` those in their names."""
+    """What a restore does to a partition. `kept` are the paths of the data files that stay, `kept_instants` those in their names. `torn`:
+    whether there is a log file among them of which nothing says who wrote it.
+    """
 
     partition_path: str
     removals: tuple[Removal, ...]
     blockings: tuple[Blocking, ...]
     kept: frozenset[str]
     kept_instants: frozenset[str]
+    torn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,7 @@ def _look(look: _Look) -> PartitionChanges:
         tuple(_blockings({log: owner for log, owner in owners.items() if log.path not in gone}, look.target)),
         frozenset(file.path for file in kept),
         frozenset(file.base_instant if isinstance(file, LogFile) else file.instant_time for file in kept),
+        any(owner.is_torn for owner in owners.values()),
     )
 
 

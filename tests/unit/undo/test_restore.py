@@ -24,6 +24,7 @@ from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.undo.restore import restore
 from lakehouse_engine.undo.savepoint import create_savepoint, list_savepoints
+from lakehouse_engine.verify import verify
 from lakehouse_engine.view.protected import protected_files
 from tests.support.local_table import LocalTable
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
@@ -170,6 +171,15 @@ def test_a_torn_commit_is_taken_back() -> None:
     restore(table.storage, savepoint="latest", lock_timeout_ms=TIMEOUT)
     assert_same_rows(table.read(), expected)
     table.upsert(rows([1], 9))
+
+
+def test_logs_without_a_block_that_no_commit_names_any_more_go() -> None:
+    table, instants = history("mor")
+    (log, *_) = sorted(path for path in data_files(table.storage) if ".log." in path)
+    table.storage.overwrite(log, b"")
+    restore(table.storage, to=instants[0], lock_timeout_ms=TIMEOUT)
+    assert log not in data_files(table.storage)
+    assert verify(table.state).findings == ()
 
 
 @pytest.mark.parametrize("kind", KINDS)
