@@ -25,6 +25,7 @@ _ADVICE = (
     (r"SlowDown|TooManyRequests|\b429\b|ServiceUnavailable|\b503\b", "the store asks for fewer requests; try again later"),
     (r"credential|metadata endpoint|169\.254", "no credentials were found; set the environment's, a profile's, or storage_options"),
     (r"operation timed out|TimedOut", "the store did not answer in time; check the connection, or raise 'timeout' of storage_options"),
+    (r"builder error", "an endpoint of http:// needs 'allow_http: true' in storage_options (or the environment: AWS_ALLOW_HTTP=true)"),
     (r"dns error|error sending request|Connection refused|connect", "the store cannot be reached; check 'endpoint' and the connection"),
 )
 """Patterns of messages, the more telling first."""

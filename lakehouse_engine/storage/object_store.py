@@ -35,6 +35,7 @@ from lakehouse_engine.storage.object_put import Place, forget, remember, tag_of
 from lakehouse_engine.storage.paths import check_relative, is_hidden_name, is_temporary_name
 
 _CLIENT_KEYS = ("allow_http", "timeout", "connect_timeout", "proxy_url", "allow_invalid_certificates")
+_ENVIRONMENT = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}
 _RETRIES = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
 _stores: dict[tuple[str, tuple[tuple[str, str], ...]], Any] = {}
 _guard = threading.Lock()
@@ -245,7 +246,10 @@ def _opened(location: str, options: tuple[tuple[str, str], ...]) -> Any:
 
 
 def _open(location: str, options: dict[str, str]) -> Any:
-    client: dict[str, Any] = {name: options.pop(name) for name in _CLIENT_KEYS if name in options}
+    # Where the client is given any of these, it looks for none of the others in the environment.
+    prefix = _ENVIRONMENT[location.partition(":")[0]]
+    found = {name: options.pop(name, None) or os.environ.get(prefix + name.upper()) for name in _CLIENT_KEYS}
+    client: dict[str, Any] = {name: value for name, value in found.items() if value}
     for name in ("allow_http", "allow_invalid_certificates"):
         if name in client:
             client[name] = _flag(name, client[name])

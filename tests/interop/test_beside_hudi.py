@@ -2,100 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-import random
-import threading
-import time
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from tests.interop.client import HudiError, HudiJudge
+from tests.interop.beside import BESIDE, SCHEMA, SHARED, Acknowledged, Hudi, write_beside
+from tests.interop.client import HudiJudge
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
-
-COMMITS = int(os.environ.get("LAKEHOUSE_BESIDE_COMMITS", "5"))
-"""Commits of each of the two; 30 and more are for a longer look."""
-PROVIDER = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
-BESIDE = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control", "hoodie.write.lock.provider": PROVIDER}
-HUDI = {
-    **BESIDE,
-    "hoodie.cleaner.policy.failed.writes": "LAZY",
-    "hoodie.metadata.enable": "false",
-    # Hudi looks for the lock every 5 s by itself.
-    "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
-    "hoodie.write.lock.client.num_retries": "1000",
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.datasource.write.partitionpath.field": "part",
-    "hoodie.datasource.write.hive_style_partitioning": "true",
-    "hoodie.datasource.write.partitionpath.urlencode": "true",
-    "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
-    "hoodie.datasource.write.operation": "upsert",
-    "hoodie.index.type": "SIMPLE",
-}
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("writer", pa.string())])
-SHARED = [f"shared-{number}" for number in range(12)]
-NEW, OLD, PARTS = 5, 3, 3
-
-
-@dataclass
-class Acknowledged:
-    """What the writers were told is stored: of every key the row with the highest `ts`."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    rows: dict[str, dict[str, Any]] = field(default_factory=dict)
-    clock: Any = field(default_factory=lambda: itertools.count(1))
-
-    def batch(self, writer: str, keys: list[str]) -> list[dict[str, Any]]:
-        """Rows of `keys`; those that only one writes are in partitions of its own."""
-        with self.lock:
-            now = next(self.clock)
-        return [{"id": key, "part": f"{key.partition('-')[0]}{sum(key.encode()) % PARTS}", "ts": now, "writer": writer} for key in keys]
-
-    def stored(self, batch: list[dict[str, Any]]) -> None:
-        with self.lock:
-            for row in batch:
-                if row["ts"] >= self.rows.get(row["id"], row)["ts"]:
-                    self.rows[row["id"]] = row
-
-
-class Hudi(threading.Thread):
-    """A Hudi writer that writes on, and goes on with another batch where one was refused for a conflict; ten refusals in a row are too
-    many. `seconds` is how long its last write took.
-    """
-
-    def __init__(self, judge: HudiJudge, table: HoodieTable, acknowledged: Acknowledged, overlapping: bool) -> None:
-        super().__init__(name="hudi")
-        self.judge, self.table, self.acknowledged, self.overlapping = judge, table, acknowledged, overlapping
-        self.commits, self.conflicts, self.seconds, self.failures = 0, 0, 1.0, list[HudiError]()
-
-    def run(self) -> None:
-        kind = {"hoodie.datasource.write.table.type": str(self.table.config.table_type.value)}
-        while self.commits < COMMITS and not self.failures and self.conflicts < 10 * (self.commits + 1):
-            began = time.monotonic()
-            batch = self.acknowledged.batch("hudi", _keys("hudi", self.commits, self.overlapping))
-            try:
-                self.judge.write(self.table.path, pa.Table.from_pylist(batch, schema=SCHEMA), {**HUDI, **kind})
-            except HudiError as error:
-                if "WriteConflictException" not in error.trace and "ConcurrentModificationException" not in error.trace:
-                    print(error.trace)
-                    self.failures.append(error)
-                self.conflicts += 1
-                continue
-            self.acknowledged.stored(batch)
-            self.commits += 1
-            self.seconds = time.monotonic() - began
-
-
-def _keys(writer: str, number: int, overlapping: bool) -> list[str]:
-    new = [f"{'shared' if overlapping else writer}-{writer}-{number}-{one}" for one in range(NEW)]
-    return new + (random.Random(f"{writer}{number}").sample(SHARED, OLD) if overlapping else [])
 
 
 @pytest.mark.parametrize("table_type", ["cow", "mor"])
@@ -118,21 +33,7 @@ def test_nothing_that_was_acknowledged_is_lost_and_both_go_on(
     table.upsert(pa.Table.from_pylist(first, schema=SCHEMA))
     acknowledged.stored(first)
     theirs = Hudi(hudi, table, acknowledged, overlapping)
-    theirs.start()
-    ours, chance = 0, random.Random(1)
-    try:
-        while ours < COMMITS or theirs.is_alive():
-            batch = acknowledged.batch("ours", _keys("ours", ours, overlapping))
-            table.upsert(pa.Table.from_pylist(batch, schema=SCHEMA))
-            acknowledged.stored(batch)
-            ours += 1
-            theirs.join(chance.uniform(0, 1) if overlapping else theirs.seconds / 8)
-    finally:
-        theirs.join()
-    assert theirs.failures == []
-    assert theirs.commits == COMMITS
-    assert overlapping or theirs.conflicts == 0
-    print(f"{table_type}: ours {ours}, Hudi's {theirs.commits}, conflicts {theirs.conflicts}")
+    write_beside(theirs)
     _check(table, hudi, acknowledged)
     # The table goes on without Hudi, and nothing of its refused writes shows.
     last = acknowledged.batch("ours", [*SHARED, "last"])
@@ -143,8 +44,6 @@ def test_nothing_that_was_acknowledged_is_lost_and_both_go_on(
 
 def _check(table: HoodieTable, hudi: HudiJudge, acknowledged: Acknowledged) -> None:
     read = table.to_arrow(meta_columns=True)
-    assert sorted(read.select(SCHEMA.names).to_pylist(), key=lambda row: row["id"]) == [
-        acknowledged.rows[key] for key in sorted(acknowledged.rows)
-    ]
+    acknowledged.check(read)
     assert_same_rows(hudi.read(table.path, options={"hoodie.metadata.enable": "false"}), read)
     assert_same_rows(read_with_hudi_rs(Path(table.path)), read)

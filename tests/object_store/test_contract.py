@@ -158,6 +158,21 @@ def test_what_cannot_be_is_refused_before_anything_is_asked(
         storage_for(location, options)
 
 
+@pytest.mark.parametrize("given", [{}, {"timeout": "20s"}])
+def test_the_environment_tells_what_options_do_not(s3_store: Store, monkeypatch: pytest.MonkeyPatch, given: dict[str, str]) -> None:
+    for name, value in s3_store.options.items():
+        monkeypatch.setenv(f"AWS_{name.upper()}", value)
+    storage = storage_for(s3_store.place(uuid.uuid4().hex), given)
+    storage.create("file", b"1")
+    assert storage.read("file") == b"1"
+
+
+def test_an_endpoint_without_encryption_is_allowed_by_name_only(s3_store: Store) -> None:
+    options = {name: value for name, value in s3_store.options.items() if name != "allow_http"}
+    with pytest.raises(StorageError, match="allow_http: true"):
+        storage_for(s3_store.place(uuid.uuid4().hex), options).read("file")
+
+
 def _read(place: str, options: dict[str, str]) -> str:
     try:
         return storage_for(place, options).read("file").decode()

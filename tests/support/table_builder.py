@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakehouse_engine.model.write_stats import WriteResult
-from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.locations import storage_for
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.readers import META_COLUMNS, assert_same_rows, read_with_hudi_rs
@@ -111,7 +111,7 @@ class TableBuilder:
             hive_style=hive_style,
             properties={"hoodie.index.type": index, "hoodie.datasource.write.payload.class": _FLAGS[payload], **(properties or {})},
         )
-        create_table(LocalStorage(str(path)), spec)
+        create_table(storage_for(str(path)), spec)
         model = TableModel(record_key, partition_by, ordering, index.startswith("GLOBAL"), payload)
         return cls(HoodieTable.open(str(path)), model, schema, options or {})
 
