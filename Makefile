@@ -190,17 +190,21 @@ $(S3_VENV)/.installed: tests/object_store/requirements.lock
 	$(S3_VENV)/bin/python -m pip install --quiet --require-hashes -r tests/object_store/requirements.lock
 	@touch $@
 
+define from-maven
+@command -v mvn >/dev/null || { echo "$(1) comes from Maven Central: mvn is needed on the PATH"; exit 1; }
+mvn --batch-mode --quiet dependency:copy -Dartifact=$(1) -DoutputDirectory=$(abspath $(@D))
+@test -s $@
+endef
+
 $(HUDI_JARS)/$(HUDI_BUNDLE)-%.jar:
-	@command -v mvn >/dev/null || { echo "the Hudi bundle comes from Maven Central: mvn is needed on the PATH"; exit 1; }
-	mvn --batch-mode --quiet dependency:copy -Dartifact=org.apache.hudi:$(HUDI_BUNDLE):$* -DoutputDirectory=$(abspath $(HUDI_JARS))
-	@test -s $@
+	$(call from-maven,org.apache.hudi:$(HUDI_BUNDLE):$*)
 
 # S3A of the Hadoop that Spark 3.5 has, and its client of S3.
 $(S3A_JARS)/hadoop-aws-%.jar:
-	mvn --batch-mode --quiet dependency:copy -Dartifact=org.apache.hadoop:hadoop-aws:$* -DoutputDirectory=$(abspath $(S3A_JARS))
+	$(call from-maven,org.apache.hadoop:hadoop-aws:$*)
 
 $(S3A_JARS)/aws-java-sdk-bundle-%.jar:
-	mvn --batch-mode --quiet dependency:copy -Dartifact=com.amazonaws:aws-java-sdk-bundle:$* -DoutputDirectory=$(abspath $(S3A_JARS))
+	$(call from-maven,com.amazonaws:aws-java-sdk-bundle:$*)
 
 bench-growth: setup ## storage calls and CPU of small actions as a table grows (BENCH_ARGS=--full: 20,000 files, 3,000 commits)
 	$(BIN)/python -m benchmarks.growth $(BENCH_ARGS)

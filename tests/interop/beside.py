@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakehouse_engine import HoodieTable
+from lakehouse_engine import HoodieTable, Lakehouse
 from tests.interop.client import HudiError, HudiJudge
 
 COMMITS = int(os.environ.get("LAKEHOUSE_BESIDE_COMMITS", "5"))
@@ -55,6 +55,12 @@ class Acknowledged:
         with self.lock:
             now = next(self.clock)
         return [{"id": key, "part": f"{key.partition('-')[0]}{sum(key.encode()) % PARTS}", "ts": now, "writer": writer} for key in keys]
+
+    def write(self, table: HoodieTable, writer: str, keys: list[str]) -> None:
+        """Upsert a batch of ours."""
+        batch = self.batch(writer, keys)
+        table.upsert(pa.Table.from_pylist(batch, schema=SCHEMA))
+        self.stored(batch)
 
     def check(self, read: pa.Table) -> None:
         """Exactly these rows were read."""
@@ -110,6 +116,17 @@ def _keys(writer: str, number: int, overlapping: bool) -> list[str]:
     return new + (random.Random(f"{writer}{number}").sample(SHARED, OLD) if overlapping else [])
 
 
+def begin(lake: Lakehouse, table_type: str, lock: Mapping[str, str]) -> tuple[HoodieTable, Acknowledged]:
+    """A table that both write under `lock`, with its first rows."""
+    properties = {**lock, "hoodie.index.type": "SIMPLE", "hoodie.compact.inline": "true"}
+    table = lake.create_table(
+        "s.t", schema=SCHEMA, record_key=["id"], ordering_fields=["ts"], partition_by=["part"], table_type=table_type, properties=properties
+    )
+    acknowledged = Acknowledged()
+    acknowledged.write(table, "ours", SHARED)
+    return table, acknowledged
+
+
 def write_beside(theirs: Hudi, pause: float = 0.0) -> None:
     """Write while Hudi does, until both have made their commits; `pause`: how long Hudi has to find the lock free, in seconds."""
     table, acknowledged, overlapping = theirs.table, theirs.acknowledged, theirs.overlapping
@@ -117,9 +134,7 @@ def write_beside(theirs: Hudi, pause: float = 0.0) -> None:
     ours, chance = 0, random.Random(1)
     try:
         while ours < COMMITS or theirs.is_alive():
-            batch = acknowledged.batch("ours", _keys("ours", ours, overlapping))
-            table.upsert(pa.Table.from_pylist(batch, schema=SCHEMA))
-            acknowledged.stored(batch)
+            acknowledged.write(table, "ours", _keys("ours", ours, overlapping))
             ours += 1
             theirs.join(max(pause, chance.uniform(0, 1) if overlapping else theirs.seconds / 8))
     finally:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.interop.client import Query
+from tests.interop.client import HudiJudge, Query
+from tests.support.readers import assert_same_rows
 from tests.support.table_builder import TableBuilder, rich_row
 from tests.support.table_model import Row
 
@@ -159,3 +160,27 @@ def queries(built: TableBuilder, name: str) -> list[Query]:
     if name in EVERY_MOMENT:
         ranges += [("000", instants[-1]), ("000", instants[0]), (instants[1], instants[-1]), *pairwise(instants[:-1])]
     return [Query(), *(Query(as_of=moment) for moment in moments), *(Query(begin=begin, end=end) for begin, end in ranges)]
+
+
+def read_ours(built: TableBuilder, query: Query) -> pa.Table:
+    if query.begin is not None:
+        return built.table.to_arrow(meta_columns=True, query="incremental", begin=query.begin, end=query.end)
+    return built.table.to_arrow(meta_columns=True, as_of=query.as_of)
+
+
+def check_answers(hudi: HudiJudge, built: TableBuilder, name: str, path: str | None = None) -> None:
+    """Hudi answers `queries` as we do; `path` is where it finds the table, if not where we do."""
+    asked = queries(built, name)
+    for query, theirs in zip(asked, hudi.read_all(path or built.path, asked), strict=True):
+        mine = read_ours(built, query)
+        if name.startswith("odd_partitions") and query.begin is not None and hudi.version == "1.2.0":
+            # Its incremental reads give the partition column as the path has it, of Hudi's own tables too.
+            _assert_path_texts(theirs)
+            theirs, mine = theirs.drop_columns(["region"]), mine.drop_columns(["region"])
+        assert_same_rows(theirs, mine, what=str(query))
+
+
+def _assert_path_texts(table: pa.Table) -> None:
+    paths = [path.removeprefix("region=") for path in table.column("_hoodie_partition_path").to_pylist()]
+    default = "__HIVE_DEFAULT_PARTITION__"
+    assert [path if path != default else None for path in paths] == table.column("region").to_pylist()

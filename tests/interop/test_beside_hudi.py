@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from tests.interop.beside import BESIDE, SCHEMA, SHARED, Acknowledged, Hudi, write_beside
+from tests.interop.beside import BESIDE, SHARED, Acknowledged, Hudi, begin, write_beside
 from tests.interop.client import HudiJudge
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 
@@ -18,27 +17,11 @@ from tests.support.readers import assert_same_rows, read_with_hudi_rs
 def test_nothing_that_was_acknowledged_is_lost_and_both_go_on(
     hudi: HudiJudge, tmp_path: Path, table_type: str, overlapping: bool
 ) -> None:
-    lake = Lakehouse(str(tmp_path / "w"))
-    table = lake.create_table(
-        "s.t",
-        schema=SCHEMA,
-        record_key=["id"],
-        ordering_fields=["ts"],
-        partition_by=["part"],
-        table_type=table_type,
-        properties={**BESIDE, "hoodie.index.type": "SIMPLE", "hoodie.compact.inline": "true"},
-    )
-    acknowledged = Acknowledged()
-    first = acknowledged.batch("ours", SHARED)
-    table.upsert(pa.Table.from_pylist(first, schema=SCHEMA))
-    acknowledged.stored(first)
-    theirs = Hudi(hudi, table, acknowledged, overlapping)
-    write_beside(theirs)
+    table, acknowledged = begin(Lakehouse(str(tmp_path / "w")), table_type, BESIDE)
+    write_beside(Hudi(hudi, table, acknowledged, overlapping))
     _check(table, hudi, acknowledged)
     # The table goes on without Hudi, and nothing of its refused writes shows.
-    last = acknowledged.batch("ours", [*SHARED, "last"])
-    table.upsert(pa.Table.from_pylist(last, schema=SCHEMA))
-    acknowledged.stored(last)
+    acknowledged.write(table, "ours", [*SHARED, "last"])
     _check(table, hudi, acknowledged)
 
 

@@ -36,6 +36,11 @@ class Store:
         return f"s3://{self.bucket}/{name}"
 
     @property
+    def environment(self) -> dict[str, str]:
+        """What tells the clients of obstore and hudi-rs the same as `options`."""
+        return {f"AWS_{name.upper()}": value for name, value in self.options.items()}
+
+    @property
     def secrets(self) -> list[bytes]:
         """What nobody may be shown."""
         return [self.options[name].encode() for name in ("access_key_id", "secret_access_key")]

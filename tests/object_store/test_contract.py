@@ -160,8 +160,8 @@ def test_what_cannot_be_is_refused_before_anything_is_asked(
 
 @pytest.mark.parametrize("given", [{}, {"timeout": "20s"}])
 def test_the_environment_tells_what_options_do_not(s3_store: Store, monkeypatch: pytest.MonkeyPatch, given: dict[str, str]) -> None:
-    for name, value in s3_store.options.items():
-        monkeypatch.setenv(f"AWS_{name.upper()}", value)
+    for name, value in s3_store.environment.items():
+        monkeypatch.setenv(name, value)
     storage = storage_for(s3_store.place(uuid.uuid4().hex), given)
     storage.create("file", b"1")
     assert storage.read("file") == b"1"

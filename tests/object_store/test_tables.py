@@ -76,9 +76,7 @@ def test_hudi_rs_reads_them_through_its_own_client(lake: Lakehouse, s3_store: St
     table.bulk_insert(rich(range(12)))
     table.upsert(rich(range(8, 16), seed=1))
     table.delete(pa.table({"id": pa.array([1, 2], pa.int64())}))
-    names = {"endpoint": "AWS_ENDPOINT", "access_key_id": "AWS_ACCESS_KEY_ID", "secret_access_key": "AWS_SECRET_ACCESS_KEY"}
-    options = {**{names[key]: s3_store.options[key] for key in names}, "AWS_REGION": "us-east-1", "AWS_ALLOW_HTTP": "true"}
-    theirs = hudi.HudiTableBuilder.from_base_uri(table.path).with_options(options).build().read(hudi.HudiReadOptions())
+    theirs = hudi.HudiTableBuilder.from_base_uri(table.path).with_options(s3_store.environment).build().read(hudi.HudiReadOptions())
     assert_same_rows(pa.Table.from_batches([pa.record_batch(one) for one in theirs]), table.to_arrow(meta_columns=True))
 
 
