@@ -23,12 +23,12 @@ PARTITIONS = [1, 50, *([1000] if FULL else [])]
 COMMITS = 100 if FULL else 4
 BUDGETS = {
     "open": (3, 0),
-    "plan of a snapshot": (12, 2),
+    "plan of a snapshot": (16, 2),
     "first read": (8, 1),
     "read again": (8, 1),
     "ten rows of a partition": (56, 0),
     "ten rows, same handle": (56, 0),
-    "savepoint": (28, 3),
+    "savepoint": (36, 3),
     "restore": (80 + 14 * COMMITS, 4),
 }
 """Requests that an action may make, and how many more a partition (each has one file of data)."""
