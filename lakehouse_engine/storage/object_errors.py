@@ -21,8 +21,11 @@ _ADVICE = (
         "access is denied; check the credentials (the environment's or storage_options), whether they have expired, and what they may do",
     ),
     (r"RequestTimeTooSkewed", "the clock of this machine is too far from the store's; set it"),
-    (r"QuotaExceeded|InsufficientStorage|507|XMinioStorageFull|no space", "the store has no room left; make some and try again"),
-    (r"SlowDown|TooManyRequests|\b429\b|ServiceUnavailable|\b503\b", "the store asks for fewer requests; try again later"),
+    (
+        r"QuotaExceeded|InsufficientStorage|status code: 507|XMinioStorageFull|no space",
+        "the store has no room left; make some and try again",
+    ),
+    (r"SlowDown|TooManyRequests|ServiceUnavailable|status code: (429|503)", "the store asks for fewer requests; try again later"),
     (r"credential|metadata endpoint|169\.254", "no credentials were found; set the environment's, a profile's, or storage_options"),
     (r"operation timed out|TimedOut", "the store did not answer in time; check the connection, or raise 'timeout' of storage_options"),
     (r"builder error", "an endpoint of http:// needs 'allow_http: true' in storage_options (or the environment: AWS_ALLOW_HTTP=true)"),
@@ -31,6 +34,16 @@ _ADVICE = (
 """Patterns of messages, the more telling first."""
 _NOT_DONE = r"status code: (3\d\d|4(?!08|09|29)\d\d|507)|redirect|169\.254|metadata endpoint|credential"
 """Messages of answers after which a request is not done, now or later."""
+_NAMES = re.compile(
+    r"""(?sx)
+    https?://(?!169\.254\.169\.254/)[^\s"]+                                     # the address of the request, but of machines' credentials
+    | (?<=for[ ]path[ ]).*?(?=:[ ]Error[ ]performing)                            # the path, in the words of each kind of error
+    | (?<=at[ ]location[ ]).*?(?=[ ](?:not[ ]found|already[ ]exists):[ ])
+    | (?<=path:[ ]")(?:[^"\\]|\\.)*                                              # and in what is printed of the error's source
+    | <(Key|Resource|BucketName|Bucket|RequestId|HostId|UploadId)>.*?</\1>        # and in the answer
+    """
+)
+"""What an error names: addresses, paths, identifiers. Their letters and digits say nothing of what happened."""
 _LONGEST = 300
 
 
@@ -44,7 +57,7 @@ def as_object_errors(what: str, path: str, root: str) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, exceptions.NotFoundError) as error:
-        if re.search(_ADVICE[0][0], str(error)):
+        if re.search(_ADVICE[0][0], _happened(error)):
             raise storage_error(what, path, root, error) from None
         raise StoredFileNotFoundError(f"cannot {what} {path!r}: it is not there", path=path, root=root) from None
     except exceptions.AlreadyExistsError:
@@ -54,8 +67,8 @@ def as_object_errors(what: str, path: str, root: str) -> Iterator[None]:
 
 
 def storage_error(what: str, path: str, root: str, error: BaseException) -> StorageError:
-    said = _told(str(error))
-    advice = next((text for pattern, text in _ADVICE if re.search(pattern, str(error), re.IGNORECASE)), None)
+    said, happened = _told(str(error)), _happened(error)
+    advice = next((text for pattern, text in _ADVICE if re.search(pattern, happened, re.IGNORECASE)), None)
     return StorageError(f"cannot {what} {path!r} in {root}: {advice or 'the store answered with an error'} ({said})", path=path, root=root)
 
 
@@ -64,7 +77,12 @@ def may_be_done(error: BaseException) -> bool:
     unknown = isinstance(error, (exceptions.GenericError, exceptions.JoinError)) or (
         isinstance(error, OSError) and not isinstance(error, (FileNotFoundError, PermissionError))
     )
-    return unknown and not re.search(_NOT_DONE, str(error), re.IGNORECASE)
+    return unknown and not re.search(_NOT_DONE, _happened(error), re.IGNORECASE)
+
+
+def _happened(error: BaseException) -> str:
+    """What `error` says, without the names in it: a port 50749 is no status 507, a table of credentials no lack of them."""
+    return _NAMES.sub("", str(error))
 
 
 def _told(text: str) -> str:
