@@ -1,8 +1,8 @@
 """`python -m benchmarks.dbt_models`: one model in a fresh process, and a hundred that have nothing to do, beside other adapters.
 
-Every run is a process `dbt run` on a project of incremental models of one row, which were built before. Reported are the median seconds
-and processor seconds, of all processes that the run starts, the JVM with them. Contenders take turns, so that what else the machine does
-meets all.
+Every run is a process `dbt run` on a project of incremental models of one row, which were built before; on the largest project also
+`dbt ls`, and `dbt parse` of all its files. Reported are the median seconds and processor seconds, of all processes that the run starts, the
+JVM with them. Contenders take turns, so that what else the machine does meets all.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from benchmarks.environments import Unavailable, interpreter
 
 MANY, THREADS = 100, 4
 _TIMEOUT_S = 900
+_WITHOUT_RUNNING = ("parse --no-partial-parse", "ls")
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: a JVM that outlives dbt is ours to wait for
 _PROJECT = "name: bench\nversion: '1.0'\nprofile: bench\nflags: {send_anonymous_usage_stats: false}\n"
 _NEWS = "select 1 as id, 'a' as name{% if is_incremental() %} where 1 = 0{% endif %}\n"
@@ -72,12 +73,12 @@ def make_project(folder: Path, contender: Contender, models: int) -> None:
         (folder / "models" / f"m{number:03}.sql").write_text(f"{{{{ config({contender.config}) }}}}\n{_NEWS}")
 
 
-def run(python: str, folder: Path) -> Timed:
-    """`dbt run`, once. Raises `Unavailable` with the end of what dbt printed when it fails."""
+def run(python: str, folder: Path, command: str = "run") -> Timed:
+    """dbt with `command`, once. Raises `Unavailable` with the end of what dbt printed when it fails."""
     environment = {**os.environ, "DBT_PROFILES_DIR": str(folder), "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
     before, started = _processor(), time.perf_counter()
     with (folder / "output.log").open("w") as output:
-        command = [str(Path(python).with_name("dbt")), "--no-use-colors", "run"]
+        command = [str(Path(python).with_name("dbt")), "--no-use-colors", *command.split()]
         done = subprocess.run(command, cwd=folder, env=environment, stdout=output, stderr=output, timeout=_TIMEOUT_S, check=False)
     seconds = time.perf_counter() - started
     _wait_for_orphans()
@@ -98,8 +99,8 @@ def _wait_for_orphans() -> None:
             os.wait()
 
 
-def measure(work: Path, models: int, repeats: int) -> dict[str, list[Timed]]:
-    """The timed runs of each contender that can be had, after two that are not timed (the first builds the tables)."""
+def prepare(work: Path, models: int) -> dict[str, tuple[str, Path]]:
+    """Interpreter and project of each contender that can be had, after two runs that are not timed (the first builds the tables)."""
     ready: dict[str, tuple[str, Path]] = {}
     for contender in CONTENDERS:
         folder = work / f"{contender.name.replace(', ', '-').replace(' ', '-')}-{models}"
@@ -111,10 +112,14 @@ def measure(work: Path, models: int, repeats: int) -> dict[str, list[Timed]]:
             ready[contender.name] = (python, folder)
         except Unavailable as error:
             print(f"{contender.name} is left out: {error}", flush=True)
+    return ready
+
+
+def measure(ready: dict[str, tuple[str, Path]], command: str, repeats: int) -> dict[str, list[Timed]]:
     taken: dict[str, list[Timed]] = {name: [] for name in ready}
     for _ in range(repeats):
         for name, (python, folder) in ready.items():
-            taken[name].append(run(python, folder))
+            taken[name].append(run(python, folder, command))
     return taken
 
 
@@ -139,7 +144,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("LAKEHOUSE_JVM_CACHE", str(given.work / "jvm"))
     print(f"load at start: {', '.join(f'{value:.2f}' for value in os.getloadavg())}; {THREADS} threads, {given.repeats} runs, medians")
     for models in given.models:
-        print(f"\n{table(f'{models} model(s)', measure(given.work.resolve(), models, given.repeats))}", flush=True)
+        ready = prepare(given.work.resolve(), models)
+        for command in ("run", *_WITHOUT_RUNNING) if models == max(given.models) else ("run",):
+            print(f"\n{table(f'dbt {command}, {models} model(s)', measure(ready, command, given.repeats))}", flush=True)
     return 0
 
 

@@ -2,7 +2,7 @@
 
  1. the instant is closed to task attempts; files that they left and no write stat names go, and what late ones of earlier writes left
  2. every file that the write stats name is looked up: what this process cannot see is not published
- 3. the completed file is created, which is the commit; then the markers go
+ 3. the completed file is created, which is the commit, by the store's clock not before it began; then the markers go
 
 Until step 3 nothing is visible, and the caller may take everything back. If the outcome of step 3 cannot be proven, or it is interrupted,
 the commit may be published, and deleting its files would delete acknowledged rows (`Publication.may_be_done`). If the lock was lost during
@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from lakehouse_engine.commit.beside.attempts import close_to_attempts
+from lakehouse_engine.commit.beside.completion import await_store
 from lakehouse_engine.commit.deletion import clear_strays, delete_files_of
 from lakehouse_engine.commit.outcome import new_write_id
 from lakehouse_engine.commit.rollback.markers import marked_files
@@ -60,7 +61,8 @@ class Publication:
         _remove_unnamed(storage, time, metadata)
         # What late attempts of earlier writes left in the partitions that this one has listed.
         clear_strays(state, state.view.seen, most_logs=_MOST_LOGS)
-        check_seen(state, time, metadata)
+        written_ms = check_seen(state, time, metadata)
+        await_store(state, time, metadata, written_ms)
         completed = self._complete(ActiveTimeline(storage, state.layout), inflight, content)
         try:
             storage.delete_tree(marker_folder(time))
@@ -99,16 +101,21 @@ def _remove_unnamed(storage: Storage, instant_time: str, metadata: HoodieCommitM
     delete_files_of(storage, instant_time, [path for path in marked_files(storage, instant_time) if path not in written])
 
 
-def check_seen(state: TableState, instant_time: str, metadata: HoodieCommitMetadata) -> None:
-    """Raise `UnseenFileError` unless every file that the write stats name is there, in the size that its task wrote."""
+def check_seen(state: TableState, instant_time: str, metadata: HoodieCommitMetadata) -> int:
+    """When the newest file that the write stats name was made, in milliseconds by the storage's clock; 0 where they name none.
+
+    Raises `UnseenFileError` unless every one is there, in the size that its task wrote.
+    """
     by_partition: dict[str, list[HoodieWriteStat]] = {}
     for stat in metadata.write_stats():
         by_partition.setdefault(parent_of(stat.path or ""), []).append(stat)
     runner = LocalRunner(_THREADS if len(by_partition) >= _WORTH_THREADS else 1)
-    found = runner.run(lambda part: list(_unseen(state.storage, *part)), list(by_partition.items()), name="look for files")
-    unseen = next(chain.from_iterable(found), None)
-    if unseen is not None:
-        stat, there = unseen
+    found = runner.run(lambda part: list(_looked_up(state.storage, *part)), list(by_partition.items()), name="look for files")
+    newest = 0
+    for stat, there in chain.from_iterable(found):
+        if there is not None and not there.is_directory and there.size == stat.file_size_in_bytes:
+            newest = max(newest, there.modified_ms)
+            continue
         what = "is not there" if there is None else f"has {there.size} bytes there"
         raise UnseenFileError(
             f"a task wrote {stat.file_size_in_bytes} bytes to {stat.path!r}, which {what} for the process that commits: the executors'"
@@ -119,12 +126,11 @@ def check_seen(state: TableState, instant_time: str, metadata: HoodieCommitMetad
             expected=stat.file_size_in_bytes,
             found=None if there is None else there.size,
         )
+    return newest
 
 
-def _unseen(storage: Storage, partition: str, stats: Sequence[HoodieWriteStat]) -> Iterator[tuple[HoodieWriteStat, StoredFile | None]]:
+def _looked_up(storage: Storage, partition: str, stats: Sequence[HoodieWriteStat]) -> Iterator[tuple[HoodieWriteStat, StoredFile | None]]:
     listed = None if len(stats) <= _FEW else {entry.path: entry for entry in storage.list(partition) if not entry.is_directory}
     for stat in stats:
         path = stat.path or ""
-        there = (storage.head(path) if path else None) if listed is None else listed.get(path)
-        if there is None or there.is_directory or there.size != stat.file_size_in_bytes:
-            yield stat, there
+        yield stat, (storage.head(path) if path else None) if listed is None else listed.get(path)

@@ -46,7 +46,7 @@ def test_files_on_a_private_disk_are_not_published(name: str) -> None:
 
 @WRITES
 def test_mutant_that_does_not_look_for_files_is_caught(name: str, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(publish, "check_seen", lambda state, time, metadata: None)
+    monkeypatch.setattr(publish, "check_seen", lambda state, time, metadata: 0)
     with pytest.raises(AssertionError):
         check_private_disk(name)
 

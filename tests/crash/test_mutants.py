@@ -49,7 +49,7 @@ def commits_before_its_data(patch: Patch) -> None:
         for path in held:
             storage.delete(path)
         patch.setattr(publish, "_remove_unnamed", lambda storage, time, metadata: None)
-        patch.setattr(publish, "check_seen", lambda state, time, metadata: None)
+        patch.setattr(publish, "check_seen", lambda state, time, metadata: 0)
         result = original(write, statuses, **arguments)
         for path, data in held.items():
             storage.overwrite(path, data)
@@ -123,8 +123,9 @@ def no_markers_and_no_listing(patch: Patch) -> None:
 def strays_of_the_wrong_side(patch: Patch) -> None:
     """The commit removes the files that its stats name, once it has looked for them."""
 
-    def remove(state: Any, time: str, metadata: Any) -> None:
+    def remove(state: Any, time: str, metadata: Any) -> int:
         publish.delete_files_of(state.storage, time, [stat.path for stat in metadata.write_stats()])
+        return 0
 
     patch.setattr(publish, "check_seen", remove)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +15,7 @@ import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import TableError, TableExistsError, TableNotFoundError
+from lakehouse_engine.model.instant import parse_instant_time
 from lakehouse_engine.storage.locations import options_of
 from lakehouse_engine.storage.object_store import ObjectStorage
 from tests.object_store.dbt_store import Store, s3_store
@@ -169,3 +172,19 @@ def test_views_and_comments_are_objects(lake: Lakehouse) -> None:
     assert other.catalog.comments(other.catalog.tables("s")[0]).comment == "said"
     assert other.drop_schema("s", cascade=True)
     assert other.schemas() == []
+
+
+def test_slices_are_completed_no_earlier_than_they_began(lake: Lakehouse) -> None:
+    """Hudi 1.x takes the object's time, in whole seconds, for the time of completion, and looks for the slice of a log by it."""
+    properties = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    table = made(lake, "mor", properties=properties)
+    for number in range(3):
+        # Most of a second is left: a write of few rows is done before its end.
+        time.sleep(1.1 - time.time() % 1)
+        table.upsert(rich(range(number, number + 4), seed=number))
+    files = table.storage.walk()
+    slices = {PurePath(entry.path).stem.rpartition("_")[2] for entry in files if entry.path.endswith(".parquet")}
+    completed = {PurePath(entry.path).stem: entry.modified_ms for entry in files if entry.path.endswith(("commit", "deltacommit"))}
+    assert len(slices) > 3
+    early = [instant for instant in slices if completed[instant] < parse_instant_time(instant).timestamp() * 1000]
+    assert early == []

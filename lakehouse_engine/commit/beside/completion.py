@@ -1,0 +1,74 @@
+"""What Hudi 1.x takes for a commit's time of completion is never before the commit began.
+
+For version 6 it takes the modification time of the completed instant's file, and looks for the slice of a log by the time at which the
+commit of its base instant was completed (`InstantGeneratorV1`, `HoodieFileGroup.getBaseInstantTime`). Stores tell times in whole seconds,
+rounded down, by their own clock. A commit of merge-on-read that begins and ends in one second, or begins by a clock that is ahead, would be
+completed before it began: what is logged over its base files would count for the slice before, where readers do not look.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from lakehouse_engine.commit.table_clock import table_clock
+from lakehouse_engine.compat import UTC
+from lakehouse_engine.errors import TimelineError
+from lakehouse_engine.format.file_names import TEMP_FOLDER, is_log_file_name, parse_base_file, parse_log_file
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.instant import parse_instant_time
+from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.model.write_stats import HoodieWriteStat
+from lakehouse_engine.storage.locations import in_object_store
+from lakehouse_engine.timeline.clock import InstantClock
+from lakehouse_engine.timeline.locks.probe import storage_now_ms
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+LONGEST = timedelta(seconds=60)
+"""What the clock of a store may be behind by, for a commit to wait for it."""
+_WORTH_A_WARNING = timedelta(seconds=2)
+_SECOND = timedelta(seconds=1)
+
+
+def await_store(state: TableState, instant_time: str, metadata: HoodieCommitMetadata, written_ms: int) -> None:
+    """Return once the store's clock has reached the instant, where logs may be written over the files of the commit.
+
+    `written_ms` is when the newest of those files was made, by that clock: mostly that is enough, and nothing is asked. Raises
+    `TimelineError` where the clock is further behind than `LONGEST`.
+    """
+    has_logs = in_object_store(state.storage) and state.config.table_type is TableType.MERGE_ON_READ
+    if not has_logs or not any(_base_instant(stat) == instant_time for stat in metadata.write_stats()):
+        return
+    clock, began = table_clock(state), parse_instant_time(instant_time)
+    behind = began - _digits(clock, written_ms)
+    if behind <= timedelta(0):
+        return
+    # The next second of this machine, which is that of the store unless clocks differ.
+    pause, deadline = began.replace(microsecond=0) + _SECOND - clock.wall_clock(), time.monotonic() + LONGEST.total_seconds()
+    while behind > timedelta(0):
+        if time.monotonic() + pause.total_seconds() > deadline:
+            raise TimelineError(
+                f"{instant_time} of {state.config.name} is {behind} ahead of the clock of its store: readers would not find what is logged"
+                " over its files; correct the clock of this machine, or of the writer of the instant before, and try again",
+                table=state.config.name,
+                instant=instant_time,
+            )
+        if pause > _WORTH_A_WARNING:
+            logger.warning("the store of %s is %s behind %s, which is completed then", state.config.name, pause, instant_time)
+        time.sleep(max(pause.total_seconds(), 0.0))
+        pause = behind = began - _digits(clock, storage_now_ms(state.storage, TEMP_FOLDER))
+
+
+def _digits(clock: InstantClock, milliseconds: int) -> datetime:
+    """A moment since the epoch as instants of that clock would tell it."""
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return replace(clock, now=lambda: moment).wall_clock()
+
+
+def _base_instant(stat: HoodieWriteStat) -> str:
+    folder, _, name = (stat.path or "").rpartition("/")
+    return parse_log_file(folder, name).base_instant if is_log_file_name(name) else parse_base_file(folder, name).instant_time
