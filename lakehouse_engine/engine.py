@@ -8,7 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from lakehouse_engine.options import TASK_THREADS
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import in_object_store
 
+REQUESTS_AT_ONCE = 8
+"""Of one process to an object store."""
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -43,10 +47,14 @@ def packed(task: Any) -> Any:
 
 
 class LocalRunner:
-    """Runs tasks in threads of this process; Arrow releases the interpreter lock where the time goes."""
+    """Runs tasks in threads of this process; Arrow releases the interpreter lock where the time goes.
 
-    def __init__(self, threads: int = 1) -> None:
+    `waiting` threads are for tasks that mostly wait for a store (None: as many as of the others).
+    """
+
+    def __init__(self, threads: int = 1, *, waiting: int | None = None) -> None:
         self._threads = max(1, threads)
+        self.waiting = self._threads if waiting is None else waiting
 
     @property
     def parallelism(self) -> int:
@@ -65,4 +73,12 @@ class LocalRunner:
 
 def local_runner(options: Mapping[str, Any]) -> LocalRunner:
     """The runner of this process, as wide as the options say or as there are processors."""
-    return LocalRunner(TASK_THREADS.read(options) or len(os.sched_getaffinity(0)))
+    asked, processors = TASK_THREADS.read(options), len(os.sched_getaffinity(0))
+    return LocalRunner(asked or processors, waiting=asked or max(processors, REQUESTS_AT_ONCE))
+
+
+def looking_runner(runner: TaskRunner, storage: Storage) -> TaskRunner:
+    """For tasks that look into files: more of them at once in this process, where the files are in an object store."""
+    if isinstance(runner, LocalRunner) and in_object_store(storage):
+        return LocalRunner(max(runner.waiting, runner.parallelism))
+    return runner

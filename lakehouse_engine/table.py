@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse_engine.engine import TaskRunner, local_runner
+from lakehouse_engine.engine import TaskRunner, local_runner, looking_runner
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.files.crossing import told_of_crossing
 from lakehouse_engine.files.schema import table_schema
@@ -109,7 +109,7 @@ class HoodieTable(TableServices):
         `filters`, an expression over columns (`pc.field("day") == "2026-01-01"`; the meta columns too), keeps the rows that it is true of.
         Partitions, files and row groups in which no row can be such are not read. Raises `OptionError` for one that does not fit the table.
         """
-        asked, runner = Query(query, as_of, begin, end, on_restore, filters), local_runner(self._options)
+        asked, runner = Query(query, as_of, begin, end, on_restore, filters), looking_runner(local_runner(self._options), self._storage)
 
         def read(now: TableState) -> pa.Table:
             with told_of_crossing(now):

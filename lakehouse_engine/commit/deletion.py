@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from lakehouse_engine.commit.leftovers.log_owners import log_owners
 from lakehouse_engine.commit.leftovers.strays import stray_files
 from lakehouse_engine.commit.versions import needed_files
-from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.engine import LocalRunner, looking_runner
 from lakehouse_engine.errors import FileNameError, LakehouseError, ProtectedFileError, StoredFileNotFoundError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.files import BaseFile, LogFile
@@ -106,8 +106,8 @@ def _delete(storage: Storage, paths: Iterable[str], check: Callable[[BaseFile | 
                 path=path,
                 instant=pinned[path],
             )
-    runner = LocalRunner(_THREADS if len(wanted) >= _WORTH_THREADS else 1)
-    there = runner.run(storage.delete, wanted, name="delete files")
+    runner = LocalRunner(_THREADS if len(wanted) >= _WORTH_THREADS else 1, waiting=_THREADS)
+    there = looking_runner(runner, storage).run(storage.delete, wanted, name="delete files")
     deleted = [path for path, was_there in zip(wanted, there, strict=True) if was_there]
     _make_durable(storage, deleted)
     return deleted

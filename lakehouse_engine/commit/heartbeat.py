@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from lakehouse_engine.errors import StorageError
 from lakehouse_engine.options import LockOptions
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import discard
 from lakehouse_engine.storage.os_errors import is_full
 from lakehouse_engine.timeline.heartbeats import HEARTBEATS, heartbeat_file, live_heartbeat
 from lakehouse_engine.timeline.lock import TableLock
@@ -54,7 +55,7 @@ class Beating:
         path = heartbeat_file(self.instant_time)
         try:
             if not (pending and self._say_ended(path)):
-                self.storage.delete(path)
+                discard(self.storage, path)
         except StorageError as error:
             logger.warning("the heartbeat of %s could not be ended: %s", self.instant_time, error)
 

@@ -23,7 +23,7 @@ from lakehouse_engine.commit.beside.completion import await_store
 from lakehouse_engine.commit.deletion import clear_strays, delete_files_of
 from lakehouse_engine.commit.outcome import new_write_id
 from lakehouse_engine.commit.rollback.markers import marked_files
-from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.engine import LocalRunner, looking_runner
 from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError, LockLostError, StorageError, UnseenFileError
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.commit_metadata import WRITE_ID_KEY, WRITER_KEY, HoodieCommitMetadata
@@ -109,7 +109,8 @@ def check_seen(state: TableState, instant_time: str, metadata: HoodieCommitMetad
     by_partition: dict[str, list[HoodieWriteStat]] = {}
     for stat in metadata.write_stats():
         by_partition.setdefault(parent_of(stat.path or ""), []).append(stat)
-    runner = LocalRunner(_THREADS if len(by_partition) >= _WORTH_THREADS else 1)
+    threads = _THREADS if len(by_partition) >= _WORTH_THREADS else 1
+    runner = looking_runner(LocalRunner(threads, waiting=_THREADS), state.storage)
     found = runner.run(lambda part: list(_looked_up(state.storage, *part)), list(by_partition.items()), name="look for files")
     newest = 0
     for stat, there in chain.from_iterable(found):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from lakehouse_engine.cache import BoundedCache
-from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.engine import local_runner, looking_runner
 from lakehouse_engine.files.base_file import check_headers, check_size, missing_file
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.storage.base import Storage
@@ -32,7 +31,7 @@ class CheckedFiles:
         """
         keyed = [(self._key(storage, file), file.path) for file in files]
         new = [(key, path) for key, path in keyed if not self.known.get(key)]
-        LocalRunner(os.cpu_count() or 1).run(lambda file: check_headers(storage, file[1]), new, name="checksums")
+        looking_runner(local_runner({}), storage).run(lambda file: check_headers(storage, file[1]), new, name="checksums")
         for key, _ in new:
             self.known.put(key, True)
 

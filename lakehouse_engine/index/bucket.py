@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.engine import TaskRunner, looking_runner
 from lakehouse_engine.errors import OptionError, RecordKeyError, UnsupportedTableError
 from lakehouse_engine.format.file_names import new_file_id
 from lakehouse_engine.index.base import KeyedRows, Rows, Slices, StoredKeys, TaggedFile
@@ -165,7 +165,8 @@ class BucketIndex:
             for piece, rows in self._pieces(view, partition, batch.keys, chosen)
             if piece.base_file is not None
         ]
-        return [found for found in runner.run(tag_file, tasks, name="tag") if len(found.positions)]
+        looked = looking_runner(runner, storage).run(tag_file, tasks, name="tag")
+        return [found for found in looked if len(found.positions)]
 
     def _pieces(self, view: Slices, partition: str, keys: pa.Array, rows: Rows) -> Iterator[tuple[FileSlice, Rows]]:
         slices = slices_by_bucket(self.layout, view, partition)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.engine import TaskRunner, looking_runner
 from lakehouse_engine.files.base_file import iter_base_file
 from lakehouse_engine.files.footer import BaseFileFooter, read_footer
 from lakehouse_engine.format.bloom import BloomFilter
@@ -156,7 +156,7 @@ class KeyColumnIndex:
 
     def tag(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> list[TaggedFile]:
         tasks = list(self._tasks(storage, view, batch, stored))
-        looked = runner.run(tag_file, tasks, name="tag")
+        looked = looking_runner(runner, storage).run(tag_file, tasks, name="tag")
         learn(storage, looked)
         return [found for found in looked if len(found.positions)]
 

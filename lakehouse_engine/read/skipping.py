@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from lakehouse_engine.cache import BoundedCache
-from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.engine import local_runner, looking_runner
 from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.files import BaseFile, FileSlice
@@ -76,7 +75,7 @@ class _Told:
         def read(file: BaseFile) -> list[pc.Expression]:
             return [one for _, one in guarantees_of(FOOTERS.read(plan.storage, file), wanted, file.path)]
 
-        found = LocalRunner(os.cpu_count() or 1).run(read, plan.files, name="footers")
+        found = looking_runner(local_runner({}), plan.storage).run(read, plan.files, name="footers")
         owners = tuple(number for number, guarantees in enumerate(found) for _ in guarantees)
         return cls(owners, Guaranteed.of([one for guarantees in found for one in guarantees], wanted.schema))
 

@@ -22,42 +22,48 @@ from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
+_Service = Callable[[TableState], bool]
+"""Sees to a table as it is now; whether that may be another one afterwards."""
+
 
 def after_commit(storage: Storage, options: ServiceOptions, write_options: WriteOptions, runner: TaskRunner) -> tuple[str, ...]:
     """Run the services that are due; what failed, a message each. The table lock is not held by the caller; each service takes it."""
     compaction = options.compaction
-    wanted: list[tuple[str, bool, Callable[[], None]]] = [
-        ("log compaction", compaction.log_inline, lambda: _compact_logs(storage, compaction, write_options, runner)),
-        ("compaction", compaction.inline or compaction.schedule_inline, lambda: _compact(storage, compaction, write_options, runner)),
-        ("clean", options.clean.automatic, lambda: _clean(storage, options, write_options)),
-        ("archiving", options.archive.automatic, lambda: _archive(storage, options, write_options)),
+    wanted: list[tuple[str, bool, _Service]] = [
+        ("log compaction", compaction.log_inline, lambda state: _compact_logs(state, compaction, write_options, runner)),
+        ("compaction", compaction.inline or compaction.schedule_inline, lambda state: _compact(state, compaction, write_options, runner)),
+        ("clean", options.clean.automatic, lambda state: _clean(state, options, write_options)),
+        ("archiving", options.archive.automatic, lambda state: _archive(state, options, write_options)),
     ]
-    failures = [_failure(name, storage, service) for name, is_wanted, service in wanted if is_wanted]
+    failures, state = [], None
+    for name, is_wanted, service in wanted:
+        if is_wanted:
+            failure, state = _failure(name, storage, service, state)
+            failures.append(failure)
     return tuple(message for message in failures if message is not None)
 
 
-def _failure(name: str, storage: Storage, service: Callable[[], None]) -> str | None:
-    """Run a service; what went wrong, if anything did."""
+def _failure(name: str, storage: Storage, service: _Service, state: TableState | None) -> tuple[str | None, TableState | None]:
+    """Run a service over `state` (None: over what is there now); what went wrong, if anything did, and the state, if it still holds."""
     try:
-        service()
+        known = TableState.load(storage) if state is None else state
+        return None, None if service(known) else known
     except Exception as error:
         unexpected = not isinstance(error, LakehouseError)
         logger.warning("the write of %s is committed, but the %s after it failed: %s", storage.root, name, error, exc_info=unexpected)
-        return f"the {name} after the commit failed: {error}"
-    return None
+        return f"the {name} after the commit failed: {error}", None
 
 
-def _compact(storage: Storage, options: CompactionOptions, write_options: WriteOptions, runner: TaskRunner) -> None:
+def _compact(state: TableState, options: CompactionOptions, write_options: WriteOptions, runner: TaskRunner) -> bool:
     """As Hudi's inline compaction: first what is pending, then a new one if the trigger says so."""
-    state = TableState.load(storage)
     if state.config.table_type is not TableType.MERGE_ON_READ:
-        return
-    timeout = write_options.lock_timeout_ms
-    if options.inline:
-        for instant in pending_plans(state, Action.COMPACTION):
-            _run_pending(state, instant, options, write_options, runner)
+        return False
+    storage, timeout = state.storage, write_options.lock_timeout_ms
+    pending = pending_plans(state, Action.COMPACTION) if options.inline else []
+    for instant in pending:
+        _run_pending(state, instant, options, write_options, runner)
     if not is_due(state, options):
-        return
+        return bool(pending)
     try:
         if options.inline:
             schedule_and_run(storage, options, write_options, runner, lock_timeout_ms=timeout, when_due=True)
@@ -65,6 +71,7 @@ def _compact(storage: Storage, options: CompactionOptions, write_options: WriteO
             schedule(storage, options, lock_timeout_ms=timeout, when_due=True)
     except CommitConflictError as error:
         logger.info("no compaction of %s is planned now: %s", state.config.name, error)
+    return True
 
 
 def _run_pending(
@@ -77,30 +84,28 @@ def _run_pending(
         logger.info("%s of %s is left to whoever runs it: %s", instant, state.config.name, error)
 
 
-def _compact_logs(storage: Storage, options: CompactionOptions, write_options: WriteOptions, runner: TaskRunner) -> None:
-    state = TableState.load(storage)
+def _compact_logs(state: TableState, options: CompactionOptions, write_options: WriteOptions, runner: TaskRunner) -> bool:
     if state.config.table_type is not TableType.MERGE_ON_READ:
-        return
-    timeout = write_options.lock_timeout_ms
+        return False
+    storage, timeout = state.storage, write_options.lock_timeout_ms
     for instant in pending_plans(state, Action.LOG_COMPACTION):
         run(storage, options, write_options, runner, instant=instant.requested_time, lock_timeout_ms=timeout, log_compaction=True)
     planned = schedule(storage, options, lock_timeout_ms=timeout, log_compaction=True)
     if planned.instant is not None:
         run(storage, options, write_options, runner, instant=planned.instant, lock_timeout_ms=timeout, log_compaction=True)
+    return True
 
 
-def _clean(storage: Storage, options: ServiceOptions, write_options: WriteOptions) -> None:
-    if clean_is_due(TableState.load(storage), options.clean):
-        clean(storage, options.clean, lock_timeout_ms=write_options.lock_timeout_ms)
+def _clean(state: TableState, options: ServiceOptions, write_options: WriteOptions) -> bool:
+    is_due_now = clean_is_due(state, options.clean)
+    if is_due_now:
+        clean(state.storage, options.clean, lock_timeout_ms=write_options.lock_timeout_ms)
+    return is_due_now
 
 
-def _archive(storage: Storage, options: ServiceOptions, write_options: WriteOptions) -> None:
-    state = TableState.load(storage)
-    if archive_is_due(state, options.archive, clean=options.clean, compaction=options.compaction):
-        archive(
-            storage,
-            options.archive,
-            lock_timeout_ms=write_options.lock_timeout_ms,
-            clean=options.clean,
-            compaction=options.compaction,
-        )
+def _archive(state: TableState, options: ServiceOptions, write_options: WriteOptions) -> bool:
+    is_due_now = archive_is_due(state, options.archive, clean=options.clean, compaction=options.compaction)
+    if is_due_now:
+        timeout = write_options.lock_timeout_ms
+        archive(state.storage, options.archive, lock_timeout_ms=timeout, clean=options.clean, compaction=options.compaction)
+    return is_due_now

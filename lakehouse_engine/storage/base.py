@@ -31,6 +31,17 @@ class StoredFile:
 Listing = list[StoredFile]
 
 
+class Directories(Protocol):
+    """What can be looked through; methods as those of `Storage`."""
+
+    @property
+    def root(self) -> str: ...
+
+    def list(self, path: str = "") -> Listing: ...
+
+    def head(self, path: str) -> StoredFile | None: ...
+
+
 class Storage(Protocol):
     """Six verbs on small files, three on data files. Only this interface changes anything below the root."""
 
@@ -135,6 +146,14 @@ class TaggedStorage(Storage, Protocol):
 
     def read_tagged(self, path: str) -> tuple[bytes, Tag] | None:
         """Content and tag of a file; None where it is not there."""
+        ...
+
+    def has_object(self, path: str) -> bool:
+        """Whether there is a file, and no directory, of that name: one request, where `head` makes two for what is not there."""
+        ...
+
+    def walk_up_to(self, path: str, most: int) -> Listing | None:
+        """As `walk`; None where more than `most` objects are below `path`, of which no more are listed then."""
         ...
 
     def delete_all(self, paths: Iterable[str]) -> None:

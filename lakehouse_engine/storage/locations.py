@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TypeGuard
 
 from lakehouse_engine.errors import OptionError
-from lakehouse_engine.storage.base import Storage, TaggedStorage
+from lakehouse_engine.storage.base import Directories, Storage, TaggedStorage
 from lakehouse_engine.storage.local import LocalStorage
 
 SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
@@ -55,6 +55,22 @@ def identity_of(storage: Storage) -> Hashable:
     return (storage.root, options_of(storage)) if in_object_store(storage) else None
 
 
-def in_object_store(storage: Storage) -> TypeGuard[TaggedStorage]:
+def has_file(storage: Directories, path: str) -> bool:
+    """Whether a file of that name is there, asked as cheaply as the storage can."""
+    if in_object_store(storage):
+        return storage.has_object(path)
+    found = storage.head(path)
+    return found is not None and not found.is_directory
+
+
+def discard(storage: Storage, path: str) -> None:
+    """Delete a file that need not be there, with one request where that is enough."""
+    if in_object_store(storage):
+        storage.delete_all([path])
+    else:
+        storage.delete(path)
+
+
+def in_object_store(storage: Directories) -> TypeGuard[TaggedStorage]:
     """Whether it has objects, which are replaced by tag and have no second name, and of which none can be moved."""
     return is_object_store(storage.root)

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 
 import obstore
@@ -80,9 +81,11 @@ class ObjectStorage:
         return sorted((*folders.values(), *kept), key=lambda entry: entry.path)
 
     def walk(self, path: str = "") -> Listing:
-        found = sorted(self._below(path), key=lambda entry: entry.path)
-        folders = {name for entry in found for name in _parents(entry.path)}
-        return [entry for entry in found if not is_hidden_name(entry.name) and entry.path not in folders]
+        return _shown(list(self._below(path)))
+
+    def walk_up_to(self, path: str, most: int) -> Listing | None:
+        found = list(islice(self._below(path), most + 1))
+        return None if len(found) > most else _shown(found)
 
     def unpublished(self, path: str = "") -> Listing:
         """Files under temporary names; of an upload that was not completed nothing is there to be seen."""
@@ -91,14 +94,14 @@ class ObjectStorage:
 
     def head(self, path: str) -> StoredFile | None:
         relative = check_relative(path)
-        if relative:
-            try:
-                with as_object_errors("look at", path, self.root):
-                    return self._file(obstore.head(self._store(), self._key(path)))
-            except StoredFileNotFoundError:
-                pass  # a directory, perhaps
+        found = self._object(path) if relative else None
+        if found is not None:
+            return found
         below = next(iter(self._below(path)), None)
         return None if below is None else StoredFile(relative, 0, below.modified_ms, is_directory=True)
+
+    def has_object(self, path: str) -> bool:
+        return self._object(path) is not None
 
     def read(self, path: str) -> bytes:
         with as_object_errors("read", path, self.root):
@@ -146,11 +149,8 @@ class ObjectStorage:
         return True
 
     def delete_tree(self, path: str) -> None:
-        self._file_key(path)
-        self.delete_all([entry.path for entry in self._below(path)])
-        # The directory's own marker, or a file of that name.
-        with as_object_errors("delete", path, self.root):
-            obstore.delete(self._store(), self._key(path))
+        # And the directory's own marker, or a file of that name.
+        self.delete_all([*(entry.path for entry in self._below(path)), path])
 
     def delete_all(self, paths: Iterable[str]) -> None:
         """Delete objects, many with one request where the store can."""
@@ -205,6 +205,13 @@ class ObjectStorage:
 
     def _file(self, meta: Mapping[str, Any]) -> StoredFile:
         return StoredFile(self._relative(meta["path"]), int(meta["size"]), int(meta["last_modified"].timestamp() * 1000))
+
+    def _object(self, path: str) -> StoredFile | None:
+        try:
+            with as_object_errors("look at", path, self.root):
+                return self._file(obstore.head(self._store(), self._key(path)))
+        except StoredFileNotFoundError:
+            return None
 
     def _children(self, path: str) -> Any:
         with as_object_errors("list", path, self.root):
@@ -279,6 +286,13 @@ def _flag(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise OptionError(f"{name} of storage_options is true or false, not {text!r}")
     return text.lower() == "true"
+
+
+def _shown(found: Listing) -> Listing:
+    """Files of what is below a path, sorted, without hidden names and markers of directories."""
+    folders = {name for entry in found for name in _parents(entry.path)}
+    kept = (entry for entry in found if not is_hidden_name(entry.name) and entry.path not in folders)
+    return sorted(kept, key=lambda entry: entry.path)
 
 
 def _parents(path: str) -> Iterator[str]:

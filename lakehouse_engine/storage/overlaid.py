@@ -114,6 +114,13 @@ class OverlaidStorage:
     def put_tagged(self, path: str, data: bytes, tag: Tag | None) -> Tag | None:
         return self._tagged.put_tagged(self._there(path), data, tag)
 
+    def has_object(self, path: str) -> bool:
+        return self._tagged.has_object(self._there(path))
+
+    def walk_up_to(self, path: str, most: int) -> Listing | None:
+        found = self.walk(path)
+        return None if len(found) > most else found
+
     def delete_all(self, paths: Iterable[str]) -> None:
         self._tagged.delete_all([self._there(path) for path in paths])
 

@@ -26,6 +26,7 @@ from lakehouse_engine.format.timeline.plans_codec import decode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.storage.base import Storage, StoredFile
+from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.timeline.lock import confirm_lock
 from lakehouse_engine.timeline.timeline import Timeline
 
@@ -168,7 +169,7 @@ class ActiveTimeline:
         return f"{self.layout.timeline_folder}/{self.layout.file_name(instant)}"
 
     def _expect_file(self, instant: Instant) -> None:
-        if self.storage.head(self._path(instant)) is None:
+        if not has_file(self.storage, self._path(instant)):
             raise IllegalTransitionError(
                 f"{instant} is not on the timeline: it was never {instant.state}, or another writer rolled it back; start the write again",
                 instant=instant,
@@ -214,7 +215,7 @@ class ActiveTimeline:
 
     def _expect_no_completed(self, instant: Instant) -> None:
         completed = instant.at(State.COMPLETED)
-        if self.storage.head(self._path(completed)) is not None:
+        if has_file(self.storage, self._path(completed)):
             raise IllegalTransitionError(f"{completed} is on the timeline already", instant=instant, table=self.storage.root)
 
     def _create_proven(self, instant: Instant, content: bytes) -> None:

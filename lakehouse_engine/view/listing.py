@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lakehouse_engine.format.file_names import PARTITION_METAFILE
-from lakehouse_engine.storage.base import Listing, Storage
+from lakehouse_engine.storage.base import Directories, Listing
+from lakehouse_engine.storage.locations import has_file
 
-_META_FOLDER = ".hoodie"
+META_FOLDER = ".hoodie"
 
 
 class Lister(Protocol):
@@ -37,11 +38,11 @@ class StorageLister:
     the search goes on below its own directory.
     """
 
-    storage: Storage
+    storage: Directories
     partitioned: bool = False
 
     def partitions(self) -> list[str]:
-        if self.partitioned and self.storage.head(PARTITION_METAFILE) is not None:
+        if self.partitioned and self._has_metafile(""):
             # An intruder, which must not hide what is below it.
             return ["", *sorted(self.below(""))]
         return sorted(self._search([""]))
@@ -49,7 +50,7 @@ class StorageLister:
     def below(self, path: str) -> Iterator[str]:
         """Partitions below a directory, in no order; none of a table that lies there."""
         folders = self._folders(self.storage.list(path))
-        return self._search([one for one in folders if self.storage.head(f"{one}/{_META_FOLDER}") is None])
+        return self._search([one for one in folders if self.storage.head(f"{one}/{META_FOLDER}") is None])
 
     def _search(self, pending: list[str]) -> Iterator[str]:
         while pending:
@@ -68,10 +69,10 @@ class StorageLister:
         return self._has_metafile(path) or _names_metafile(self.storage.list(path))
 
     def _has_metafile(self, path: str) -> bool:
-        return self.storage.head(f"{path}/{PARTITION_METAFILE}" if path else PARTITION_METAFILE) is not None
+        return has_file(self.storage, f"{path}/{PARTITION_METAFILE}" if path else PARTITION_METAFILE)
 
     def _folders(self, entries: Listing) -> list[str]:
-        return [entry.path for entry in entries if entry.is_directory and entry.name != _META_FOLDER]
+        return [entry.path for entry in entries if entry.is_directory and entry.name != META_FOLDER]
 
     def files(self, partition_path: str) -> Listing:
         return [entry for entry in self.storage.list(partition_path) if not entry.is_directory]

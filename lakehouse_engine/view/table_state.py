@@ -30,6 +30,7 @@ from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.archived_files import ArchivedFiles, read_archived_files
 from lakehouse_engine.view.decoded import DECODED, DecodedCommit
 from lakehouse_engine.view.file_system_view import FileSystemView, has_data
+from lakehouse_engine.view.flat_listing import lister_of
 from lakehouse_engine.view.kept import KeptAt, KeptPartitions
 from lakehouse_engine.view.listing import StorageLister
 from lakehouse_engine.view.named import NamedFiles
@@ -230,7 +231,8 @@ class TableState:
             timeline = timeline.as_restored(restore.target)
         commits = known.at(active, files) if known is not None else _Commits(active, files)
         archived = _Archived(storage, config, layout, timeline)
-        lister, named = StorageLister(storage, bool(config.partition_fields)), NamedFiles(timeline, commits.named, archived.files)
+        lister = lister_of(storage, partitioned=bool(config.partition_fields))
+        named = NamedFiles(timeline, commits.named, archived.files)
         kept = KeptAt(
             store,
             Moment(config, timeline, active, files, commits.of),

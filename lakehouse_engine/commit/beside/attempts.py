@@ -14,6 +14,7 @@ import socket
 from lakehouse_engine.errors import LateAttemptError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import discard, has_file
 
 _OPEN = ".open"
 
@@ -36,12 +37,12 @@ def open_to_attempts(storage: Storage, instant_time: str) -> None:
 
 def close_to_attempts(storage: Storage, instant_time: str) -> None:
     """To be called before the markers are read: what an attempt begins after that it removes itself."""
-    storage.delete(open_file(instant_time))
+    discard(storage, open_file(instant_time))
 
 
 def check_open(storage: Storage, instant_time: str) -> None:
     """Raise `LateAttemptError` where the instant takes no files any more, as far as this process sees the table."""
-    if storage.head(open_file(instant_time)) is None:
+    if not has_file(storage, open_file(instant_time)):
         raise LateAttemptError(
             "the write that this task belongs to is not open where the task runs: it was completed or taken back meanwhile, or the executor"
             " does not see the directory that the driver writes to (then mount it under the same path on every worker)",

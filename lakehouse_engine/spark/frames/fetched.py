@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine.cache import BoundedCache
-from lakehouse_engine.engine import local_runner
+from lakehouse_engine.engine import local_runner, looking_runner
 from lakehouse_engine.files.base_file import concat
 from lakehouse_engine.options.read import FILES_ON_DRIVER, READ_FILES
 from lakehouse_engine.read.arrow_scan import ReadTask, SliceTask, iter_task, plan_tasks
@@ -75,7 +75,7 @@ def _key(plan: ScanPlan, schema: pa.Schema) -> Hashable:
 def _fetched(spark: SparkSession, plan: ScanPlan, schema: pa.Schema, most: int, options: Mapping[str, Any]) -> _Kept:
     budget = _Budget(most)
     tasks = plan_tasks(plan, schema.names)
-    parts = local_runner(options).run(lambda task: _read(task, budget), tasks, name="fetch")
+    parts = looking_runner(local_runner(options), plan.storage).run(lambda task: _read(task, budget), tasks, name="fetch")
     if budget.is_spent:
         return None, 0
     rows = concat([table for part in parts for table in part], schema)

@@ -30,6 +30,7 @@ from lakehouse_engine.record.merging.deletions import HUDI_MARK, DeleteMarks
 from lakehouse_engine.record.merging.mergers import RecordMerger
 from lakehouse_engine.record.merging.ordering_fields import NO_ORDERING, OrderingFields
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.view.listing import StorageLister
 from lakehouse_engine.write.source import Rows, RowSource, packed_source
 from lakehouse_engine.write.tasks.attempt import FileAttempt
@@ -113,7 +114,7 @@ def announce(context: FileContext, file: BaseFile | LogFile, kind: MarkerType) -
     partition = file.partition_path
     metafile = join_path(partition, PARTITION_METAFILE)
     # Looked at before the marker is made: what cannot be reached could not be rolled back either.
-    known = context.storage.head(metafile) is not None
+    known = has_file(context.storage, metafile)
     context.storage.create(marker_path(context.instant_time, file.path, kind), b"")
     if known:
         return
@@ -133,7 +134,7 @@ def _nested_with(storage: Storage, partition: str) -> str | None:
     """A partition above or below this new one. Looked for once its metafile is there, so that of two new ones the later sees it."""
     pieces = partition.split("/") if partition else []
     above = ["/".join(pieces[:count]) for count in range(len(pieces))]
-    found = next((path for path in above if storage.head(join_path(path, PARTITION_METAFILE)) is not None), None)
+    found = next((path for path in above if has_file(storage, join_path(path, PARTITION_METAFILE))), None)
     return found if found is not None else next(iter(StorageLister(storage).below(partition)), None)
 
 

@@ -1,0 +1,83 @@
+"""Partitions and files of a table in an object store, where a request costs the same for a thousand objects as for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lakehouse_engine.storage.base import Listing, Storage, StoredFile, TaggedStorage
+from lakehouse_engine.storage.locations import in_object_store
+from lakehouse_engine.storage.paths import parent_of
+from lakehouse_engine.view.listing import META_FOLDER, Lister, StorageLister
+
+MOST = 10_000
+"""Objects that are listed at once, a thousand to a request. Of a table with more, directories are asked for one by one."""
+
+
+def lister_of(storage: Storage, *, partitioned: bool) -> Lister:
+    return FlatLister(storage) if partitioned and in_object_store(storage) else StorageLister(storage, partitioned)
+
+
+@dataclass(slots=True)
+class FlatLister:
+    """Finds the partitions of a partitioned table in one listing of all its objects, and has their files from it.
+
+    Files of a partition are given out once: who asks again wants to know what is there now.
+    """
+
+    storage: TaggedStorage
+    _found: dict[str, Listing] = field(default_factory=dict)
+
+    def partitions(self) -> list[str]:
+        objects = self.storage.walk_up_to("", MOST)
+        if objects is None:
+            return self._one_by_one.partitions()
+        folders = Folders.of(objects)
+        self._found = folders.files
+        return StorageLister(folders, partitioned=True).partitions()
+
+    def is_partition(self, path: str) -> bool:
+        return self._one_by_one.is_partition(path)
+
+    def files(self, partition_path: str) -> Listing:
+        known = self._found.pop(partition_path, None)
+        return self._one_by_one.files(partition_path) if known is None else known
+
+    @property
+    def _one_by_one(self) -> StorageLister:
+        return StorageLister(self.storage, partitioned=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The directories that objects seem to be in."""
+
+    files: dict[str, Listing]
+    within: dict[str, dict[str, StoredFile]]
+    """By directory: the directories in it, by path."""
+    root: str = ""
+
+    @classmethod
+    def of(cls, objects: Listing) -> Folders:
+        """Those of a table; of what is in its `.hoodie` nothing is kept."""
+        found = cls({"": []}, {"": {}})
+        for entry in objects:
+            if not entry.path.startswith(f"{META_FOLDER}/"):
+                found._folder(parent_of(entry.path)).append(entry)
+        return found
+
+    def _folder(self, path: str) -> Listing:
+        known = self.files.get(path)
+        if known is None:
+            known = self.files[path] = []
+            above = parent_of(path)
+            self._folder(above)
+            self.within.setdefault(above, {})[path] = StoredFile(path, 0, 0, is_directory=True)
+        return known
+
+    def list(self, path: str = "") -> Listing:
+        return sorted([*self.within.get(path, {}).values(), *self.files.get(path, [])], key=lambda entry: entry.path)
+
+    def head(self, path: str) -> StoredFile | None:
+        above = parent_of(path)
+        file = next((entry for entry in self.files.get(above, []) if entry.path == path), None)
+        return file if file is not None else self.within.get(above, {}).get(path)
