@@ -13,17 +13,17 @@ import time
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from lakehouse_engine.commit.table_clock import table_clock
+from lakehouse_engine.commit.table_clock import PROBE, table_clock
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import TimelineError
-from lakehouse_engine.format.file_names import TEMP_FOLDER, is_log_file_name, parse_base_file, parse_log_file
+from lakehouse_engine.format.file_names import is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import parse_instant_time
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.write_stats import HoodieWriteStat
-from lakehouse_engine.storage.locations import in_object_store
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import discard, in_object_store
 from lakehouse_engine.timeline.clock import InstantClock
-from lakehouse_engine.timeline.locks.probe import storage_now_ms
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,16 @@ def await_store(state: TableState, instant_time: str, metadata: HoodieCommitMeta
         if pause > _WORTH_A_WARNING:
             logger.warning("the store of %s is %s behind %s, which is completed then", state.config.name, pause, instant_time)
         time.sleep(max(pause.total_seconds(), 0.0))
-        pause = behind = began - _digits(clock, storage_now_ms(state.storage, TEMP_FOLDER))
+        pause = behind = began - _digits(clock, _store_now(state.storage))
+
+
+def _store_now(storage: Storage) -> int:
+    storage.overwrite(PROBE, b"1")
+    try:
+        entry = storage.head(PROBE)
+        return 0 if entry is None else entry.modified_ms
+    finally:
+        discard(storage, PROBE)
 
 
 def _digits(clock: InstantClock, milliseconds: int) -> datetime:
