@@ -13,7 +13,7 @@ from lakehouse_engine.errors import StorageError, StoredFileExistsError, StoredF
 _ADVICE = (
     (r"NoSuchBucket|bucket not found|ContainerNotFound|bucket does not exist", "there is no such bucket; make it, or check its name"),
     (
-        r"PermanentRedirect|AuthorizationHeaderMalformed|wrong region|IllegalLocationConstraint|301 Moved",
+        r"PermanentRedirect|AuthorizationHeaderMalformed|wrong region|IllegalLocationConstraint|301 Moved|incorrectly configured region",
         "the bucket is in another region; set 'region' (or AWS_REGION) to its own, and 'endpoint' where it is another service",
     ),
     (

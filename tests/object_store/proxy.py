@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from email.utils import format_datetime, parsedate_to_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -14,7 +17,7 @@ from tests.object_store.dbt_store import Store
 
 Fault = Callable[[str, str], str]
 """Method and path of a request -> "" to let it through, "before" or "409" to answer 503 or 409 without it, "500", "cut" or "409 after"
-after it was carried out, "late" to keep it for `Proxy.carry_out` without an answer.
+after it was carried out, "late" to keep it for `Proxy.carry_out` without an answer, "refuse STATUS CODE" to answer as S3 refuses.
 """
 CONFLICT = b"<Error><Code>ConditionalRequestConflict</Code></Error>"
 
@@ -23,6 +26,8 @@ class Proxy(ThreadingHTTPServer):
     daemon_threads = True
     fault: Fault = staticmethod(lambda method, path: "")
     target = ""
+    ahead = timedelta(0)
+    """What the clock that dates objects is ahead of the store's own."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -40,6 +45,17 @@ class Proxy(ThreadingHTTPServer):
         found = [_asked(request)[0] for request in self.late]
         self.late.clear()
         return found
+
+
+_LISTED = re.compile(rb"(?<=<LastModified>)[^<]+")
+
+
+def _moved(text: str, ahead: timedelta) -> str:
+    return (datetime.fromisoformat(text.replace("Z", "+00:00")) + ahead).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+def _told_otherwise(text: str, ahead: timedelta) -> str:
+    return format_datetime(parsedate_to_datetime(text) + ahead, usegmt=True)
 
 
 def _asked(request: urllib.request.Request) -> tuple[int, dict[str, str], bytes]:
@@ -64,6 +80,10 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "409":
             self._answer(409, {}, CONFLICT)
             return
+        if fault.startswith("refuse"):
+            _, status, code = fault.split()
+            self._answer(int(status), {}, f"<Error><Code>{code}</Code><Message>no</Message></Error>".encode())
+            return
         headers = {key: value for key, value in self.headers.items() if key.lower() not in ("connection", "content-length")}
         headers.setdefault("Content-Type", "application/octet-stream")  # urllib would call it a form
         request = urllib.request.Request(self.server.target + self.path, body or None, headers, method=self.command)
@@ -71,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.late.append(request)
             self._hang_up()
             return
-        status, told, content = _asked(request)
+        status, told, content = self._dated(*_asked(request))
         if fault == "cut":
             self._hang_up()
         elif fault == "409 after":
@@ -80,6 +100,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(500, {}, b"<Error><Code>InternalError</Code></Error>")
         else:
             self._answer(status, told, content)
+
+    def _dated(self, status: int, told: dict[str, str], content: bytes) -> tuple[int, dict[str, str], bytes]:
+        """The answer of a store whose clock is otherwise."""
+        ahead = self.server.ahead
+        if ahead:
+            if b"<ListBucketResult" in content:
+                content = _LISTED.sub(lambda found: _moved(found[0].decode(), ahead).encode(), content)
+            told = {key: _told_otherwise(value, ahead) if key.lower() == "last-modified" else value for key, value in told.items()}
+        return status, told, content
 
     def _hang_up(self) -> None:
         self.close_connection = True
