@@ -106,7 +106,7 @@ class Harness:
             with at(name):
                 self.check_recovery(call)
 
-    def run(self, storage: FaultyStorage) -> tuple[Rows, ...]:
+    def run(self, storage: Storage) -> tuple[Rows, ...]:
         """Run the action to its end, whichever it is; which rows the table may have then."""
         begun = (self.start.rows, *self.between(), self.case.after())
         try:
@@ -122,7 +122,7 @@ class Harness:
         """Rows that a reader may find while an action goes back commit by commit."""
         return [self.start.history[time] for time in self.case.gone()]
 
-    def check_left(self, storage: MemoryStorage, *allowed: Rows, settled: Rows | None = None) -> None:
+    def check_left(self, storage: Storage, *allowed: Rows, settled: Rows | None = None) -> None:
         """What a crash left, and how the next write gets along with it, which loses no row."""
         self.cases += 1
         left = look(storage, COLUMNS)
@@ -147,7 +147,7 @@ class Harness:
             gone = {time for time in (*before.completed, *before.timeline.archived) if time > self.start.instants[back]}
         check_kept(before, after, gone=gone, released=before.timeline.savepoints if self.case.scenario.releases else ())
 
-    def write_on(self, storage: MemoryStorage, left: Found, rows: Rows) -> None:
+    def write_on(self, storage: Storage, left: Found, rows: Rows) -> None:
         """The next write, of a process that knows nothing of what happened: it repairs the table, loses no row and adds its own."""
         with at("the next write"):
             instant = open_table(storage).upsert(batch(PROBES)).instant
@@ -168,7 +168,7 @@ class Harness:
 _INSTANT, _FILE_ID, _TOKEN = re.compile(r"\d{17}"), re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), re.compile(r"_\d+-\d+-\d+")
 
 
-def shape(storage: MemoryStorage, found: Found) -> Any:
+def shape(storage: Storage, found: Found) -> Any:
     """What makes a difference to a recovery: which files there are, but for their ids and the exact time of their instants, and rows."""
     entries = storage.walk()
     times = sorted({time for entry in entries for time in _INSTANT.findall(entry.path)})
@@ -179,7 +179,7 @@ def shape(storage: MemoryStorage, found: Found) -> Any:
     return frozenset(names.items()), frozenset(found.rows.items())
 
 
-def serve(storage: MemoryStorage, found: Found, history: Mapping[str, Rows]) -> None:
+def serve(storage: Storage, found: Found, history: Mapping[str, Rows]) -> None:
     """Every reading is right, every other action succeeds, and does no more than it should."""
     check_readings(storage, found, history)
     table, last = open_table(storage), found.writes[-1]
