@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from obstore import exceptions
 
-from lakehouse_engine.errors import StorageError, StoredFileExistsError, StoredFileNotFoundError
+from lakehouse_engine.errors import StorageError, StoredFileExistsError, StoredFileNotFoundError, UnansweredError
 
 _ADVICE = (
     (r"NoSuchBucket|bucket not found|ContainerNotFound|bucket does not exist", "there is no such bucket; make it, or check its name"),
@@ -66,10 +66,12 @@ def as_object_errors(what: str, path: str, root: str) -> Iterator[None]:
         raise storage_error(what, path, root, error) from None
 
 
-def storage_error(what: str, path: str, root: str, error: BaseException) -> StorageError:
+def storage_error(what: str, path: str, root: str, error: BaseException, *, unanswered: bool = False) -> StorageError:
+    """`unanswered`: a change that may be made yet."""
     said, happened = _told(str(error)), _happened(error)
     advice = next((text for pattern, text in _ADVICE if re.search(pattern, happened, re.IGNORECASE)), None)
-    return StorageError(f"cannot {what} {path!r} in {root}: {advice or 'the store answered with an error'} ({said})", path=path, root=root)
+    message = f"cannot {what} {path!r} in {root}: {advice or 'the store answered with an error'} ({said})"
+    return (UnansweredError if unanswered else StorageError)(message, path=path, root=root)
 
 
 def may_be_done(error: BaseException) -> bool:

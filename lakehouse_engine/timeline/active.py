@@ -20,6 +20,7 @@ from lakehouse_engine.errors import (
     StorageError,
     StoredFileExistsError,
     StoredFileNotFoundError,
+    UnansweredError,
 )
 from lakehouse_engine.format.timeline.layout import Layout
 from lakehouse_engine.format.timeline.plans_codec import decode_plan
@@ -232,11 +233,11 @@ class ActiveTimeline:
             self._make_durable(instant, path)
 
     def _read_back(self, instant: Instant, path: str, error: StorageError) -> bytes:
-        """What is at `path` after a failed creation; raises `error` itself when that is proven to be nothing."""
+        """What is at `path` after a failed creation; raises `error` itself when that is proven to be nothing, now and later."""
         try:
             return self.storage.read(path)
         except StoredFileNotFoundError:
-            if isinstance(error, StoredFileExistsError):
+            if isinstance(error, (StoredFileExistsError, UnansweredError)):
                 raise self._unknown(instant) from error
             raise error from error.__cause__
         except StorageError:

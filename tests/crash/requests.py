@@ -1,14 +1,14 @@
 """A bucket in memory that meets the n-th request of a process as stores and networks do: not at all, late, twice, without an answer.
 
-It stands where the engine calls `obstore`, over obstore's own `MemoryStore`, which keeps create-if-absent and update-by-tag. What the client
-of obstore repeats by itself is done when a call fails here. The last request of an upload in parts can be carried out once, as on S3:
-made again, it finds no such upload.
+It stands where the engine calls `obstore`, over obstore's own `MemoryStore`, which keeps create-if-absent and update-by-tag. What the
+client of obstore repeats by itself is done when a call fails here. The last request of an upload in parts can be carried out once, as on
+S3: made again, it finds no such upload.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
@@ -26,6 +26,8 @@ from lakehouse_engine.storage.faults import SimulatedCrash
 from lakehouse_engine.storage.object_store import ObjectStorage
 
 Answer = TypeVar("Answer")
+ROOT = "lake/table/"
+"""What keys of the table begin with."""
 PART = 2048
 """Bytes of a part of an upload: base files are sent in parts, log files whole."""
 _LOST = (
@@ -141,10 +143,8 @@ class Process:
         """What is under way arrives; what the store says of it goes nowhere."""
         late, self.late = self.late, []
         for request in late:
-            try:
+            with suppress(BaseError, OSError):
                 request.send()
-            except (BaseError, OSError):
-                continue
         return [request.what for request in late]
 
     def _arrive(self, moment: Moment) -> None:
@@ -254,12 +254,12 @@ class Bucket:
         self.location = f"s3://bucket-{next(self._numbers)}"
         self.store = MemoryStore()
         for entry in () if files is None else files.walk():
-            obstore.put(self.store, f"lake/table/{entry.path}", files.read(entry.path))
+            obstore.put(self.store, f"{ROOT}{entry.path}", files.read(entry.path))
 
     def process(self, process: Process | None = None) -> ObjectStorage:
         options = (("process", str(next(self._numbers))),)
         object_store._stores[self.location, options] = process or Process(self.store)
-        return ObjectStorage(f"{self.location}/lake/table", options)
+        return ObjectStorage(f"{self.location}/{ROOT}".rstrip("/"), options)
 
     @property
     def storage(self) -> ObjectStorage:
