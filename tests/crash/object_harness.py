@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tests.crash.checker import check_recovered, check_rows, look
 from tests.crash.harness import Harness
-from tests.crash.requests import ROOT, Bucket, Fault, Moment, Process, Request, buckets
+from tests.crash.requests import ROOT, Bucket, Fault, Meet, Moment, Process, Request, buckets
 from tests.crash.scenarios import COLUMNS, PROBES, batch, by_key, open_table
 
+_AT_LAST = (Moment.END, Moment.LATER)
 AFTERWARDS = ("afterwards", 1, "x", "p3")
 
 
@@ -33,6 +34,14 @@ class ObjectHarness(Harness):
                 self.check_left(bucket.storage, *allowed)
             else:
                 self._check_arrival(bucket, process)
+
+    def is_excepted(self, request: str, fault: Fault) -> bool:
+        """A data file of a table's first write, which was taken back, comes later: older than the timeline, while nothing is archived.
+
+        What is older than the timeline counts as committed where no archive tells of it: that may be lost (docs/plan.md).
+        """
+        is_late = fault.moment in _AT_LAST and fault.meet is not Meet.REPEATED
+        return is_late and not self.before.writes and "/.hoodie" not in request and request.startswith(("put ", "complete "))
 
     def _check_arrival(self, bucket: Bucket, process: Process) -> None:
         """The next write is done when the request arrives; the one after it finds what came of that."""

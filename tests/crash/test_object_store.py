@@ -30,7 +30,7 @@ def test_action_survives_faults_at_every_request(case: Case) -> None:
     harness, began = ObjectHarness(case), time.perf_counter()
     calls, faults = harness.calls(), [fault for fault in FAULTS if str(fault) in MET]
     for call, name in enumerate(calls, 1):
-        for fault in faults:
+        for fault in (fault for fault in faults if not harness.is_excepted(name, fault)):
             with at(f"{fault}: request {call} of {len(calls)}, {name}"):
                 harness.check_request(call, fault)
     assert calls
