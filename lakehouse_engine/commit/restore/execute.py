@@ -30,7 +30,6 @@ from lakehouse_engine.commit.rollback.execute import hadoop_path, partition_meta
 from lakehouse_engine.commit.rollback.intruders import remove_intruders
 from lakehouse_engine.commit.table_clock import check_clock, table_clock
 from lakehouse_engine.errors import (
-    CommitOutcomeUnknownError,
     LakehouseError,
     MetadataError,
     RestoreError,
@@ -107,12 +106,7 @@ def begin_restore(state: TableState, plan: HoodieRestorePlan) -> str:
         if timeline.load().contains(time):
             raise _unfinished(state, requested, plan, error) from error
         if isinstance(error, UnansweredError):
-            raise CommitOutcomeUnknownError(
-                f"whether {requested} was planned cannot be proven: its plan may come yet, and then the next change of the table carries it"
-                " out, or drops it where the table was changed meanwhile; look at the timeline before you go on",
-                instant=requested,
-                table=state.config.name,
-            ) from error
+            raise timeline.unknown(requested) from error
         raise
     carry_out(state, requested, plan)
     return time
