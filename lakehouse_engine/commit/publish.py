@@ -73,7 +73,7 @@ class Publication:
         storage, time = state.storage, inflight.requested_time
         content = state.layout.encode_commit(_signed(metadata))
         close_to_attempts(storage, time)
-        may_be_run_again = in_object_store(storage) and inflight.action in (Action.COMPACTION, Action.LOG_COMPACTION)
+        may_be_run_again = in_object_store(storage) and inflight.action is Action.COMPACTION
         if not may_be_run_again:
             _remove_unnamed(storage, time, metadata)
         # What late attempts of earlier writes left in the partitions that this one has listed.

@@ -44,17 +44,17 @@ def check_not_foreign(state: TableState, instant: Instant, options: CompactionOp
         )
 
 
-def take_back(state: TableState, instant: Instant) -> None:
+def take_back(state: TableState, instant: Instant, *, of_dead: bool = False) -> None:
     """Make a pending compaction as it was when it was scheduled: what its executor wrote goes, its plan stays.
 
-    The table lock is held. May be done any number of times. What was completed is not taken back, and what may have been completed without
-    an answer keeps its files until it is completed (`publish`).
+    The table lock is held. May be done any number of times. What was completed is not taken back. `of_dead`: what another run left, whose
+    commit may come yet: then its files stay until it is completed (`publish`).
     """
     time, storage = instant.requested_time, state.storage
     if state.timeline.completed().writes().contains(time):
         return
     inflight = Instant(time, instant.action, State.INFLIGHT)
-    may_come = state.timeline.find(time) == inflight and is_closed(state, inflight)
+    may_come = of_dead and state.timeline.find(time) == inflight and is_closed(state, inflight)
     ActiveTimeline(storage, state.layout).delete(inflight)
     if may_come:
         return
