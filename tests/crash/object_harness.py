@@ -36,8 +36,8 @@ class ObjectHarness(Harness):
                 self._check_arrival(bucket, process)
 
     def is_excepted(self, request: str, fault: Fault) -> bool:
-        """A data file comes when its write was taken back: the table's first one, while nothing is archived, or one of logs beside a planned
-        compaction, after which an archive without a checkpoint of all files is made.
+        """A data file comes when its write was taken back: the table's first one, while nothing is archived, or one of logs beside a
+        planned compaction, after which an archive without a checkpoint of all files is made.
 
         What is older than the timeline counts as committed where no archive tells of it: that may be lost (docs/plan.md).
         """
