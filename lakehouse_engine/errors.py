@@ -6,6 +6,7 @@ LakehouseError                      one thing to catch; carries context (table, 
   x FormatError                     bytes that do not parse: FileNameError, PropertiesError, MetadataError, CorruptInstantError,
                                     CorruptLogError, CorruptFileError
   x StorageError                    StoredFileNotFoundError, StoredFileExistsError, UnsafePathError, MissingFileError
+      + UnansweredError             whether a change was made, or will be yet, is not known
   x TimelineError                   IllegalTransitionError, InstantNotFoundError, InstantCleanedError, TimelineRestoredError,
                                     UnsettledInstantError
   x WriteError                      RecordKeyError, DuplicateKeyError, PartitionValueError, ReservedColumnError, ConstraintError
@@ -13,6 +14,7 @@ LakehouseError                      one thing to catch; carries context (table, 
       + CommitConflictError         nothing was committed; safe to retry
           - ChangedSinceReadError   what the write was computed from has changed: read again first
       + CommitOutcomeUnknownError   may have committed; nothing is cleaned up
+      + CommitRuledOutError         the store did not answer; that it is published late is ruled out
       + ProtectedFileError          a savepointed file was about to be deleted
       + UnseenFileError             executors wrote where the driver does not look; nothing was committed
       + LateAttemptError            a task attempt outlived its write, and removed its file
@@ -135,6 +137,10 @@ class StoredFileExistsError(StorageError):
     """Create-if-absent found the file."""
 
 
+class UnansweredError(StorageError):
+    """An object store did not answer a change: it is not made, and may be made yet, or again, when nobody waits for it."""
+
+
 class UnsafePathError(StorageError):
     """A path that would leave the table's directory."""
 
@@ -214,6 +220,10 @@ class ChangedSinceReadError(CommitConflictError):
 
 class CommitOutcomeUnknownError(WriteError):
     """The commit may or may not have been published. Nothing is cleaned up; look at the timeline before retrying."""
+
+
+class CommitRuledOutError(WriteError):
+    """The store did not answer the commit. An empty one is in its place, so that it cannot come late; safe to retry."""
 
 
 class ProtectedFileError(WriteError):

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 _OF_A_CONNECTION = ("connection", "keep-alive", "transfer-encoding", "content-length", "date", "server")
 
@@ -22,6 +23,9 @@ class Delay(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.store, self.seconds, self.asked = port, seconds, 0
         self.guard = threading.Lock()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that are done hang up; what they miss they say."""
 
 
 class _Handler(BaseHTTPRequestHandler):

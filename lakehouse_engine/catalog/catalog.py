@@ -28,7 +28,7 @@ from lakehouse_engine.errors import (
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.storage.locations import in_object_store
+from lakehouse_engine.storage.locations import has_file, in_object_store
 from lakehouse_engine.timeline.at_rest import table_at_rest
 from lakehouse_engine.timeline.config_store import parse_config
 from lakehouse_engine.timeline.locks.hudi_file import let_go_of_moved
@@ -81,7 +81,7 @@ class Catalog:
     def schema_comment(self, name: str) -> str | None:
         """Raises `RelationNotFoundError` without the schema."""
         path = f"{self._schema(name)}/{_SCHEMA_FILE}"
-        return Comments.from_json(self.storage.read(path), path).comment if self.storage.head(path) else None
+        return Comments.from_json(self.storage.read(path), path).comment if has_file(self.storage, path) else None
 
     def drop_schema(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> bool:
         """Delete a schema; False when it is not there and `if_exists`.
@@ -268,7 +268,7 @@ class Catalog:
             self.table(stored)  # dropped while this waited?
             self.storage.rename_tree(stored.path, target.path)
             let_go_of_moved(self.storage, target.path)
-        if self.storage.head(_beside(stored, _COMMENTS)) is not None:
+        if has_file(self.storage, _beside(stored, _COMMENTS)):
             self.storage.overwrite(_beside(target, _COMMENTS), self.storage.read(_beside(stored, _COMMENTS)))
             self.storage.delete(_beside(stored, _COMMENTS))
         return target
@@ -329,7 +329,7 @@ class Catalog:
     def comments(self, name: RelationName) -> Comments:
         """Comments of a table or view; empty where none were set. Raises `RelationNotFoundError`."""
         path = _beside(self._relation(name), _COMMENTS)
-        return Comments.from_json(self.storage.read(path), path) if self.storage.head(path) is not None else Comments()
+        return Comments.from_json(self.storage.read(path), path) if has_file(self.storage, path) else Comments()
 
     def set_comments(self, name: RelationName, comment: str | None = None, columns: Mapping[str, str] | None = None) -> None:
         """Set the comment (None: leave it, empty: remove it) and those of `columns`. Raises `RelationNotFoundError`."""
@@ -342,9 +342,9 @@ class Catalog:
     # lookups
 
     def _exact(self, name: RelationName) -> RelationKind | None:
-        if self.storage.head(f"{name.path}/{_PROPERTIES}") is not None:
+        if has_file(self.storage, f"{name.path}/{_PROPERTIES}"):
             return RelationKind.TABLE
-        return RelationKind.VIEW if self.storage.head(_beside(name, _VIEWS)) is not None else None
+        return RelationKind.VIEW if has_file(self.storage, _beside(name, _VIEWS)) else None
 
     def _has_writes(self, name: RelationName) -> bool:
         endings = tuple(f".{action}" for action in Action if action.is_write and action.completes_as is action)
@@ -373,7 +373,7 @@ class Catalog:
         return found[0]
 
     def _table_names(self, schema: str) -> list[str]:
-        return [name for name in self._directories(schema) if self.storage.head(f"{schema}/{name}/{_PROPERTIES}") is not None]
+        return [name for name in self._directories(schema) if has_file(self.storage, f"{schema}/{name}/{_PROPERTIES}")]
 
     def _directories(self, schema: str) -> list[str]:
         return [entry.name for entry in self.storage.list(schema) if entry.is_directory and not entry.name.startswith(".")]

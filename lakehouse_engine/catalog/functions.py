@@ -10,6 +10,7 @@ from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.names import RelationName, check_identifier
 from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.errors import MetadataError, RelationNotFoundError, SqlError
+from lakehouse_engine.storage.locations import has_file
 
 FOLDER = ".functions"
 
@@ -134,7 +135,7 @@ class Functions:
         return stored is not None
 
     def _stored(self, name: RelationName) -> RelationName | None:
-        if self.catalog.storage.head(_path(name)) is not None:
+        if has_file(self.catalog.storage, _path(name)):
             return name
         return next((one for one in self.names(name.schema) if one.name.lower() == name.name.lower()), None)
 

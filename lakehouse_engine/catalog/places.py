@@ -10,7 +10,7 @@ from __future__ import annotations
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage, TaggedStorage
-from lakehouse_engine.storage.locations import in_object_store
+from lakehouse_engine.storage.locations import has_file, in_object_store
 from lakehouse_engine.timeline.config_store import BACKUP, COPY, PROPERTIES
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
 from lakehouse_engine.timeline.locks.storage_lock import LOCK_OBJECT
@@ -32,12 +32,12 @@ def take_apart(storage: TaggedStorage, name: RelationName) -> None:
 
 def clear_place(storage: Storage, name: RelationName) -> None:
     """Finish what a crash cut off in the place of a table that shall be made. Raises `LockTimeoutError` while somebody is at work there."""
-    if not in_object_store(storage) or storage.head(_note(name)) is None:
+    if not in_object_store(storage) or not has_file(storage, _note(name)):
         return
     with TableLock(storage, LOCK_TIMEOUT_MS.default, file=f"{name.path}/{LOCK_FILE}"):
-        if storage.head(_note(name)) is None:
+        if not has_file(storage, _note(name)):
             return
-        if storage.head(f"{name.path}/{PROPERTIES}") is None:
+        if not has_file(storage, f"{name.path}/{PROPERTIES}"):
             _empty(storage, name)
         else:
             storage.delete(_note(name))  # cut off before anything was deleted

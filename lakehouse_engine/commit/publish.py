@@ -6,7 +6,8 @@
 
 Until step 3 nothing is visible, and the caller may take everything back. If the outcome of step 3 cannot be proven, or it is interrupted,
 the commit may be published, and deleting its files would delete acknowledged rows (`Publication.may_be_done`). If the lock was lost during
-it, the completed file is removed, and all else is left to whoever has the lock now.
+it, the completed file is removed, and all else is left to whoever has the lock now. What an object store did not answer is ruled out
+first (`ruling_out`).
 """
 
 from __future__ import annotations
@@ -23,13 +24,22 @@ from lakehouse_engine.commit.beside.completion import await_store
 from lakehouse_engine.commit.deletion import clear_strays, delete_files_of
 from lakehouse_engine.commit.outcome import new_write_id
 from lakehouse_engine.commit.rollback.markers import marked_files
+from lakehouse_engine.commit.ruling_out import can_be_ruled_out, rule_out
 from lakehouse_engine.engine import LocalRunner, looking_runner
-from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError, LockLostError, StorageError, UnseenFileError
+from lakehouse_engine.errors import (
+    CommitOutcomeUnknownError,
+    CommitRuledOutError,
+    LakehouseError,
+    LockLostError,
+    StorageError,
+    UnseenFileError,
+)
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.commit_metadata import WRITE_ID_KEY, WRITER_KEY, HoodieCommitMetadata
-from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.storage.base import Storage, StoredFile
+from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.storage.paths import parent_of
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
@@ -46,40 +56,73 @@ _MOST_LOGS = 32
 
 @dataclass(slots=True)
 class Publication:
-    """One attempt to complete a write. `may_be_done`: the completed file may be there, so nothing may be cleaned up any more."""
+    """One attempt to complete a write. `may_be_done`: the completed file may be there, so nothing may be cleaned up any more.
+
+    `is_ruled_out`: an empty commit is in its place, which stays.
+    """
 
     may_be_done: bool = False
+    is_ruled_out: bool = False
 
     def publish(self, state: TableState, inflight: Instant, metadata: HoodieCommitMetadata) -> Instant:
         """The completed instant; on return it is durable. The table lock is held.
 
-        Raises `UnseenFileError` where a file is not there as it was written, and what `ActiveTimeline.complete` raises.
+        Raises `UnseenFileError` where a file is not there as it was written, `CommitRuledOutError` where an object store did not answer
+        and the commit was ruled out, and what `ActiveTimeline.complete` raises.
         """
         storage, time = state.storage, inflight.requested_time
         content = state.layout.encode_commit(_signed(metadata))
         close_to_attempts(storage, time)
-        _remove_unnamed(storage, time, metadata)
+        may_be_run_again = in_object_store(storage) and inflight.action is Action.COMPACTION
+        if not may_be_run_again:
+            _remove_unnamed(storage, time, metadata)
         # What late attempts of earlier writes left in the partitions that this one has listed.
         clear_strays(state, state.view.seen, most_logs=_MOST_LOGS)
         written_ms = check_seen(state, time, metadata)
         await_store(state, time, metadata, written_ms)
-        completed = self._complete(ActiveTimeline(storage, state.layout), inflight, content)
+        completed = self._complete(state, inflight, content)
         try:
+            if may_be_run_again:
+                # Until now a run before may have been completed yet, with other files (`ruling_out`).
+                _remove_unnamed(storage, time, metadata)
             storage.delete_tree(marker_folder(time))
         except StorageError as error:
             logger.warning("%s is completed, but its markers could not be removed (%s); the next write does", completed, error)
         return completed
 
-    def _complete(self, timeline: ActiveTimeline, inflight: Instant, content: bytes) -> Instant:
+    def _complete(self, state: TableState, inflight: Instant, content: bytes) -> Instant:
         """Left by anything but an answer of the timeline, the outcome stays open."""
         self.may_be_done = True
+        timeline = ActiveTimeline(state.storage, state.layout)
         try:
             return timeline.complete(inflight, content)
-        except (CommitOutcomeUnknownError, LockLostError):
+        except CommitOutcomeUnknownError as error:
+            return self._settle(state, timeline, inflight, content, error)
+        except LockLostError:
             raise
         except LakehouseError:
             self.may_be_done = False
             raise
+
+    def _settle(
+        self, state: TableState, timeline: ActiveTimeline, inflight: Instant, content: bytes, error: CommitOutcomeUnknownError
+    ) -> Instant:
+        """The commit, if it came without an answer; else it is ruled out, or stays unknown (`error`)."""
+        if not can_be_ruled_out(inflight, error):
+            raise error
+        try:
+            is_ruled_out = rule_out(state, inflight)
+            if not is_ruled_out:
+                return timeline.complete(inflight, content)
+        except LakehouseError:
+            raise error from error.__cause__
+        self.may_be_done, self.is_ruled_out = False, True
+        raise CommitRuledOutError(
+            f"the store did not answer the commit of {inflight}, and it is ruled out that it comes late: an empty commit is in its place."
+            " The table has the rows that it had; try again",
+            instant=inflight,
+            table=state.config.name,
+        ) from error
 
 
 def _signed(metadata: HoodieCommitMetadata) -> HoodieCommitMetadata:

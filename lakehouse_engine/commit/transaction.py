@@ -6,8 +6,8 @@ says so (docs/adr/0020).
 
 What may be cleaned up after a failure, and what not: until the completed file is attempted nothing of this instant is visible, so
 its files go. If the outcome of that attempt cannot be proven, the commit may be published (`publish`): everything stays and the caller
-is told (`CommitOutcomeUnknownError`). The same holds when the attempt is interrupted (Ctrl-C). Once the commit is published, nothing
-that fails later makes it a failure.
+is told (`CommitOutcomeUnknownError`), unless an object store takes an empty commit in its place (`ruling_out`). The same holds when the
+attempt is interrupted (Ctrl-C). Once the commit is published, nothing that fails later makes it a failure.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ class Transaction:
         assert self._instant is not None
         storage, instant = self.state.storage, self._instant
         take_back_files(storage, instant.requested_time)
-        self._timeline.delete_pending(instant)
+        if not self._publication.is_ruled_out:
+            self._timeline.delete_pending(instant)
         storage.delete_tree(marker_folder(instant.requested_time))
         self._instant = None
 

@@ -80,15 +80,16 @@ class ToldLogs:
     """Completed writes of which it is known to which log files they wrote: `active` ones by their times, archived ones up to `until`.
 
     A block of such a write in another file is a stray, left by an attempt of a task that outlived its commit. `whole`: this is so of every
-    archived write.
+    archived write. `gap`: between these two there is no completed write: whatever has such a time was taken back.
     """
 
     active: frozenset[str] = frozenset()
     until: str = ""
     whole: bool = False
+    gap: tuple[str, str] = ("", "")
 
     def tells(self, instant_time: str) -> bool:
-        return instant_time in self.active or instant_time <= self.until
+        return instant_time in self.active or instant_time <= self.until or self.gap[0] < instant_time < self.gap[1]
 
 
 NOT_TOLD = ToldLogs()

@@ -101,7 +101,10 @@ def told_logs(state: TableState, as_of: str | None) -> ToldLogs:
     writes = [one for one in state.timeline.completed().writes() if as_of is None or one.requested_time <= as_of]
     newer = [one for one in writes if one.requested_time > archived.boundary]
     active = frozenset(one.requested_time for one in newer if state.named_files(one) is not None)
-    return ToldLogs(active, archived.told_to, bool(archived.told_to) and archived.all_told)
+    start = state.timeline.start
+    # Newer than whatever was archived, and older than the timeline: taken back, with what came to an object store after that.
+    gap = (archived.boundary, start.requested_time) if start is not None and archived.is_known and archived.boundary else ("", "")
+    return ToldLogs(active, archived.told_to, bool(archived.told_to) and archived.all_told, gap)
 
 
 def logged_slices(state: TableState, as_of: str | None, slices: Iterable[FileSlice]) -> list[LoggedSlice]:

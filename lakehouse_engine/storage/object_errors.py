@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from obstore import exceptions
 
-from lakehouse_engine.errors import StorageError, StoredFileExistsError, StoredFileNotFoundError
+from lakehouse_engine.errors import StorageError, StoredFileExistsError, StoredFileNotFoundError, UnansweredError
 
 _ADVICE = (
     (r"NoSuchBucket|bucket not found|ContainerNotFound|bucket does not exist", "there is no such bucket; make it, or check its name"),
@@ -16,11 +16,11 @@ _ADVICE = (
         r"PermanentRedirect|AuthorizationHeaderMalformed|wrong region|IllegalLocationConstraint|301 Moved|incorrectly configured region",
         "the bucket is in another region; set 'region' (or AWS_REGION) to its own, and 'endpoint' where it is another service",
     ),
+    (r"RequestTimeTooSkewed", "the clock of this machine is too far from the store's; set it"),
     (
         r"InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|ExpiredToken|401 Unauthorized|403 Forbidden|AccessDenied|access denied",
         "access is denied; check the credentials (the environment's or storage_options), whether they have expired, and what they may do",
     ),
-    (r"RequestTimeTooSkewed", "the clock of this machine is too far from the store's; set it"),
     (
         r"QuotaExceeded|InsufficientStorage|status code: 507|XMinioStorageFull|no space",
         "the store has no room left; make some and try again",
@@ -66,10 +66,12 @@ def as_object_errors(what: str, path: str, root: str) -> Iterator[None]:
         raise storage_error(what, path, root, error) from None
 
 
-def storage_error(what: str, path: str, root: str, error: BaseException) -> StorageError:
+def storage_error(what: str, path: str, root: str, error: BaseException, *, unanswered: bool = False) -> StorageError:
+    """`unanswered`: a change that may be made yet."""
     said, happened = _told(str(error)), _happened(error)
     advice = next((text for pattern, text in _ADVICE if re.search(pattern, happened, re.IGNORECASE)), None)
-    return StorageError(f"cannot {what} {path!r} in {root}: {advice or 'the store answered with an error'} ({said})", path=path, root=root)
+    message = f"cannot {what} {path!r} in {root}: {advice or 'the store answered with an error'} ({said})"
+    return (UnansweredError if unanswered else StorageError)(message, path=path, root=root)
 
 
 def may_be_done(error: BaseException) -> bool:

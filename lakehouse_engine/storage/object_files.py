@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import uuid
 from types import TracebackType
 from typing import Any
 
@@ -13,6 +14,7 @@ from obstore.exceptions import BaseError, NotSupportedError
 
 from lakehouse_engine.errors import StorageError
 from lakehouse_engine.storage.object_errors import as_object_errors
+from lakehouse_engine.storage.object_put import TOKEN, Place
 
 logger = logging.getLogger(__name__)
 _TAIL = 64 * 1024
@@ -88,13 +90,17 @@ def _end_of(store: Any, key: str) -> tuple[int, bytes]:
 
 
 class ObjectOutput(io.RawIOBase):
-    """A writer of a new object, which is there when it is closed and not before; one that is let go of without that puts nothing."""
+    """A writer of a new object, which is there when it is closed and not before; one that is let go of without that puts nothing.
+
+    It carries a token, as what `object_put` puts, so that an upload whose last answer was lost is known by what is there.
+    """
 
     def __init__(self, store: Any, key: str, path: str, root: str) -> None:
         super().__init__()
+        self._place, self._token = Place(store, key, path, root), uuid.uuid4().hex
         self._path, self._root = path, root
         with as_object_errors("write", path, root):
-            self._writer = obstore.open_writer(store, key, buffer_size=_PART)
+            self._writer = obstore.open_writer(store, key, buffer_size=_PART, attributes={TOKEN: self._token})
 
     def writable(self) -> bool:
         return True
@@ -111,7 +117,12 @@ class ObjectOutput(io.RawIOBase):
         if not self.closed:
             super().close()
             with as_object_errors("write", self._path, self._root):
-                self._writer.close()
+                try:
+                    self._writer.close()
+                except (BaseError, OSError):
+                    # The last request of an upload in parts is carried out once: made again, it finds no upload.
+                    if not self._place.has(self._token):
+                        raise
 
     def give_up(self) -> None:
         """Put nothing, and take back what was sent. Raises `StorageError` where that cannot be: a rule of the bucket removes it."""

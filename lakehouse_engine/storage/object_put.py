@@ -9,6 +9,7 @@ https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Iterable, Mapping
@@ -23,7 +24,9 @@ from lakehouse_engine.errors import StorageError
 from lakehouse_engine.storage.base import Tag
 from lakehouse_engine.storage.object_errors import may_be_done, storage_error
 
-_TOKEN = "lakehousetoken"
+logger = logging.getLogger(__name__)
+
+TOKEN = "lakehousetoken"
 """A name that no store and no proxy between minds: Azure takes no hyphens, others drop what has an underscore."""
 _PAUSES = (0.0, 0.2, 0.4, 0.8)
 """Seconds before each request of one put, which the client repeats by itself besides."""
@@ -77,10 +80,11 @@ class Place:
         """Whether the object was put in the place of the content that had `tag` (None: where nothing was), and its tag now, which is
         another's where it was not (None: nothing is there). `what` is the verb of messages.
 
-        Raises `StorageError` where the store refuses it, and where it cannot be told: then it may be there, or come yet.
+        Raises `StorageError` where the store refuses it, and `UnansweredError` where it cannot be told: then it may be there, or come yet.
         """
         token, until = uuid.uuid4().hex, time.monotonic() + _PATIENCE
         failure: BaseException | None = None
+        unanswered = False
         for pause in _PAUSES:
             if pause and time.monotonic() > until:
                 break
@@ -91,6 +95,7 @@ class Place:
                 answer = error
             refused = _is_refused(answer, tag)
             failure = None if refused else answer
+            unanswered = unanswered or may_be_done(answer)
             try:
                 found = self._found()
             except (BaseError, OSError) as error:
@@ -104,11 +109,20 @@ class Place:
                 break
         if failure is None:
             raise self._contested(what)
-        raise storage_error(what, self.path, self.root, failure) from None
+        raise storage_error(what, self.path, self.root, failure, unanswered=unanswered) from None
 
     def _put(self, data: bytes, tag: Tag | None, token: str) -> Tag:
         mode: Any = "create" if tag is None else dict(tag)
-        return tag_of(obstore.put(self.store, self.key, bytes(data), attributes={_TOKEN: token}, mode=mode, use_multipart=False))
+        return tag_of(obstore.put(self.store, self.key, bytes(data), attributes={TOKEN: token}, mode=mode, use_multipart=False))
+
+    def has(self, token: str) -> bool:
+        """Whether what is there was put with that token; False where the store does not say."""
+        try:
+            found = self._found()
+        except (BaseError, OSError) as error:
+            logger.warning("whether it was written cannot be told: %s", storage_error("look at", self.path, self.root, error))
+            return False
+        return found is not None and found[0] == token
 
     def _found(self) -> tuple[str, Tag] | None:
         """Token and tag of what is there."""
@@ -116,7 +130,7 @@ class Place:
             found = obstore.get(self.store, self.key, options={"head": True})
         except (FileNotFoundError, NotFoundError):
             return None
-        return str(found.attributes.get(_TOKEN, "")), tag_of(found.meta)
+        return str(found.attributes.get(TOKEN, "")), tag_of(found.meta)
 
     def _contested(self, what: str) -> StorageError:
         message = f"cannot {what} {self.path!r} in {self.root}: others change it at the same time, again and again; try again"

@@ -20,6 +20,7 @@ from lakehouse_engine.errors import (
     StorageError,
     StoredFileExistsError,
     StoredFileNotFoundError,
+    UnansweredError,
 )
 from lakehouse_engine.format.timeline.layout import Layout
 from lakehouse_engine.format.timeline.plans_codec import decode_plan
@@ -197,10 +198,10 @@ class ActiveTimeline:
             cause = error
         try:
             if completed.action.is_write and self._is_built_upon(completed.requested_time):
-                raise self._unknown(completed) from cause
+                raise self.unknown(completed) from cause
             self.delete(completed)
         except (StorageError, FormatError, InstantNotFoundError) as error:
-            raise self._unknown(completed) from error
+            raise self.unknown(completed) from error
         raise LockLostError(
             f"{completed} was taken from the timeline again: the table's lock was lost while it was being published. What was written is"
             " removed by the next change of the table; try again",
@@ -233,23 +234,24 @@ class ActiveTimeline:
             self._make_durable(instant, path)
 
     def _read_back(self, instant: Instant, path: str, error: StorageError) -> bytes:
-        """What is at `path` after a failed creation; raises `error` itself when that is proven to be nothing."""
+        """What is at `path` after a failed creation; raises `error` itself when that is proven to be nothing, now and later."""
         try:
             return self.storage.read(path)
         except StoredFileNotFoundError:
-            if isinstance(error, StoredFileExistsError):
-                raise self._unknown(instant) from error
+            if isinstance(error, (StoredFileExistsError, UnansweredError)):
+                raise self.unknown(instant) from error
             raise error from error.__cause__
         except StorageError:
-            raise self._unknown(instant) from error
+            raise self.unknown(instant) from error
 
     def _make_durable(self, instant: Instant, path: str) -> None:
         try:
             self.storage.sync(path)
         except StorageError as error:
-            raise self._unknown(instant) from error
+            raise self.unknown(instant) from error
 
-    def _unknown(self, instant: Instant) -> CommitOutcomeUnknownError:
+    def unknown(self, instant: Instant) -> CommitOutcomeUnknownError:
+        """What to say of a state whose file may be there, or come yet."""
         return CommitOutcomeUnknownError(
             f"whether {instant} was written cannot be proven; nothing is cleaned up. Look at the timeline before writing again; a"
             " write with a write_id can be made again with the same",

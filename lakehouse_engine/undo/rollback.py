@@ -17,7 +17,16 @@ from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.rollback.execute import execute_rollback, files_to_delete, relative_paths
 from lakehouse_engine.commit.rollback.plan import plan_rollback
 from lakehouse_engine.commit.table_clock import claim, table_clock
-from lakehouse_engine.errors import InstantCleanedError, InstantNotFoundError, RollbackError, RollbackUnfinishedError, StorageError
+from lakehouse_engine.errors import (
+    CommitOutcomeUnknownError,
+    InstantCleanedError,
+    InstantNotFoundError,
+    LakehouseError,
+    RollbackError,
+    RollbackUnfinishedError,
+    StorageError,
+    UnansweredError,
+)
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRollbackMetadata, HoodieRollbackPlan
@@ -41,7 +50,8 @@ def rollback(storage: Storage, *, instant: str | None = None, lock_timeout_ms: i
     Raises `RollbackError` where newer writes exist (restore the table instead), where a savepoint keeps the write, where it is the oldest
     that is not archived, and where a compaction to be taken back is running; `InstantNotFoundError` where there is no such write;
     `InstantCleanedError` where files of the table as it was before are gone. All these with nothing changed; `RollbackUnfinishedError`
-    where it has begun, and whoever changes the table next has to finish it.
+    where it has begun, and whoever changes the table next has to finish it, and `CommitOutcomeUnknownError` where an object store did not
+    answer for its plan.
     """
     if dry_run:
         state = TableState.load(storage)
@@ -137,13 +147,15 @@ def _take_back(state: TableState, target: Instant) -> RollbackResult:
         LiveCheckpoints(state.storage).forget_from(target.requested_time)
         timeline.delete(target.at(State.COMPLETED))
         metadata = execute_rollback(state, timeline.to_inflight(requested), plan)
-    except StorageError as error:
+    except (StorageError, CommitOutcomeUnknownError) as error:
         if timeline.load().contains(time):
             raise _unfinished(state, target, time, error) from error
+        if isinstance(error, UnansweredError):
+            raise timeline.unknown(requested) from error
         raise
     return _result(metadata, time, str(target.action), would.rows_taken_back, would.bytes_deleted)
 
-def _unfinished(state: TableState, target: Instant, time: str, error: StorageError) -> RollbackUnfinishedError:
+def _unfinished(state: TableState, target: Instant, time: str, error: LakehouseError) -> RollbackUnfinishedError:
     return RollbackUnfinishedError(
         f"the rollback of {target.requested_time} has begun, and is not finished: the next change of the table finishes it, and so does"
         f" `repair`, once this is seen to: {error.message}",

@@ -1,5 +1,6 @@
 """Which files completed writes named. Another base file of a completed instant is a stray: an attempt of a task that outlived its commit
-left it, and its rows are in the file that is named. It is no part of the table, whoever wrote it.
+left it, and its rows are in the file that is named. It is no part of the table, whoever wrote it. So is one that came to an object store
+when its write had been taken back, once the timeline begins after that.
 
 Commits of the active timeline are asked by their write stats, archived ones by the checkpoint of live files, as far as that tells all of
 them (`ArchivedFiles.told_to`). Where it cannot be known what was named, every file of a completed instant counts.
@@ -60,6 +61,9 @@ class NamedFiles:
 
     def _is_archived(self, base: BaseFile) -> bool:
         archived = self.archived()
+        if archived.is_known and "" < archived.boundary < base.instant_time:
+            # Older than the active timeline, and newer than whatever was archived: its write was taken back, and the file came after that.
+            return False
         if base.instant_time > archived.told_to:
             return True
         live = archived.live.groups.get(FileGroupId(base.partition_path, base.file_id))

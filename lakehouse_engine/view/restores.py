@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from lakehouse_engine.errors import CorruptInstantError, InstantNotFoundError, MetadataError
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRestorePlan
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.timeline import Timeline
 
@@ -34,7 +36,8 @@ def restores(active: ActiveTimeline, timeline: Timeline) -> list[RestoreRecord]:
 
     Raises `CorruptInstantError` where the plan of one that has begun is damaged: what it took back cannot be told.
     """
-    found = (_record(active, instant) for instant in timeline if instant.action is Action.RESTORE)
+    asked = (instant for instant in timeline if instant.action is Action.RESTORE and not came_late(active.storage, timeline, instant))
+    found = (_record(active, instant) for instant in asked)
     return [record for record in found if record is not None]
 
 
@@ -44,7 +47,19 @@ def pending_restore(active: ActiveTimeline, timeline: Timeline) -> RestoreRecord
     Raises `CorruptInstantError` where it has begun and its plan is damaged.
     """
     pending = [instant for instant in timeline if instant.action is Action.RESTORE and not instant.is_completed]
-    return _record(active, pending[0]) if pending else None
+    begun = [instant for instant in pending if not came_late(active.storage, timeline, instant)]
+    return _record(active, begun[0]) if begun else None
+
+
+def came_late(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
+    """Whether a plan to go back reached an object store when nobody waited for it any more: it was not answered, and who asked was told so.
+
+    Whatever is requested after such a plan is requested once it is carried out. What there is after one that nobody carries out was
+    therefore made without it, and is not to be built upon what it takes away.
+    """
+    if not in_object_store(storage) or instant.state is not State.REQUESTED:
+        return False
+    return any(other.requested_time > instant.requested_time for other in timeline)
 
 
 def restore_plan(active: ActiveTimeline, instant: Instant) -> HoodieRestorePlan:

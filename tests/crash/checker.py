@@ -258,24 +258,27 @@ def _counting(storage: Storage, found: Found, logs: list[Log], completed: set[st
 # after a recovery
 
 
-def check_recovered(storage: Storage, found: Found, *, services: Iterable[str] = SERVICES) -> None:
-    """After an action has gone through: nothing is pending but plans of `services`, and nothing is left over."""
+def check_recovered(storage: Storage, found: Found, *, services: Iterable[str] = SERVICES, late: Iterable[str] = ()) -> None:
+    """After an action has gone through: nothing is pending but plans of `services`, and nothing is left over.
+
+    `late` are data files that came to an object store when their write had been taken back.
+    """
     waiting = set(services)
     stuck = {time: action for time, action in found.pending.items() if action not in waiting}
     expect(not stuck, f"still pending: {stuck}")
     left = [entry.path for entry in storage.walk(".hoodie/.temp")]
     under_way = {f".hoodie/.temp/{time}{end}" for time in found.pending for end in ("/", ".open")}
     expect(all(path.startswith(tuple(under_way)) for path in left) if under_way else not left, f"left in .temp: {left}")
-    check_no_orphans(storage, found)
+    check_no_orphans(storage, found, late)
     expect(storage.head(".hoodie/metadata") is None, "the metadata table is stale")
     properties = storage.read(".hoodie/hoodie.properties").decode()
     expect("hoodie.table.metadata.partitions=files" not in properties, "the properties name a metadata table that is gone")
 
 
-def check_no_orphans(storage: Storage, found: Found) -> None:
+def check_no_orphans(storage: Storage, found: Found, late: Iterable[str] = ()) -> None:
     """Every data file is one that a commit names, or a log of a slice that is there whose blocks were all taken back."""
     slices = {(_group(path), _base_of(path)) for path in found.named if path in found.present}
-    for path in found.present.keys() - found.named.keys():
+    for path in found.present.keys() - found.named.keys() - set(late):
         if any(path.endswith(f"_{time}.parquet") for time in found.pending):
             continue
         log = LOG_FILE.fullmatch(path.rpartition("/")[2])

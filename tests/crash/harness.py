@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
@@ -34,13 +34,14 @@ def at(point: str) -> Iterator[None]:
 class Harness:
     """One case, crashed again and again. What comes after a crash is done once for each table that crashes leave.
 
-    `states` counts those tables, `cases` the crashes.
+    `states` counts those tables, `cases` the crashes. `late` are data files that come after their write was taken back (`ObjectHarness`).
     """
 
     def __init__(self, case: Case) -> None:
         self.case, self.start = case, case.setup()
         self.before = look(self.start.storage, COLUMNS)
         self.cases = 0
+        self.late: tuple[str, ...] = ()
         self._states: set[Any] = set()
         self._served: set[Any] = set()
 
@@ -106,7 +107,7 @@ class Harness:
             with at(name):
                 self.check_recovery(call)
 
-    def run(self, storage: FaultyStorage) -> tuple[Rows, ...]:
+    def run(self, storage: Storage) -> tuple[Rows, ...]:
         """Run the action to its end, whichever it is; which rows the table may have then."""
         begun = (self.start.rows, *self.between(), self.case.after())
         try:
@@ -122,7 +123,7 @@ class Harness:
         """Rows that a reader may find while an action goes back commit by commit."""
         return [self.start.history[time] for time in self.case.gone()]
 
-    def check_left(self, storage: MemoryStorage, *allowed: Rows, settled: Rows | None = None) -> None:
+    def check_left(self, storage: Storage, *allowed: Rows, settled: Rows | None = None) -> None:
         """What a crash left, and how the next write gets along with it, which loses no row."""
         self.cases += 1
         left = look(storage, COLUMNS)
@@ -147,7 +148,7 @@ class Harness:
             gone = {time for time in (*before.completed, *before.timeline.archived) if time > self.start.instants[back]}
         check_kept(before, after, gone=gone, released=before.timeline.savepoints if self.case.scenario.releases else ())
 
-    def write_on(self, storage: MemoryStorage, left: Found, rows: Rows) -> None:
+    def write_on(self, storage: Storage, left: Found, rows: Rows) -> None:
         """The next write, of a process that knows nothing of what happened: it repairs the table, loses no row and adds its own."""
         with at("the next write"):
             instant = open_table(storage).upsert(batch(PROBES)).instant
@@ -155,20 +156,20 @@ class Harness:
         repaired, expected = look(storage, COLUMNS), {**rows, **by_key(*PROBES)}
         check_rows(repaired, expected)
         self._keep(left, repaired)
-        check_recovered(storage, repaired)
+        check_recovered(storage, repaired, late=self.late)
         check_rows(repaired, _by_key(open_table(storage).read()))
         state = shape(storage, repaired)
         if state not in self._served:
             last = max(self.before.writes, default="")
-            own = {time: rows for time in repaired.writes if last < time < instant}
-            serve(storage, repaired, {**self.start.history, **own, instant: expected})
+            own = {time: rows for time in repaired.writes if last < time < instant and not is_empty(repaired.timeline.commit(time))}
+            serve(storage, repaired, {**self.start.history, **own, instant: expected}, self.late)
             self._served.add(state)
 
 
 _INSTANT, _FILE_ID, _TOKEN = re.compile(r"\d{17}"), re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), re.compile(r"_\d+-\d+-\d+")
 
 
-def shape(storage: MemoryStorage, found: Found) -> Any:
+def shape(storage: Storage, found: Found) -> Any:
     """What makes a difference to a recovery: which files there are, but for their ids and the exact time of their instants, and rows."""
     entries = storage.walk()
     times = sorted({time for entry in entries for time in _INSTANT.findall(entry.path)})
@@ -179,7 +180,7 @@ def shape(storage: MemoryStorage, found: Found) -> Any:
     return frozenset(names.items()), frozenset(found.rows.items())
 
 
-def serve(storage: MemoryStorage, found: Found, history: Mapping[str, Rows]) -> None:
+def serve(storage: Storage, found: Found, history: Mapping[str, Rows], late: Iterable[str] = ()) -> None:
     """Every reading is right, every other action succeeds, and does no more than it should."""
     check_readings(storage, found, history)
     table, last = open_table(storage), found.writes[-1]
@@ -201,13 +202,13 @@ def serve(storage: MemoryStorage, found: Found, history: Mapping[str, Rows]) -> 
     served = look(storage, COLUMNS)
     check_rows(served, history[written])
     check_kept(found, served)
-    check_recovered(storage, served, services=())
+    check_recovered(storage, served, services=(), late=late)
     check_readings(storage, served, history)
     with at("the next restore"):
         table.restore(last)
     restored = look(storage, COLUMNS)
     check_rows(restored, found.rows)
-    check_recovered(storage, restored, services=())
+    check_recovered(storage, restored, services=(), late=late)
 
 
 def check_readings(storage: Storage, found: Found, history: Mapping[str, Rows]) -> None:
@@ -240,9 +241,16 @@ def must_be_readable(found: Found, time: str) -> bool:
     return time in found.timeline.savepoints or time >= found.timeline.retained_since()
 
 
+def is_empty(commit: Mapping[str, Any]) -> bool:
+    """Whether a commit changes nothing, being in the place of one that may be on its way to an object store. (A restore makes one too.)"""
+    changes = any(commit["partitionToWriteStats"].values()) or commit.get("partitionToReplaceFileIds")
+    return not changes and "lakehouse.restored.to" not in commit["extraMetadata"]
+
+
 def rows_at(history: Mapping[str, Rows], time: str) -> Rows:
-    """Rows as of an instant; compactions change none."""
-    return history[max(known for known in history if known <= time)]
+    """Rows as of an instant; compactions change none, and before the first one there are none."""
+    last = max((known for known in history if known <= time), default=None)
+    return {} if last is None else history[last]
 
 
 def _by_key(table: pa.Table) -> Rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import lakehouse_engine.write.tasks.attempt as attempt
 from lakehouse_engine.errors import LateAttemptError, UnseenFileError
 from lakehouse_engine.files.log_scanner import NOT_TOLD
 from lakehouse_engine.format.file_names import parse_log_file
+from lakehouse_engine.model.instant import format_instant_time, parse_instant_time
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.view.named import NamedFiles
 from tests.crash.checker import check_recovered, check_rows, expect, look
@@ -108,6 +110,30 @@ def test_mutant_whose_view_takes_unnamed_files_is_caught(monkeypatch: Patch) -> 
     monkeypatch.setattr(NamedFiles, "has", lambda self, base: True)
     with pytest.raises(AssertionError):
         check_late_base_file()
+
+
+def check_late_base_file_of_nobody() -> None:
+    """Files came to an object store when their writes, between all others, had been taken back; then the timeline's begin passed those."""
+    table = _filled("cow")
+    base = table.state.view.latest_slices()[0].base_file
+    assert base is not None
+    for number in range(2, 7):
+        table.upsert(batch([("a", number, "x", f"a{number}")]))
+    expected = _rows(table)
+    for number, instant in enumerate(table.instants()):
+        taken_back = format_instant_time(parse_instant_time(instant) + timedelta(milliseconds=1))
+        late = base.path.replace(base.file_id, f"late-{number}").replace(base.instant_time, taken_back)
+        table.storage.create(late, table.storage.read(base.path))
+    expect(_rows(table) == expected, "a file of a write that is not on the timeline is read")
+    table.clean(1)
+    while table.archive(2, 3).archived:
+        start = table.state.timeline.start
+        assert start is not None
+        expect(_rows(table) == expected, f"a file of a write that was taken back is read, since the timeline begins at {start}")
+
+
+def test_late_base_file_of_a_write_that_was_taken_back_is_not_read() -> None:
+    check_late_base_file_of_nobody()
 
 
 def check_late_log() -> None:

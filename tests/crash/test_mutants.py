@@ -271,7 +271,7 @@ def rollback_deletes_files_of_a_published_commit(patch: Patch) -> None:
 
 
 def dead_compactions_leave_their_files(patch: Patch) -> None:
-    def take_back(state: Any, instant: Instant) -> None:
+    def take_back(state: Any, instant: Instant, *, of_dead: bool = False) -> None:
         ActiveTimeline(state.storage, state.layout).delete(Instant(instant.requested_time, instant.action, State.INFLIGHT))
         state.storage.delete_tree(marker_folder(instant.requested_time))
 

@@ -55,7 +55,7 @@ class Timeline:
         """Times of all writes that count, archived ones too. From its plan on a restore takes away what it goes back over."""
         rolled_back = {time for record in self.records("rollback") for time in record["commitsRollback"]}
         kept = [time for time, entry in self.archived.items() if entry["actionType"] in WRITES and time not in rolled_back]
-        spans = [(plan["savepointToRestoreTimestamp"], time) for time, plan in self.plans("restore").items()]
+        spans = [(plan["savepointToRestoreTimestamp"], time) for time, plan in self.plans("restore").items() if not self.is_void(time)]
         return sorted(time for time in {*self.published(), *kept} if not any(target < time < restore for target, restore in spans))
 
     def published(self) -> set[str]:
@@ -88,6 +88,11 @@ class Timeline:
         """Whether a restore that is under way takes that instant off the timeline, so that some of its states may be gone."""
         under_way = {restore: plan for restore, plan in self.plans("restore").items() if f"{restore}.restore" not in self.contents}
         return any(plan["savepointToRestoreTimestamp"] < time < restore for restore, plan in under_way.items())
+
+    def is_void(self, time: str) -> bool:
+        """Whether the plan of a restore came to an object store when others had gone on: who comes after one carries it out first."""
+        begun = {f"{time}.restore", f"{time}.restore.inflight"} & self.contents.keys()
+        return not begun and max([*self.completed, *self.pending], default="") > time
 
     def plans(self, action: str) -> dict[str, Json]:
         """Plans of an action's instants on the active timeline, pending or not, by time."""

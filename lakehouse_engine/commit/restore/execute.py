@@ -29,7 +29,14 @@ from lakehouse_engine.commit.rollback.blocks import write_rollback_blocks
 from lakehouse_engine.commit.rollback.execute import hadoop_path, partition_metadata
 from lakehouse_engine.commit.rollback.intruders import remove_intruders
 from lakehouse_engine.commit.table_clock import check_clock, table_clock
-from lakehouse_engine.errors import LakehouseError, MetadataError, RestoreError, RestoreUnfinishedError, StorageError
+from lakehouse_engine.errors import (
+    LakehouseError,
+    MetadataError,
+    RestoreError,
+    RestoreUnfinishedError,
+    StorageError,
+    UnansweredError,
+)
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
@@ -50,7 +57,7 @@ from lakehouse_engine.timeline.heartbeats import HEARTBEATS
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.protected import protected_files
-from lakehouse_engine.view.restores import restore_plan
+from lakehouse_engine.view.restores import came_late, restore_plan
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -62,10 +69,14 @@ RESTORED_KEY = "lakehouse.restored.to"
 def resume_restore(state: TableState, instant: Instant) -> TableState:
     """Finish a restore whose process died; the state after that. The table lock is held.
 
-    A restore without a whole plan (Hudi does not write it in one step) has not begun, and is forgotten. Raises `RestoreError` where the
-    plan does not say which instant to go back to.
+    A restore without a whole plan (Hudi does not write it in one step) has not begun, and is forgotten; so is one that came late. Raises
+    `RestoreError` where the plan does not say which instant to go back to.
     """
     timeline = ActiveTimeline(state.storage, state.layout)
+    if came_late(state.storage, state.timeline, instant):
+        logger.warning("the plan of %s of %s came when nobody waited for it any more; it is dropped", instant, state.config.name)
+        timeline.delete_pending(instant)
+        return state.refresh()
     try:
         plan = restore_plan(timeline, instant)
     except MetadataError as error:
@@ -82,7 +93,8 @@ def resume_restore(state: TableState, instant: Instant) -> TableState:
 def begin_restore(state: TableState, plan: HoodieRestorePlan) -> str:
     """Put a checked plan on the timeline and carry it out; the restore's instant time. The table lock is held.
 
-    Raises `RestoreUnfinishedError` for what fails from then on at which readers see the restored table.
+    Raises `RestoreUnfinishedError` for what fails from then on at which readers see the restored table, and `CommitOutcomeUnknownError`
+    where an object store did not answer for the plan.
     """
     check_clock(state)
     timeline = ActiveTimeline(state.storage, state.layout)
@@ -93,6 +105,8 @@ def begin_restore(state: TableState, plan: HoodieRestorePlan) -> str:
     except StorageError as error:
         if timeline.load().contains(time):
             raise _unfinished(state, requested, plan, error) from error
+        if isinstance(error, UnansweredError):
+            raise timeline.unknown(requested) from error
         raise
     carry_out(state, requested, plan)
     return time

@@ -13,6 +13,7 @@ from lakehouse_engine.commit.beside.attempts import close_to_attempts
 from lakehouse_engine.commit.beside.foreign import left_by_hudi
 from lakehouse_engine.commit.rollback.execute import execute_rollback, files_to_delete
 from lakehouse_engine.commit.rollback.plan import plan_rollback
+from lakehouse_engine.commit.ruling_out import may_come, rule_out
 from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import CommitConflictError, FileNameError, MetadataError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file
@@ -24,6 +25,7 @@ from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.heartbeats import find_heartbeat
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.plans import is_plan
+from lakehouse_engine.view.restores import came_late
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -49,7 +51,10 @@ def roll_back_dead_writes(state: TableState) -> TableState:
     pending = [instant for instant in reversed(state.timeline.pending().writes().instants) if not is_plan(state, instant)]
     dead = [instant for instant in pending if instant.requested_time not in being_taken_back and _is_dead(state, instant, options)]
     for instant in dead:
-        _roll_back(state, instant)
+        if not (may_come(state, instant) and _is_ours(state, instant, options)):
+            _roll_back(state, instant)
+        elif not rule_out(state, instant):
+            logger.warning("%s of %s was completed after its writer had died", instant, state.config.name)
         state = state.refresh()
     return state
 
@@ -69,6 +74,11 @@ def _is_dead(state: TableState, instant: Instant, options: LockOptions) -> bool:
             table=state.config.name,
         )
     return not heartbeat.is_alive
+
+
+def _is_ours(state: TableState, instant: Instant, options: LockOptions) -> bool:
+    heartbeat = find_heartbeat(state.storage, instant.requested_time, options)
+    return heartbeat is not None and heartbeat.is_ours
 
 
 def _of_another(state: TableState, rollback: Instant, options: LockOptions) -> str | None:
@@ -121,7 +131,7 @@ def _resume(state: TableState, rollback: Instant) -> None:
     name): that ends first, or readers would look for files that are being deleted.
 
     A rollback without a whole plan (Hudi does not write it in one step) has not begun, and is forgotten: a target that is pending is
-    planned again.
+    planned again. So is the plan of one asked for by name that came to an object store after later changes.
     """
     timeline = ActiveTimeline(state.storage, state.layout)
     try:
@@ -131,8 +141,13 @@ def _resume(state: TableState, rollback: Instant) -> None:
         logger.warning("the plan of %s of %s is damaged (%s); it is dropped", rollback, state.config.name, error)
         timeline.delete_pending(rollback)
         return
-    logger.warning("finishing %s of %s: who began it died", rollback, state.config.name)
     target = plan.instant_to_rollback
+    published = target is not None and state.timeline.completed().writes().contains(target.commit_time)
+    if published and came_late(state.storage, state.timeline, rollback):
+        logger.warning("the plan of %s of %s came when nobody waited for it any more; it is dropped", rollback, state.config.name)
+        timeline.delete_pending(rollback)
+        return
+    logger.warning("finishing %s of %s: who began it died", rollback, state.config.name)
     if target is not None:
         timeline.delete(Instant(target.commit_time, Action(target.action), State.COMPLETED))
     execute_rollback(state, rollback, plan)

@@ -170,7 +170,7 @@ class _Execution:
             requested = Instant(self.time, Action.COMPACTION, State.REQUESTED)
             stored = read_plan(state, self.time, Action.COMPACTION)
             plan = fitting_plan(state, self.time, stored)
-            take_back(state, requested)
+            take_back(state, requested, of_dead=True)
             timeline = ActiveTimeline(self.storage, state.layout)
             if plan.operations != stored.operations:
                 timeline.replace_plan(requested, encode_plan(plan))

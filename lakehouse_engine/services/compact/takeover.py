@@ -11,6 +11,7 @@ import time
 
 from lakehouse_engine.commit.beside.executors import lock_file
 from lakehouse_engine.commit.publish import take_back_files
+from lakehouse_engine.commit.ruling_out import is_closed
 from lakehouse_engine.errors import CompactionError
 from lakehouse_engine.files.base_file import missing_file
 from lakehouse_engine.format.file_names import marker_folder
@@ -43,14 +44,21 @@ def check_not_foreign(state: TableState, instant: Instant, options: CompactionOp
         )
 
 
-def take_back(state: TableState, instant: Instant) -> None:
+def take_back(state: TableState, instant: Instant, *, of_dead: bool = False) -> None:
     """Make a pending compaction as it was when it was scheduled: what its executor wrote goes, its plan stays.
 
-    The table lock is held. May be done any number of times.
+    The table lock is held. May be done any number of times. What was completed is not taken back. `of_dead`: what another run left, whose
+    commit may come yet: then its files stay until it is completed (`publish`).
     """
     time, storage = instant.requested_time, state.storage
+    if state.timeline.completed().writes().contains(time):
+        return
+    inflight = Instant(time, instant.action, State.INFLIGHT)
+    may_come = of_dead and state.timeline.find(time) == inflight and is_closed(state, inflight)
+    ActiveTimeline(storage, state.layout).delete(inflight)
+    if may_come:
+        return
     take_back_files(storage, time)
-    ActiveTimeline(storage, state.layout).delete(Instant(time, instant.action, State.INFLIGHT))
     storage.delete_tree(marker_folder(time))
 
 

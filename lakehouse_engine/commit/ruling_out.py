@@ -1,0 +1,70 @@
+"""A commit that may still be on its way to an object store is ruled out by an empty one under its name.
+
+A store may carry out a request that nobody waits for any more: its answer was lost, or the process that made it died. The completed file of
+a write is created with If-None-Match, so nothing but another object of that name keeps it from coming. If the write were taken back without
+one, the commit would come and name files that are gone. Readers take an empty commit for what it is; it stays on the timeline.
+
+A write can be on its way once it is closed to task attempts, which is done before its completed file is made (`publish`). Its files, which
+the empty commit does not name, are removed as those of late attempts are, by their markers (`rollback.leftovers`).
+
+A compaction cannot be empty: its slices have logs. It is run again, and until that is completed the files of the run before stay.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from lakehouse_engine.commit.beside.attempts import open_file
+from lakehouse_engine.commit.outcome import new_write_id
+from lakehouse_engine.errors import CommitOutcomeUnknownError, IllegalTransitionError, UnansweredError
+from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.storage.locations import has_file, in_object_store
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+_WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+"""What is complete without files. A compaction is not: its slices have logs."""
+
+
+def can_be_ruled_out(inflight: Instant, error: CommitOutcomeUnknownError) -> bool:
+    """Whether it is a write whose completed file a store did not answer for."""
+    return inflight.action in _WRITES and isinstance(error.__cause__, UnansweredError)
+
+
+def may_come(state: TableState, dead: Instant) -> bool:
+    """Whether the completed file of a write of this engine, whose process died, may be on its way."""
+    return dead.action in _WRITES and is_closed(state, dead)
+
+
+def is_closed(state: TableState, dead: Instant) -> bool:
+    """Whether an instant that is inflight was closed to task attempts by its process, in an object store."""
+    if not in_object_store(state.storage) or dead.state is not State.INFLIGHT:
+        return False
+    return not has_file(state.storage, open_file(dead.requested_time))
+
+
+def rule_out(state: TableState, inflight: Instant) -> bool:
+    """Complete a write as an empty one, so that it cannot be completed any more; False where it was completed before.
+
+    The table lock is held. Raises as `ActiveTimeline.complete`.
+    """
+    timeline = ActiveTimeline(state.storage, state.layout)
+    last = state.timeline.completed().writes().last()
+    schema = state.commit_metadata(last).schema_json if last is not None else None
+    begun = timeline.commit(inflight)
+    nothing = HoodieCommitMetadata(
+        operation_type=begun.operation_type,
+        extra_metadata={**({SCHEMA_KEY: schema} if schema else {}), WRITE_ID_KEY: new_write_id()},
+        partition_to_replace_file_ids={} if inflight.action is Action.REPLACE_COMMIT else None,
+    )
+    try:
+        timeline.complete(inflight, state.layout.encode_commit(nothing))
+    except IllegalTransitionError:
+        if timeline.load().completed().writes().contains(inflight.requested_time):
+            return False
+        raise
+    logger.warning("%s of %s is an empty commit now: its own may have been on its way, and cannot come", inflight, state.config.name)
+    return True

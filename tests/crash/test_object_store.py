@@ -1,0 +1,170 @@
+"""Every request of every action to an object store that changes something, met by everything that stores and networks do to requests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import obstore
+import pytest
+
+from lakehouse_engine.errors import CommitOutcomeUnknownError, CommitRuledOutError, LakehouseError, StorageError, TableExistsError
+from lakehouse_engine.storage.faults import SimulatedCrash
+from tests.crash.checker import check_recovered, check_rows, look
+from tests.crash.harness import at
+from tests.crash.object_harness import ObjectHarness
+from tests.crash.requests import FAULTS, Bucket, Fault, Meet, Moment, Process, buckets
+from tests.crash.scenarios import CASES, COLUMNS, PROBES, START, Case, batch, by_key, create, open_table
+from tests.crash.test_crash_points import WHOLE, tell
+from tests.support.shares import share_of
+
+BY_NAME = {str(case): case for case in CASES}
+CHOSEN = share_of("actions in an object store", list(BY_NAME), 5, **WHOLE)
+MET = share_of("faults of requests to an object store", [str(fault) for fault in FAULTS], 6, **WHOLE)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if str(case) in CHOSEN], ids=str)
+def test_action_survives_faults_at_every_request(case: Case) -> None:
+    harness, began = ObjectHarness(case), time.perf_counter()
+    calls, faults = harness.calls(), [fault for fault in FAULTS if str(fault) in MET]
+    for call, name in enumerate(calls, 1):
+        for fault in (fault for fault in faults if not harness.is_excepted(name, fault)):
+            with at(f"{fault}: request {call} of {len(calls)}, {name}"):
+                harness.check_request(call, fault)
+    assert calls
+    tell(harness, f"{len(calls)} requests x {len(faults)} faults", began)
+
+
+def request(harness: ObjectHarness, ending: str) -> int:
+    """The number of the first request whose name ends so."""
+    return next(number for number, name in enumerate(harness.calls(), 1) if name.endswith(ending))
+
+
+LATE_COMMITS = [Fault(Meet.ABANDONED, moment) for moment in Moment] + [Fault(Meet.DIES_LATE, Moment.LATER)]
+
+
+@pytest.mark.parametrize("fault", LATE_COMMITS, ids=str)
+@pytest.mark.parametrize("name", ["upsert, cow", "upsert, mor", "insert overwrite, cow", "compaction run, mor"])
+def test_a_commit_that_arrives_when_nobody_waits_for_it_names_no_file_that_is_gone(name: str, fault: Fault) -> None:
+    harness = ObjectHarness(BY_NAME[name])
+    harness.check_request(request(harness, "commit"), fault)
+
+
+@pytest.mark.parametrize("fault", [Fault(Meet.ABANDONED, Moment.LATER), Fault(Meet.DIES_LATE, Moment.LATER)], ids=str)
+@pytest.mark.parametrize("name", ["rollback, cow", "restore, cow", "restore, mor"])
+def test_a_plan_to_go_back_that_arrives_after_later_writes_is_dropped(name: str, fault: Fault) -> None:
+    harness = ObjectHarness(BY_NAME[name])
+    harness.check_request(request(harness, f"{name.partition(',')[0]}.requested"), fault)
+
+
+@pytest.mark.parametrize("name", ["rollback, cow", "restore, cow"])
+def test_going_back_whose_plan_is_not_answered_is_not_said_to_have_failed(name: str) -> None:
+    """For it may come yet, and is carried out then."""
+    case = BY_NAME[name]
+    call = request(ObjectHarness(case), f"{name.partition(',')[0]}.requested")
+    with buckets():
+        bucket = Bucket(case.setup().storage)
+        process = Process(bucket.store, call, Fault(Meet.ABANDONED, Moment.LATER))
+        with pytest.raises(CommitOutcomeUnknownError):
+            case.act(open_table(bucket.process(process)))
+        check_rows(look(bucket.storage, COLUMNS), case.setup().rows)
+        process.arrive()
+        open_table(bucket.storage).upsert(batch(PROBES))
+        check_rows(look(bucket.storage, COLUMNS), {**case.after(), **by_key(*PROBES)})
+
+
+def test_what_a_write_says_whose_commit_is_not_answered() -> None:
+    """Ruled out, it is safe to make it again; where the store takes nothing more, it is not known."""
+    case = BY_NAME["upsert, cow"]
+    call = request(ObjectHarness(case), "commit")
+    for meet, error in ((Meet.ABANDONED, CommitRuledOutError), (Meet.UNREACHABLE, CommitOutcomeUnknownError)):
+        with buckets():
+            bucket = Bucket(case.setup().storage)
+            process = _Once(bucket.store, call, Fault(meet, Moment.END if meet is Meet.ABANDONED else None))
+            with pytest.raises(error):
+                case.act(open_table(bucket.process(process)))
+            case.act(open_table(bucket.storage))
+            found = look(bucket.storage, COLUMNS)
+            check_rows(found, case.after())
+            check_recovered(bucket.storage, found)
+
+
+class _Once(Process):
+    """The commit's own requests are lost, and the empty one's is not."""
+
+    def ask(self, what: str, key: str, send: Callable[[], Any], *, changes: bool = False) -> Any:
+        is_other = self.changes.count(what) >= 4 and self.fault is not None and self.fault.meet is Meet.ABANDONED
+        return send() if is_other else super().ask(what, key, send, changes=changes)
+
+
+def test_a_compaction_that_is_run_again_leaves_the_files_of_a_run_that_may_be_completed_yet() -> None:
+    case = BY_NAME["compaction run, mor"]
+    call = request(ObjectHarness(case), ".commit")
+    with buckets():
+        bucket = Bucket(case.setup().storage)
+        first = Process(bucket.store, call, Fault(Meet.ABANDONED, Moment.LATER))
+        with pytest.raises(CommitOutcomeUnknownError):
+            case.act(open_table(bucket.process(first)))
+        again = _Beside(bucket.store)
+        again.first = first
+        with pytest.raises(LakehouseError):
+            case.act(open_table(bucket.process(again)))
+        assert not first.late
+        check_rows(look(bucket.storage, COLUMNS), case.after())
+        open_table(bucket.storage).upsert(batch(PROBES))
+        found = look(bucket.storage, COLUMNS)
+        check_rows(found, {**case.after(), **by_key(*PROBES)})
+        check_recovered(bucket.storage, found, services=())
+
+
+class _Beside(Process):
+    """What the first process sent arrives while this one writes its first file."""
+
+    first: Process
+
+    def ask(self, what: str, key: str, send: Callable[[], Any], *, changes: bool = False) -> Any:
+        if what.startswith("complete "):
+            self.first.arrive()
+        return super().ask(what, key, send, changes=changes)
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_a_last_request_of_an_upload_without_an_answer_is_found_out(table_type: str) -> None:
+    case = BY_NAME[f"bulk insert, {table_type}"]
+    harness = ObjectHarness(case)
+    call = next(number for number, name in enumerate(harness.calls(), 1) if name.startswith("complete "))
+    with buckets():
+        bucket = Bucket(case.setup().storage)
+        case.act(open_table(bucket.process(Process(bucket.store, call, Fault(Meet.ANSWER_LOST)))))
+        check_rows(look(bucket.storage, COLUMNS), case.after())
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.moment is None], ids=str)
+def test_create_table_is_there_or_not(fault: Fault) -> None:
+    with buckets():
+        trial = Bucket()
+        process = Process(trial.store)
+        create(trial.process(process), "mor")
+        assert process.changes
+        for call in range(1, len(process.changes) + 1):
+            bucket = Bucket()
+            for storage in (bucket.process(Process(bucket.store, call, fault)), bucket.storage):
+                with suppress(SimulatedCrash, StorageError, TableExistsError):
+                    create(storage, "mor")
+            check_rows(look(bucket.storage, COLUMNS), {})
+            open_table(bucket.storage).insert(batch(START))
+            check_rows(look(bucket.storage, COLUMNS), by_key(*START))
+
+
+def test_the_bucket_keeps_conditions() -> None:
+    """What all of this rests on."""
+    with buckets():
+        store = Bucket().store
+        first = obstore.put(store, "a", b"1", mode="create")
+        with pytest.raises(obstore.exceptions.AlreadyExistsError):
+            obstore.put(store, "a", b"2", mode="create")
+        obstore.put(store, "a", b"2", mode={"e_tag": first["e_tag"]})
+        with pytest.raises(obstore.exceptions.PreconditionError):
+            obstore.put(store, "a", b"3", mode={"e_tag": first["e_tag"]})
