@@ -12,6 +12,7 @@ import pytest
 
 from dbt.adapters.lakehouse.writing.audits import Audits, Held
 from lakehouse_engine import Lakehouse
+from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.timeline.lock import find_lock_holder
 from tests.support.dbt_project import Project
 
@@ -198,15 +199,20 @@ def test_tables_of_a_group_are_locked_until_the_last_is_published(
     assert [find_lock_holder(shop.table(name).storage) for name in ("orders", "totals")] == [None, None]
 
 
+@pytest.mark.parametrize("was", [None, "a view"])
 def test_table_that_somebody_else_made_meanwhile_keeps_the_rows_back(
-    tmp_path: Path, spark_keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark_keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch, was: str | None
 ) -> None:
     shop = Shop(tmp_path, spark_keys)
-    settle = Audits.settle
+    settle, name = Audits.settle, RelationName("s", "orders")
+    if was:
+        Lakehouse(str(shop.warehouse)).catalog.create_view(name, "select 1 as id")
 
     def later(audits: Audits, publish: Any) -> Any:
         if audits._held:
-            made = Lakehouse(str(shop.warehouse)).create_table("s.orders", schema=pa.schema([("id", pa.int32())]), record_key=["id"])
+            house = Lakehouse(str(shop.warehouse))
+            house.catalog.drop_view(name, if_exists=True)
+            made = house.create_table("s.orders", schema=pa.schema([("id", pa.int32())]), record_key=["id"])
             made.insert(pa.table({"id": pa.array([7], pa.int32())}))
         return settle(audits, publish)
 
