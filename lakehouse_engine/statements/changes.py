@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, concat, expr, lit, raise_error, when
+from pyspark.sql.functions import col, concat, lit, raise_error, when
 from pyspark.sql.types import NullType
 
 from lakehouse_engine import errors
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 
 _PLACE = (COMMIT_SEQNO, PARTITION_PATH, FILE_NAME)
 """Which stored row, and in which file."""
+_HOLDS = "__lakehouse_holds"
 _EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 
 
 def insert(run: Execution, statement: Insert) -> WriteResult:
     """Columns by position (or by the list, or by name), cast to the table's types; columns that are left out are null."""
-    table = run.table(statement.name)
+    table = run.changed(statement.name)
     return _inserted(run, statement, table, _shaped(run.query(statement.query), statement, table.schema))
 
 
@@ -47,7 +48,7 @@ def multi_insert(run: Execution, statement: MultiInsert) -> list[WriteResult]:
     """
     shaped = []
     for one in statement.inserts:
-        table = run.table(one.name)
+        table = run.changed(one.name)
         shaped.append((one, table, _shaped(run.query(one.query), one, table.schema)))
     done: dict[str, WriteResult] = {}
     for one, table, rows in shaped:
@@ -86,14 +87,14 @@ def _inserted(run: Execution, statement: Insert, table: HoodieTable, rows: DataF
 def _replace_where(run: Execution, table: HoodieTable, name: Parts, condition: str, rows: DataFrame) -> WriteResult:
     """Stored rows for which the condition is true go, the rows come; those too have to be such ones, or nothing is written."""
     gone = Delete(name, None, condition)
-    checked = _checked(rows, table.schema, name, condition)
+    checked = _checked(run, rows, table.schema, name, condition)
     places = ", ".join(_PLACE)
     names = names_in(significant(f"{places}, {condition}"))
     replaced = run.query(f"select {places} from {_target(run, gone, names)} where {condition}")
     return table.replace_rows(checked, replaced=replaced, options=_EVOLVE, expected=_expected(run, gone))
 
 
-def _checked(rows: DataFrame, schema: pa.Schema, name: Parts, condition: str) -> DataFrame:
+def _checked(run: Execution, rows: DataFrame, schema: pa.Schema, name: Parts, condition: str) -> DataFrame:
     """The same rows; running them raises `ConstraintError` for one that the condition is not true of."""
     said = f"INSERT INTO {'.'.join(name)} REPLACE WHERE {' '.join(condition.split())}"
     message = f"{ConstraintError.__name__}: {said}: a row to be written is none for which that is true; nothing was written\n"
@@ -102,8 +103,9 @@ def _checked(rows: DataFrame, schema: pa.Schema, name: Parts, condition: str) ->
     given = {column.lower() for column in rows.columns}
     absent = {field.name: lit(None).cast(to_spark_type(field.type)) for field in schema if field.name.lower() not in given}
     whole = rows.withColumns(absent) if absent else rows
-    true = when(expr(f"coalesce(({condition}), false)"), lit(True)).otherwise(refusal)
-    return whole.alias(name[-1]).where(true).drop(*absent)
+    source = f"{quote_name(run.pins.keep(whole))} as {quote_name(name[-1])}"
+    judged = run.query(f"select *, coalesce(({condition}), false) as {_HOLDS} from {source}")
+    return judged.where(when(col(_HOLDS), lit(True)).otherwise(refusal)).drop(_HOLDS, *absent)
 
 
 def _typed(partition: tuple[tuple[str, object], ...]) -> Mapping[str, object]:
@@ -141,7 +143,7 @@ def _cast(column: Column, field: pa.Field) -> Column:
 
 def delete(run: Execution, statement: Delete) -> WriteResult:
     """Rows for which the condition is true go, by the keys that they are stored under."""
-    table = run.table(statement.name)
+    table = run.changed(statement.name)
     if statement.condition is None:
         return table.insert_overwrite_table(table.schema.empty_table())
     keys = f"{RECORD_KEY}, {PARTITION_PATH}"
@@ -152,7 +154,7 @@ def delete(run: Execution, statement: Delete) -> WriteResult:
 
 def update(run: Execution, statement: Update) -> WriteResult:
     """Rows for which the condition is true, with the assigned columns changed, are upserted under the keys that they have."""
-    table = run.table(statement.name)
+    table = run.changed(statement.name)
     schema, config = table.schema, table.config
     edits = Edits(assigned={tuple(name.lower().split(".")): text for name, text in statement.assignments})
     unknown = [path[0] for path in edits.assigned if path[0] not in {field.lower() for field in schema.names}]
@@ -187,11 +189,11 @@ def _target(run: Execution, statement: Update | Delete, names: frozenset[str] | 
 
 
 def truncate(run: Execution, statement: Truncate) -> WriteResult:
-    table = run.table(statement.name)
+    table = run.changed(statement.name)
     if statement.partition:
         return table.delete_partitions([_typed(statement.partition)])
     return table.insert_overwrite_table(table.schema.empty_table())
 
 
 def drop_partitions(run: Execution, statement: DropPartitions) -> WriteResult:
-    return run.table(statement.name).delete_partitions([_typed(partition) for partition in statement.partitions])
+    return run.changed(statement.name).delete_partitions([_typed(partition) for partition in statement.partitions])

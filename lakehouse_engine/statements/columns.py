@@ -41,7 +41,7 @@ def constrain(table: HoodieTable, change: Callable[[Constraints], Constraints]) 
 
 def add_columns(run: Execution, statement: AddColumns) -> None:
     """Raises `SqlError` for one that is there, `SchemaIncompatibleError` for a name or a parent that cannot be, before anything changes."""
-    table = run.table(statement.name)
+    table = run.changed(statement.name)
     nested = tuple(one for one in statement.columns if "." in one.name)
     kept = _new_constraints(statement.columns, nested)
     changes = table.schema
@@ -100,7 +100,7 @@ def alter_column(run: Execution, statement: AlterColumn) -> None:
     name = run.pins.name(statement.name)
     path: Path = tuple(statement.column.split("."))
     if run.catalog.kind_of((name.schema, name.name)) is not RelationKind.VIEW:
-        path = field_at(run.table(statement.name).schema, path)[0]
+        path = field_at(run.changed(statement.name).schema, path)[0]
     if statement.nullable is not None:
         _set_nullable(run, statement, statement.nullable)
     if statement.type is not None or statement.place is not None:
@@ -110,7 +110,7 @@ def alter_column(run: Execution, statement: AlterColumn) -> None:
 
 
 def _set_type(run: Execution, statement: AlterColumn, path: Path) -> None:
-    table, column = run.table(statement.name), ".".join(path)
+    table, column = run.changed(statement.name), ".".join(path)
     old = field_at(table.schema, path)[1]
     new = old if statement.type is None else old.with_type(arrow_type(statement.type, column))
     places = [] if statement.place is None else [(path, statement.place.after)]
@@ -149,7 +149,7 @@ def _no_change(column: str, old: pa.Field, new: pa.Field, why: str) -> str:
 
 def _set_nullable(run: Execution, statement: AlterColumn, nullable: bool) -> None:
     """NOT NULL holds for every write from here on; if stored rows break it, it is taken back."""
-    table = run.table(statement.name)
+    table = run.changed(statement.name)
     if "." in statement.column:
         message = f"NOT NULL of {statement.column}, which is inside of another column, is not kept"
         raise UnsupportedSqlError(message, column=statement.column)
@@ -179,7 +179,7 @@ def _check_length(table: HoodieTable, column: str, length: int) -> None:
 
 def drop_columns(run: Execution, statement: DropColumns) -> Any:
     """Raises `OptionError` for a column that is not there, `UnsupportedSqlError` for one that rows are found by."""
-    table = run.table(statement.name)
+    table = run.changed(statement.name)
     gone = _stored_paths(table, statement)
     if not gone:
         return None
@@ -207,7 +207,7 @@ def _stored_path(table: HoodieTable, column: str, if_exists: bool) -> Path | Non
 
 def rename_column(run: Execution, statement: RenameColumn) -> Any:
     """Raises as `drop_columns`, and `SchemaIncompatibleError` for a name that cannot be."""
-    table = run.table(statement.name)
+    table = run.changed(statement.name)
     path: Path = tuple(statement.column.split("."))
     _check_is_free(table, path, "keeps its name")
     path = _stored_path(table, statement.column, False) or path

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.commit.expected import ExpectedState
+from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.pins import Pins, Reads
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs
@@ -40,6 +41,15 @@ class Execution:
     def table(self, parts: Parts) -> HoodieTable:
         """The table that a statement names. Raises `TableNotFoundError`."""
         return self.open_table(self.catalog.table(self.pins.name(parts)))
+
+    def changed(self, parts: Parts) -> HoodieTable:
+        """The table whose rows or columns a statement changes. Raises as `table`, and `UnsupportedSqlError` for a materialized view."""
+        name = self.catalog.table(self.pins.name(parts))
+        table = self.open_table(name)
+        if table.config.materialized_query is not None:
+            message = f"{name} is a materialized view: change what it reads and REFRESH MATERIALIZED VIEW {name}, or ALTER its query"
+            raise UnsupportedSqlError(message, relation=name)
+        return table
 
     def query(self, text: str) -> DataFrame:
         """A query's rows, its reads bound to snapshots of this moment."""

@@ -62,6 +62,8 @@ def use_schema(run: Execution, statement: UseSchema) -> None:
 
 def create_view(run: Execution, statement: CreateView) -> None:
     """The query is analysed before it is stored, so that a view that cannot be read is not made."""
+    if run.args:
+        raise UnsupportedSqlError("the query of a view is kept as it is; write values in the place of its parameters")
     run.query(statement.query)
     name = run.pins.name(statement.name)
     run.catalog.create_view(

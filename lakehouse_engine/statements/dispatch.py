@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from lakehouse_engine.commit.expected import repeated
 from lakehouse_engine.spark.tasks.task_errors import told_as_raised
 from lakehouse_engine.sql.grammar import statements as s
 from lakehouse_engine.sql.grammar.identifiers import with_names
+from lakehouse_engine.sql.grammar.markers import with_named_markers
 from lakehouse_engine.sql.router import route
 from lakehouse_engine.statements import answers, changes, columns, definitions, materialized, procedures
 from lakehouse_engine.statements.clone import clone_table
@@ -63,25 +64,20 @@ HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
     s.Call: procedures.call,
 }
 
-_CHANGES = (
-    *(s.Insert, s.Delete, s.Update, s.Merge, s.Truncate, s.DropPartitions),
-    *(s.AddColumns, s.AlterColumn, s.DropColumns, s.RenameColumn),
-)
-"""Statements that change rows or columns of the table `name`."""
-
 
 def execute(run: Execution, text: str) -> Any:
     """Run one statement: a DataFrame for what answers with rows, a `WriteResult` for a write, None for the rest.
 
     A write of what it reads itself is run again, on newer states, when a commit came in between; raises `ChangedSinceReadError` in the end.
-    Errors of the engine that executors meet while a write reads are raised as they are.
+    Errors of the engine that executors meet while a write reads are raised as they are, and `SqlError` where there are other parameters
+    than values.
     """
     text = with_names(text)
+    if run.args is not None and not isinstance(run.args, Mapping):
+        text, args = with_named_markers(text, run.args)
+        run = replace(run, args=args)
     statement = route(text, run.pins.knows)
     check_provider(run, statement)
-    for changed in statement.inserts if isinstance(statement, s.MultiInsert) else [statement]:
-        if isinstance(changed, _CHANGES):
-            materialized.check_not_materialized(run, changed.name)
     handler = HANDLERS[type(statement)]
     with told_as_raised():
         if not run.repeats:

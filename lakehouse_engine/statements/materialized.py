@@ -108,14 +108,6 @@ def drop_materialized_view(run: Execution, statement: DropMaterializedView) -> N
     run.catalog.drop_table(name, if_exists=statement.if_exists)
 
 
-def check_not_materialized(run: Execution, parts: Parts) -> None:
-    """Raise `UnsupportedSqlError` for a statement that changes rows or columns of a materialized view."""
-    found = run.catalog.find(run.pins.name(parts))
-    if found is not None and found[1] is RelationKind.TABLE and run.catalog.materialized_query(found[0]) is not None:
-        message = f"{found[0]} is a materialized view: change what it reads and REFRESH MATERIALIZED VIEW {found[0]}, or ALTER its query"
-        raise UnsupportedSqlError(message, relation=found[0])
-
-
 def _view(run: Execution, parts: Parts) -> tuple[RelationName, HoodieTable, str]:
     """Raises `TableNotFoundError` for a name that is something else, or nothing."""
     name = run.catalog.table(run.pins.name(parts))

@@ -39,7 +39,7 @@ _NESTED = (StructType, ArrayType, MapType)
 
 def merge(run: Execution, statement: Merge) -> WriteResult:
     """Carry out a MERGE. Raises `DuplicateKeyError` when two source rows would write one key, `UnsupportedSqlError` as it says."""
-    table = run.table(statement.name)
+    table = run.changed(statement.name)
     _check_clauses(statement, table)
     source = run.query(f"select *, true as {_PRESENT} from {statement.source}{_alias(statement.source_alias)}")
     columns = _Columns.of(statement, table, source)

@@ -7,7 +7,7 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from lakehouse_engine import Lakehouse
 from lakehouse_engine.catalog.functions import Language, Parameter, StoredFunction
-from lakehouse_engine.errors import SqlError, UnsupportedSqlError
+from lakehouse_engine.errors import ConstraintError, SqlError, UnsupportedSqlError
 
 BIG = Parameter("x", "bigint")
 TWICE = StoredFunction(Language.SQL, (BIG,), "bigint", "x * 2")
@@ -121,3 +121,13 @@ def test_files_in_a_body_are_refused_where_statements_may_not_read_them(house: L
     strict = Lakehouse(house.warehouse, spark=house._spark.newSession(), allow_files=False)
     with pytest.raises(UnsupportedSqlError):
         strict.create_function("shop.read", StoredFunction(Language.SQL, (), "string", "select max(value) from text.`/etc/hostname`"))
+
+
+def test_conditions_of_replace_where_call_them(house: Lakehouse) -> None:
+    house.sql("insert into shop.t replace where shop.twice(v) > 9 and shop.python(t.id, 0) < 4 select 2, shop.twice(5)")
+    assert rows(house, "select * from shop.t") == [(1, 1), (2, 10), (3, 9)]
+    with pytest.raises(ConstraintError, match=r"shop\.twice\(v\) > 9: a row to be written is none"):
+        house.sql("insert into shop.t replace where shop.twice(v) > 9 select 4, 4")
+    with pytest.raises(AnalysisException):
+        house.sql("insert into shop.t replace where shop.spread(v) > 9 select 4, 4")
+    assert rows(house, "select * from shop.t") == [(1, 1), (2, 10), (3, 9)]

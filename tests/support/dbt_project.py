@@ -42,11 +42,15 @@ class Project:
         assert failed == fails, output
         return output
 
-    def _process(self, *arguments: str) -> tuple[bool, str]:
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of a process of its own."""
         path = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, "PYTHONPATH": path, "DBT_PROFILES_DIR": str(self.folder), "DO_NOT_TRACK": "1"}
+        return {**os.environ, "PYTHONPATH": path, "DBT_PROFILES_DIR": str(self.folder), "DO_NOT_TRACK": "1"}
+
+    def _process(self, *arguments: str) -> tuple[bool, str]:
         command = [sys.executable, "-m", "dbt.cli.main", *arguments]
-        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=300, check=False)
         return done.returncode != 0, done.stdout + done.stderr
 
     def _here(self, *arguments: str) -> tuple[bool, str]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from dbt.adapters.lakehouse.writing.audits import Audits
+from dbt.adapters.lakehouse.writing.audits import Audits, Held
 from lakehouse_engine import Lakehouse
+from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.timeline.lock import find_lock_holder
 from tests.support.dbt_project import Project
 
 ORDERS = """
@@ -106,32 +110,122 @@ def test_model_that_is_not_audited_reads_what_is_published_before_it(tmp_path: P
     assert shop.rows("spy").select(["n", "highest"]).to_pylist() == [{"n": 12, "highest": 3}]
 
 
-def meanwhile(monkeypatch: pytest.MonkeyPatch, shop: Shop, *rows: dict[str, object]) -> None:
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_nobody_else_sees_anything_of_it_before_it_is_published(
+    tmp_path: Path, spark_keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    shop = Shop(tmp_path, spark_keys, kind, totals=TOTALS)
+    seen: list[Any] = []
+    note = Audits.note
+
+    def look() -> Any:
+        """The warehouse as others find it: by its catalog, by our reader and by hudi-rs."""
+        house = Lakehouse(str(shop.warehouse))
+        names = sorted(str(one) for schema in house.schemas() for one in house.tables(schema))
+        rows = {name: shop.rows(name.removeprefix("s.")).to_pylist() for name in names}
+        timelines = {name: [str(one) for one in house.table(name).timeline] for name in names}
+        return house.schemas(), {name: sorted(map(str, found)) for name, found in rows.items()}, timelines
+
+    def noting(audits: Audits, node: str, outcome: str) -> None:
+        seen.append((outcome, look()))
+        note(audits, node, outcome)
+
+    monkeypatch.setattr(Audits, "note", noting)
+    before = None
+    for amount in (1, 2):
+        seen.clear()
+        shop.build(amount, 0, 10)
+        assert [outcome for outcome, _ in seen] == ["success", "pass", "success", "pass", "pass"]
+        found = [found for _, found in seen]
+        assert found == [found[0]] * 5
+        assert found[0] == before if before is not None else found[0][1:] == ({}, {})
+        before = look()
+    assert set(before[1]) == {"s.orders", "s.totals"}
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, shop: Shop, *rows: dict[str, object], table: str = "orders") -> None:
     """Have somebody else write rows to the table after its tests have passed, before it is published."""
     settle, others = Audits.settle, list(rows)
 
     def later(audits: Audits, publish: Any) -> Any:
         if others and audits._held:
-            Lakehouse(str(shop.warehouse)).table("s.orders").upsert(pa.Table.from_pylist([others.pop()], shop.table("orders").schema))
+            Lakehouse(str(shop.warehouse)).table(f"s.{table}").upsert(pa.Table.from_pylist([others.pop()], shop.table(table).schema))
         return settle(audits, publish)
 
     monkeypatch.setattr(Audits, "settle", later)
 
 
+@pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_commit_of_somebody_else_before_publishing_is_merged_and_tested_again(
-    tmp_path: Path, spark_keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark_keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    shop = Shop(tmp_path, spark_keys)
+    shop = Shop(tmp_path, spark_keys, kind)
     shop.build(1, 0, 10)
     meanwhile(monkeypatch, shop, {"id": 100, "part": "0", "amount": 3})
     assert "Published s.orders" in shop.build(2, 0, 5)
     assert shop.amounts() == {**dict.fromkeys(range(5), 2), **dict.fromkeys(range(5, 10), 1), 100: 3}
 
 
-def test_commit_of_somebody_else_that_fails_the_tests_keeps_the_rows_back(
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_commit_of_somebody_else_to_one_table_keeps_all_of_its_group_back(
+    tmp_path: Path, spark_keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    shop = Shop(tmp_path, spark_keys, kind, totals=TOTALS)
+    shop.build(1, 0, 10)
+    meanwhile(monkeypatch, shop, {"part": "9", "total": 7, "n": 5}, table="totals")
+    shown = shop.build(2, 0, 10, fails=True)
+    assert "Not published: s.orders: it belongs to s.totals" in shown
+    assert "Published" not in shown
+    assert shop.amounts() == dict.fromkeys(range(10), 1)
+    assert sorted(shop.rows("totals")["total"].to_pylist()) == [5, 5, 7]
+    assert shop.left() == []
+
+
+def test_tables_of_a_group_are_locked_until_the_last_is_published(
     tmp_path: Path, spark_keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    shop = Shop(tmp_path, spark_keys, totals=TOTALS)
+    shop.build(1, 0, 10)
+    write, locked = Held.write, []
+
+    def writing(held: Held, house: Any) -> Any:
+        if house._held is None:  # no repetition on a copy
+            locked.append([find_lock_holder(shop.table(name).storage) is not None for name in ("orders", "totals")])
+        return write(held, house)
+
+    monkeypatch.setattr(Held, "write", writing)
+    shop.build(2, 0, 10)
+    assert locked == [[True, True]] * 2
+    assert [find_lock_holder(shop.table(name).storage) for name in ("orders", "totals")] == [None, None]
+
+
+@pytest.mark.parametrize("was", [None, "a view"])
+def test_table_that_somebody_else_made_meanwhile_keeps_the_rows_back(
+    tmp_path: Path, spark_keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch, was: str | None
+) -> None:
     shop = Shop(tmp_path, spark_keys)
+    settle, name = Audits.settle, RelationName("s", "orders")
+    if was:
+        Lakehouse(str(shop.warehouse)).catalog.create_view(name, "select 1 as id")
+
+    def later(audits: Audits, publish: Any) -> Any:
+        if audits._held:
+            house = Lakehouse(str(shop.warehouse))
+            house.catalog.drop_view(name, if_exists=True)
+            made = house.create_table("s.orders", schema=pa.schema([("id", pa.int32())]), record_key=["id"])
+            made.insert(pa.table({"id": pa.array([7], pa.int32())}))
+        return settle(audits, publish)
+
+    monkeypatch.setattr(Audits, "settle", later)
+    assert "somebody else made s.orders" in shop.build(1, 0, 10, fails=True)
+    assert shop.rows("orders")["id"].to_pylist() == [7]
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_commit_of_somebody_else_that_fails_the_tests_keeps_the_rows_back(
+    tmp_path: Path, spark_keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    shop = Shop(tmp_path, spark_keys, kind)
     shop.build(1, 0, 10)
     meanwhile(monkeypatch, shop, {"id": 100, "part": "0", "amount": 9})
     shown = shop.build(2, 0, 5, fails=True)
@@ -160,7 +254,74 @@ def test_hook_that_writes_to_an_audited_table_keeps_it_back(tmp_path: Path, spar
     assert not (shop.warehouse / "s" / "orders").exists()
 
 
-def test_killed_run_leaves_nothing_that_is_seen_and_the_next_one_removes_the_rest(tmp_path: Path, spark_keys: dict[str, Any]) -> None:
+DEADLY = """
+import os, signal
+def model(dbt, session):
+    dbt.config(materialized="table", audit=True)
+    assert dbt.ref("orders").where("amount = 2").count() == 10
+    os.kill(os.getpid(), signal.SIGKILL)
+    return dbt.ref("orders")
+"""
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_killed_process_leaves_nothing_that_is_seen_and_any_later_run_removes_the_rest(
+    tmp_path: Path, spark_keys: dict[str, Any], kind: str
+) -> None:
+    shop = Shop(tmp_path, spark_keys, kind, plain="select 1 as id")
+    shop.build(1, 0, 10)
+    before = [str(one) for one in shop.table("orders").timeline]
+    (tmp_path / "models" / "deadly.py").write_text(DEADLY)
+    shown = shop.build(2, 0, 10, fails=True, alone=True)
+    assert "held back until its tests have passed" in shown
+    (tmp_path / "models" / "deadly.py").unlink()
+    assert len(shop.left()) == 2  # the copies, and whose they are
+    assert shop.amounts() == dict.fromkeys(range(10), 1)
+    assert [str(one) for one in shop.table("orders").timeline] == before
+    assert Lakehouse(str(shop.warehouse)).schemas() == ["s"]
+    shop.dbt("run", "--select", "plain")
+    assert shop.left() == []
+    assert shop.amounts() == dict.fromkeys(range(10), 1)
+
+
+BETWEEN = """
+import os, signal, sys
+from dbt.adapters.lakehouse.writing.audits import Held
+from dbt.cli.main import dbtRunner
+write, done = Held.write, []
+def writing(held, house):
+    if done:
+        os.kill(os.getpid(), signal.SIGKILL)
+    done.append(held)
+    return write(held, house)
+Held.write = writing
+dbtRunner().invoke(["build", "--vars", "{amount: 2, low: 0, high: 10}", "--profiles-dir", "."])
+"""
+
+
+def test_process_killed_between_two_publications_leaves_whole_tables_and_the_next_run_goes_on(
+    tmp_path: Path, spark_keys: dict[str, Any]
+) -> None:
+    shop = Shop(tmp_path, spark_keys, totals=TOTALS)
+    shop.build(1, 0, 10)
+    writes = [len(shop.table(name).timeline.completed().writes()) for name in ("orders", "totals")]
+    command = [sys.executable, "-c", BETWEEN]
+    killed = subprocess.run(command, cwd=tmp_path, env=shop.environment, capture_output=True, timeout=300, check=False)
+    assert killed.returncode == -9
+    assert shop.amounts() == dict.fromkeys(range(10), 2)
+    assert shop.rows("totals")["total"].to_pylist() == [5, 5]
+    assert [len(shop.table(name).timeline.completed().writes()) for name in ("orders", "totals")] == [writes[0] + 1, writes[1]]
+    assert [one for name in ("orders", "totals") for one in shop.table(name).timeline.pending()] == []
+    assert len(shop.left()) == 2
+    shop.build(2, 0, 10)
+    assert shop.amounts() == dict.fromkeys(range(10), 2)
+    assert shop.rows("totals")["total"].to_pylist() == [10, 10]
+    assert shop.left() == []
+
+
+def test_run_whose_spark_ended_leaves_nothing_that_is_seen_and_the_next_one_removes_the_rest(
+    tmp_path: Path, spark_keys: dict[str, Any]
+) -> None:
     shop = Shop(tmp_path, spark_keys)
     shop.build(1, 0, 10)
     (tmp_path / "tests").mkdir()

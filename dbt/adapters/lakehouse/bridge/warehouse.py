@@ -151,10 +151,18 @@ class Warehouse:
         """Delete a folder of the warehouse that a copy is in."""
         self.storage.delete_tree(folder)
 
+    def check_held(self, schema: str, identifier: str, state: Any) -> None:
+        """Raise `ChangedSinceReadError` where a table, whose lock is held, is not any more what `hold` answered."""
+        _expected.check_expected(self.table(schema, identifier).state, state)
+
     def staging_area(self) -> Any:
         """A hidden folder of the warehouse for this process. Those of processes that are gone are removed."""
-        _staging.remove_dead_stages(self.storage, self.storage.list(_HIDDEN), _HIDDEN)
+        self.remove_dead_stages()
         return _staging.StagingArea(self.storage, _HIDDEN)
+
+    def remove_dead_stages(self) -> None:
+        """Remove what processes that are gone have left in hidden folders of the warehouse."""
+        _staging.remove_dead_stages(self.storage, self.storage.list(_HIDDEN), _HIDDEN)
 
     def newest_write(self, schema: str, identifier: str) -> str | None:
         """The instant of a table's newest write; None where there is no table, or no write."""

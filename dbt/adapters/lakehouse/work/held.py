@@ -19,19 +19,19 @@ def begin_audits(warehouse: Warehouse, nodes: Mapping[str, Any], command: str) -
     if command not in COMMANDS:
         return
     audits = Audits(warehouse, nodes, command)
+    _current.append(audits)
     if audits.watches:
-        _current.append(audits)
         add_callback_to_manager(lambda message: _note(audits, message))
 
 
 def end_audits() -> None:
-    """The command is over: what was not published goes."""
+    """The command is over: what was not published goes, and what runs that were killed have left."""
     while _current:
         _current.pop().close()
 
 
 def current_audits() -> Audits | None:
-    return _current[-1] if _current else None
+    return _current[-1] if _current and _current[-1].watches else None
 
 
 def held_tables(node: str) -> HeldTables | None:

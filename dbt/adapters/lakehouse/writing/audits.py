@@ -4,6 +4,9 @@ Before the first statement of such a model its table is copied (the files are sh
 model, for tests and for audited models below it the copy has the table's name. The rows of every write are kept, and so is the write.
 Once the tests have passed, the writes are repeated on the table itself, which has to be as it was when it was copied: what is published is
 what was tested. Everything else goes with the folder, at the end of the run or with the next one, if this process dies.
+
+Tables that are published together are locked together, and looked at before the first of them is written: nobody's commit comes between
+two of them. There is no step in which several tables change at once: a process that is killed between two leaves the second as it was.
 """
 
 from __future__ import annotations
@@ -11,17 +14,21 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge.outcomes import response_of
+from dbt.adapters.lakehouse.bridge.outcomes import EngineError, response_of
 from dbt.adapters.lakehouse.bridge.warehouse import HeldTables, Warehouse
 from dbt.adapters.lakehouse.writing.selection import Selected, table_of
 
 if TYPE_CHECKING:
     from dbt.adapters.lakehouse.writing.writes import TableWriter
+
+logger = AdapterLogger("Lakehouse")
 
 RUNS_TESTS = frozenset({"build", "retry"})
 COMMANDS = RUNS_TESTS | {"run", "seed", "snapshot"}
@@ -56,9 +63,41 @@ class Held:
     def place(self) -> tuple[str, str]:
         return self.table.schema, self.table.identifier
 
+    def check(self, house: Warehouse) -> None:
+        """Under the table's lock: raise `ChangedSinceReadError` where it is not what it was copied as, `DbtRuntimeError` where there was
+        none.
+        """
+        if self.state is not None:
+            house.check_held(*self.place, self.state)
+        elif house.kind(*self.place) == "table":
+            raise DbtRuntimeError(f"somebody else made {self.table}, which was not there; run the model again")
+
     def write(self, house: Warehouse) -> list[Any]:
         """Repeat the writes."""
         return [job(house) for job in self.writes]
+
+
+@dataclass
+class _Publication:
+    """Tables that are published together. `done` has what dbt would say of those that are, `at` the one that is at work."""
+
+    group: list[Held]
+    done: dict[Selected, str] = field(default_factory=dict)
+    at: Held | None = None
+
+    def write(self, house: Warehouse) -> None:
+        """All or none, as far as others' commits go: under their locks all are looked at before the first is written."""
+        with ExitStack() as locks:
+            for held in sorted(self.group, key=lambda held: held.place):  # in one order, so that nobody waits for who waits for them
+                self.at = held
+                if held.state is not None:
+                    locks.enter_context(house.locked(*held.place))
+            for held in self.group:
+                self.at = held
+                held.check(house)
+            for held in self.group:
+                self.at = held
+                self.done[held.table] = _said(held.write(house))
 
 
 class Audits:
@@ -188,38 +227,41 @@ class Audits:
             self._area = None
             self._held.clear()
             self._names.clear()
+        try:
+            self._warehouse.remove_dead_stages()
+        except EngineError as error:
+            logger.warning(f"What killed runs left in {self._warehouse.root} could not be removed ({error}); the next run does")
 
     def _settle(self, group: list[Held], publish: Publish) -> tuple[list[str], list[str]]:
         reasons = {held.table: reason for held in group if (reason := self._why_not(held))}
         failures = [f"{table}: {reason.text}" for table, reason in reasons.items() if not reason.is_known]
-        lines: list[str] = []
+        publication = _Publication(group)
         for held in group:
             held.is_over = True
-            if not reasons:
-                try:
-                    lines.append(f"Published {held.table}: {self._published(held, len(group) == 1, publish)}")
-                    continue
-                except DbtRuntimeError as error:
-                    reasons[held.table] = _Reason(str(error.msg))
-                    failures.append(f"{held.table}: {error.msg}")
-            own = reasons.get(held.table)
-            why = own.text if own is not None else f"it belongs to {', '.join(map(str, reasons))}"
-            lines.append(f"{_NOT}{held.table}: {why}; it is as it was before the run")
-        return lines, failures
+        if group and not reasons:
+            try:
+                self._publish(publication, publish)
+            except DbtRuntimeError as error:
+                failed = (publication.at or group[0]).table
+                reasons[failed] = _Reason(str(error.msg))
+                failures.append(f"{failed}: {error.msg}")
+        return [_line(held.table, publication.done, reasons) for held in group], failures
 
-    def _published(self, held: Held, is_alone: bool, publish: Publish) -> str:
-        """Publish one table; what dbt would say of it. Raises `DbtRuntimeError`, with nothing published.
+    def _publish(self, publication: _Publication, publish: Publish) -> None:
+        """Raises `DbtRuntimeError`, with nothing published but what `publication` has as done.
 
         Where others committed meanwhile, rows that do not rest on the table go into a copy of what it is now, and are tested again.
         """
-        for _ in range(_TIMES if is_alone and held.is_blind else 0):
+        held = publication.group[0]
+        for _ in range(_TIMES if len(publication.group) == 1 and held.is_blind else 0):
             try:
-                return _said(publish(held.write))
+                publish(publication.write)
+                return
             except AuditOvertakenError as error:  # noqa: PERF203 - one attempt is a whole commit
                 failed = self._test_again(held, publish)
                 if failed:
                     raise DbtRuntimeError(f"{error.msg}; merged into what it is now, {', '.join(failed)}") from error
-        return _said(publish(held.write))
+        publish(publication.write)
 
     def _test_again(self, held: Held, publish: Publish) -> list[str]:
         """Write to a new copy, and run the tests on it: what did not pass."""
@@ -281,6 +323,14 @@ class _Reason:
 
 class AuditOvertakenError(DbtRuntimeError):
     """Others committed to a table between its copy and its publishing."""
+
+
+def _line(table: Selected, done: Mapping[Selected, str], reasons: Mapping[Selected, _Reason]) -> str:
+    if table in done:
+        return f"Published {table}: {done[table]}"
+    own = reasons.get(table)
+    why = own.text if own is not None else f"it belongs to {', '.join(map(str, reasons))}"
+    return f"{_NOT}{table}: {why}; it is as it was before the run"
 
 
 def _said(done: list[Any]) -> str:
