@@ -146,6 +146,10 @@ def test_an_audited_model_is_published_after_its_tests(project: Project, lakehou
         model.write_text(model.read_text().replace("select id, name", "select id, 'wrong' as name"))
         project.dbt("build", "--select", "audited", fails=True)
         assert rows(lakehouse, "audited", "name") == [("one",), ("three",), ("two",)]
+        model.write_text(model.read_text().replace("'wrong'", "'two'"))
+        assert "Published s.audited" in project.dbt("build", "--select", "audited")
+        assert rows(lakehouse, "audited", "name") == [("two",)] * 3
+        assert [entry.path for entry in lakehouse.catalog.storage.walk(".lakehouse")] == []
     finally:
         model.unlink()
         (project.folder / "models" / "audited.yml").unlink()

@@ -199,6 +199,19 @@ def test_tables_of_a_group_are_locked_until_the_last_is_published(
     assert [find_lock_holder(shop.table(name).storage) for name in ("orders", "totals")] == [None, None]
 
 
+def test_table_of_a_group_that_is_built_anew_takes_the_place_of_the_old_one(tmp_path: Path, spark_keys: dict[str, Any]) -> None:
+    shop = Shop(tmp_path, spark_keys, totals=TOTALS)
+    shop.build(1, 0, 10)
+    (tmp_path / "models" / "totals.sql").write_text(TOTALS.replace("audit=true", "audit=true, partition_by='part'"))
+    assert "Published s.totals" in shop.build(2, 0, 10)
+    assert shop.table("totals").config.partition_fields == ("part",)
+    assert shop.rows("totals")["total"].to_pylist() == [10, 10]
+    assert [find_lock_holder(shop.table(name).storage) for name in ("orders", "totals")] == [None, None]
+    shop.build(3, 0, 10)
+    assert shop.rows("totals")["total"].to_pylist() == [15, 15]
+    assert shop.left() == []
+
+
 @pytest.mark.parametrize("was", [None, "a view"])
 def test_table_that_somebody_else_made_meanwhile_keeps_the_rows_back(
     tmp_path: Path, spark_keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch, was: str | None

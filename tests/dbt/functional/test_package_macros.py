@@ -31,8 +31,11 @@ PACKAGES = {
 class TestMacrosOfPackages:
     @pytest.fixture(scope="class", autouse=True)
     def installed(self, project: Any) -> None:
+        root = Path(project.project_root)
+        # dbt-core 1.12 wants as many packages as are asked for.
+        (root / "packages.yml").write_text(json.dumps({"packages": [{"local": f"dbt_packages/{name}"} for name in PACKAGES]}))
         for name, text in PACKAGES.items():
-            folder = Path(project.project_root) / "dbt_packages" / name
+            folder = root / "dbt_packages" / name
             (folder / "macros").mkdir(parents=True)
             (folder / "dbt_project.yml").write_text(json.dumps({"name": name, "version": "1.0", "config-version": 2}))
             (folder / "macros" / "all.sql").write_text(text)

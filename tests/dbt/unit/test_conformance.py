@@ -16,7 +16,12 @@ pytestmark = pytest.mark.skipif(
     reason=f"the page is of dbt-tests-adapter {DOCUMENTED}, parts of which need dbt-core 1.11",
 )
 
+of_this_dbt = pytest.mark.skipif(
+    not version("dbt-core").startswith("1.11."), reason="the page says what runs on dbt-core 1.11, which the lock has; 1.12 runs more"
+)
 
+
+@of_this_dbt
 def test_every_base_class_is_wired_or_has_a_reason_and_the_page_says_so():
     assert conformance.DOCUMENT.read_text(encoding="utf-8") == conformance.written(), "run `make docs`"
 
@@ -34,6 +39,7 @@ def test_a_reason_for_a_class_that_is_wired_or_is_not_there_is_named(monkeypatch
         conformance.rows()
 
 
+@of_this_dbt
 def test_methods_say_what_became_of_them():
     states = {f"{row.base}.{method.name}": method for row in conformance.rows() for method in row.methods}
     assert states["BaseEmpty.test_empty"].state == "as it is"

@@ -152,7 +152,7 @@ class Warehouse:
         self.storage.delete_tree(folder)
 
     def check_held(self, schema: str, identifier: str, state: Any) -> None:
-        """Raise `ChangedSinceReadError` where a table, whose lock is held, is not any more what `hold` answered."""
+        """Raise `ChangedSinceReadError` where a table is not any more what `hold` answered."""
         _expected.check_expected(self.table(schema, identifier).state, state)
 
     def staging_area(self) -> Any:

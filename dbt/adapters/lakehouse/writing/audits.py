@@ -6,7 +6,8 @@ Once the tests have passed, the writes are repeated on the table itself, which h
 what was tested. Everything else goes with the folder, at the end of the run or with the next one, if this process dies.
 
 Tables that are published together are locked together, and looked at before the first of them is written: nobody's commit comes between
-two of them. There is no step in which several tables change at once: a process that is killed between two leaves the second as it was.
+two of them, but to one that is built anew. There is no step in which several tables change at once: a process that is killed between two
+leaves the second as it was.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Held:
     newest: str | None
     is_blind: bool = True
     """Its rows do not rest on what the table held, so that they can be merged into another state of it."""
+    is_built_anew: bool = False
+    """Another table takes its place: that locks and looks by itself, and cannot be done by who holds the lock of what goes."""
     writes: list[Job] = field(default_factory=list)
     is_over: bool = False
     """It is published, or will not be."""
@@ -64,9 +67,7 @@ class Held:
         return self.table.schema, self.table.identifier
 
     def check(self, house: Warehouse) -> None:
-        """Under the table's lock: raise `ChangedSinceReadError` where it is not what it was copied as, `DbtRuntimeError` where there was
-        none.
-        """
+        """Raise `ChangedSinceReadError` where the table is not what it was copied as, `DbtRuntimeError` where there was none."""
         if self.state is not None:
             house.check_held(*self.place, self.state)
         elif house.kind(*self.place) == "table":
@@ -90,7 +91,7 @@ class _Publication:
         with ExitStack() as locks:
             for held in sorted(self.group, key=lambda held: held.place):  # in one order, so that nobody waits for who waits for them
                 self.at = held
-                if held.state is not None:
+                if held.state is not None and not held.is_built_anew:
                     locks.enter_context(house.locked(*held.place))
             for held in self.group:
                 self.at = held
@@ -175,7 +176,9 @@ class Audits:
                 there = there.resting_on(*held.place, held.state)
             return act(replace(writer, warehouse=there), again(there))
 
+        shape = house.shape(*held.place) if house.kind(*held.place) == "table" else None
         result = act(replace(writer, warehouse=house), again(house))
+        held.is_built_anew = held.is_built_anew or (shape is not None and not shape.fits(house.shape(*held.place)))
         held.newest = house.newest_write(*held.place)
         held.writes.append(write)
         return result
