@@ -107,6 +107,7 @@ class FileSystemView:
         rested = self.rests_on_kept
         if self._kept is not None:
             self._kept.forget()
+        self._lister.forget()
         for known in (self._groups, self._by_id, self._latest, self._strays, self._from_kept):
             known.clear()
         for name in ("_partitions", "without_metafile", "_listed"):
@@ -121,6 +122,7 @@ class FileSystemView:
                 self._from_kept.discard(partition)
                 for known in (self._by_id, self._latest):
                     known.pop(partition, None)
+                self._lister.forget(partition)
                 self._groups[partition] = self._made_groups(partition, self._lister.files(partition))
 
     def strays(self, partition: str) -> list[BaseFile]:

@@ -42,6 +42,12 @@ class FlatLister:
         known = self._found.pop(partition_path, None)
         return self._one_by_one.files(partition_path) if known is None else known
 
+    def forget(self, partition_path: str | None = None) -> None:
+        if partition_path is None:
+            self._found.clear()
+        else:
+            self._found.pop(partition_path, None)
+
     @property
     def _one_by_one(self) -> StorageLister:
         return StorageLister(self.storage, partitioned=True)

@@ -28,6 +28,10 @@ class Lister(Protocol):
         """The files of a partition, committed or not; empty when there is no such partition."""
         ...
 
+    def forget(self, partition_path: str | None = None) -> None:
+        """What is asked next of a partition (None: of any) is looked at in the storage."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class StorageLister:
@@ -73,6 +77,9 @@ class StorageLister:
 
     def _folders(self, entries: Listing) -> list[str]:
         return [entry.path for entry in entries if entry.is_directory and entry.name != META_FOLDER]
+
+    def forget(self, partition_path: str | None = None) -> None:
+        """Nothing is kept."""
 
     def files(self, partition_path: str) -> Listing:
         return [entry for entry in self.storage.list(partition_path) if not entry.is_directory]

@@ -87,6 +87,15 @@ def test_who_asks_again_is_told_what_is_there_now(bucket: ObjectStorage) -> None
     assert [file.name for file in lister.files("p=1")] == [METAFILE, "one.parquet", "two.parquet"]
 
 
+@pytest.mark.parametrize("partition", ["p=1", None])
+def test_what_is_forgotten_is_looked_at(bucket: ObjectStorage, partition: str | None) -> None:
+    lister = lister_of(bucket, partitioned=True)
+    lister.partitions()
+    bucket.create("p=1/two.parquet", b"1")
+    lister.forget(partition)
+    assert [file.name for file in lister.files("p=1")] == [METAFILE, "one.parquet", "two.parquet"]
+
+
 def test_a_table_of_many_objects_is_searched_by_directories(bucket: ObjectStorage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flat_listing, "MOST", 5)
     calls, lister = asked(bucket, monkeypatch), lister_of(bucket, partitioned=True)
