@@ -367,7 +367,10 @@ def test_interrupt_while_publishing_deletes_nothing_of_the_commit() -> None:
 
 
 def test_mutant_that_cleans_up_after_an_interrupt_is_caught(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(publish.Publication, "_complete", lambda self, timeline, inflight, content: timeline.complete(inflight, content))
+    def complete(self: publish.Publication, state: Any, inflight: Instant, content: bytes) -> Instant:
+        return ActiveTimeline(state.storage, state.layout).complete(inflight, content)
+
+    monkeypatch.setattr(publish.Publication, "_complete", complete)
     with pytest.raises(AssertionError):
         check_interrupt(BY_NAME["upsert, cow"])
 

@@ -30,6 +30,8 @@ class OneTable:
     def table(self, parts: Any) -> HoodieTable:
         return self._table
 
+    changed = table
+
 
 @pytest.fixture
 def run(tmp_path: Path) -> Execution:
