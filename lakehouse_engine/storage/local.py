@@ -77,7 +77,7 @@ class LocalStorage:
         full = self._inside(path)
         with as_storage_errors("look at", path, self.root):
             try:
-                return _stored_file(check_relative(path), os.stat(full))
+                return _stored_file(path.removesuffix("/"), os.stat(full))
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
@@ -182,13 +182,16 @@ class LocalStorage:
             self._sync_directory(ospath.dirname(full), path)
 
     def _full(self, path: str) -> str:
-        relative = check_relative(path)
+        return self._joined(check_relative(path))
+
+    def _joined(self, relative: str) -> str:
         return ospath.join(self.root, relative) if relative else self.root
 
     def _inside(self, path: str) -> str:
         """The absolute path, after making sure that no link on the way leads out of the root."""
-        full = self._full(path)
-        if not self._is_inside(full):
+        relative = check_relative(path)
+        full = self._joined(relative)
+        if not self._is_without_links(relative) and not self._is_inside(full):
             raise UnsafePathError(f"{path!r} leads out of the table through a symbolic link", path=path, root=self.root)
         return full
 
@@ -198,6 +201,22 @@ class LocalStorage:
         if not relative:
             raise UnsafePathError("the root of a storage is not deleted through it", root=self.root)
         return ospath.join(self._inside(parent_of(relative)), relative.rpartition("/")[2])
+
+    def _is_without_links(self, relative: str) -> bool:
+        """Whether nothing on the way from the root is a link, so that the path cannot lead out. Resolving the root as well, which may be
+        deep, is most of what a look at a file costs.
+        """
+        full = self.root
+        for segment in relative.split("/"):
+            full = f"{full}/{segment}"
+            try:
+                if stat.S_ISLNK(os.lstat(full).st_mode):
+                    return False
+            except (FileNotFoundError, NotADirectoryError):
+                return True
+            except OSError:
+                return False
+        return True
 
     def _is_inside(self, full: str) -> bool:
         real = ospath.realpath(full)

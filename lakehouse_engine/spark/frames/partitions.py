@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -34,6 +35,7 @@ def tells_values(rules: PathRules | None, files: Sequence[str]) -> bool:
     return all(_tells(rules, path) for path in {parent_of(file) for file in files})
 
 
+@lru_cache(maxsize=100_000)
 def _tells(rules: PathRules, path: str) -> bool:
     values = rules.values(path)
     if values is None or path.count("/") != len(values) - 1 or any(value is None or _is_fraction(value) for value in values):
