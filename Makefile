@@ -88,7 +88,7 @@ connect: setup java ## the engine and the adapter over a Spark Connect server of
 connect-full: setup java ## the same with all tests of both suites
 	LAKEHOUSE_CONNECT=1 LAKEHOUSE_CONNECT_SHARE=all $(PYTEST) tests/connect tests/spark tests/dbt/functional
 
-# Of the classes that run dbt half, which the commit's hash chooses.
+# Of the classes that run dbt a third, which the commit's hash chooses.
 dbt: setup java ## the adapter, with dbt's own adapter suite
 	$(PYTEST) tests/dbt
 
