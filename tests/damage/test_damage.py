@@ -138,7 +138,7 @@ def parameters(ways: tuple[str, ...]) -> list[Any]:
 
 
 def share(matrix: str, cases: list[Any]) -> list[Any]:
-    """A third of the cases, as the commit chooses."""
+    """A sixth of the cases, as the commit chooses."""
     names = [case.id for case in cases]
     kept = set(share_of(f"damage, {matrix}", names, len(names) if IS_FULL else -(-len(names) // 6)))
     return [case for case in cases if case.id in kept]
