@@ -65,7 +65,7 @@ class SessionFunctions:
 
     def _make(self, name: RelationName, function: StoredFunction) -> None:
         if function.language is Language.PYTHON:
-            self._spark.udf.register(_session_name(name), _python(name, function))
+            self._spark.udf.register(_session_name(name), _python(self._spark, name, function))
             return
         self._check_body(name, function)
         if function.aggregate:
@@ -115,7 +115,7 @@ def _call(name: RelationName, function: StoredFunction, given: tuple[str, ...]) 
     return f"cast(({body}) as {function.returns})"
 
 
-def _python(name: RelationName, function: StoredFunction) -> Any:
+def _python(spark: SparkSession, name: RelationName, function: StoredFunction) -> Any:
     """The function as Spark takes it. Its module has a name that cannot be imported, so that workers get it by value."""
     module = types.ModuleType(f"<function {name}>")
     try:
@@ -126,7 +126,7 @@ def _python(name: RelationName, function: StoredFunction) -> Any:
     if not callable(entry):
         raise SqlError(f"the Python of the function {name} defines no {function.entry_point}, which is its entry point", relation=name)
     if function.aggregate:
-        return _aggregate(name, function, entry)
+        return _aggregate(spark, name, function, entry)
 
     def call(*values: Any, **named: Any) -> Any:
         return entry(*values, **named)
@@ -136,7 +136,7 @@ def _python(name: RelationName, function: StoredFunction) -> Any:
     return made.asNondeterministic() if function.deterministic is False else made
 
 
-def _aggregate(name: RelationName, function: StoredFunction, kind: Any) -> Any:
+def _aggregate(spark: SparkSession, name: RelationName, function: StoredFunction, kind: Any) -> Any:
     """An aggregate of a class: each group's values go through one instance of it."""
     missing = [method for method in ("accumulate", "finish") if not callable(getattr(kind, method, None))]
     if missing or not isinstance(kind, type):
@@ -151,5 +151,7 @@ def _aggregate(name: RelationName, function: StoredFunction, kind: Any) -> Any:
             state.accumulate(*values)
         return state.finish()
 
+    # As text it would be read by the session of this thread, and one of Spark Connect is none's.
+    returns = spark.sql(f"select cast(null as {function.returns})").schema.fields[0].dataType
     # Its own hints say that it is an aggregate.
-    return arrow.arrow_udf(over_group, function.returns)
+    return arrow.arrow_udf(over_group, returns)
