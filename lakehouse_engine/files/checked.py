@@ -16,7 +16,7 @@ from lakehouse_engine.storage.base import Storage
 class CheckedFiles:
     """Files whose footer and page headers were found to be as they were written. At most `limit`, the least recently used drop out.
 
-    A file counts as another one when its size or its time of modification is. Thread-safe.
+    A file counts as another one when its size, its time of modification or its tag is. Thread-safe.
     """
 
     limit: int
@@ -40,7 +40,7 @@ class CheckedFiles:
         if entry is None:
             raise missing_file(file.path)
         check_size(file.path, entry.size, file.size)
-        return storage.root, file.path, entry.size, entry.modified_ms
+        return storage.root, file.path, entry.version
 
 
 CHECKED = CheckedFiles(limit=100_000)

@@ -16,12 +16,20 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """An entry of a listing. `path` is relative to the root; `size` in bytes; `modified_ms` since the epoch (UTC)."""
+    """An entry of a listing. `path` is relative to the root; `size` in bytes; `modified_ms` since the epoch (UTC). `tag` is what an object
+    store knows the content by: its times may be of whole seconds.
+    """
 
     path: str
     size: int
     modified_ms: int
     is_directory: bool = False
+    tag: str | None = None
+
+    @property
+    def version(self) -> tuple[int, int, str | None]:
+        """Another one where the content is another, as far as the storage tells."""
+        return self.size, self.modified_ms, self.tag
 
     @property
     def name(self) -> str:

@@ -204,7 +204,8 @@ class ObjectStorage:
         return key.removeprefix(f"{self._prefix}/") if self._prefix else key
 
     def _file(self, meta: Mapping[str, Any]) -> StoredFile:
-        return StoredFile(self._relative(meta["path"]), int(meta["size"]), int(meta["last_modified"].timestamp() * 1000))
+        modified = int(meta["last_modified"].timestamp() * 1000)
+        return StoredFile(self._relative(meta["path"]), int(meta["size"]), modified, tag=meta.get("e_tag"))
 
     def _object(self, path: str) -> StoredFile | None:
         try:

@@ -84,8 +84,8 @@ def read_archived_files(storage: Storage, layout: Layout, folder: str, timeline:
     return _remembered(key, lambda: _read(table, listed))
 
 
-def _marks(entries: Sequence[StoredFile]) -> tuple[tuple[str, int, int], ...]:
-    return tuple((entry.name, entry.size, entry.modified_ms) for entry in entries)
+def _marks(entries: Sequence[StoredFile]) -> tuple[Hashable, ...]:
+    return tuple((entry.name, entry.version) for entry in entries)
 
 
 def _taken_back(storage: Storage, layout: Layout, timeline: Timeline) -> tuple[tuple[str, str], ...]:

@@ -38,8 +38,8 @@ class DecodedCommit:
 class DecodedCommits:
     """Commits whose files have at most `limit` bytes together.
 
-    A commit is known by name, size and age of its file, so that one that was damaged, mended or put in the place of another is read.
-    Those of storages in memory, of which two may have one name, are read each time.
+    A commit is known by name and version (size, age, tag) of its file, so that one that was damaged, mended or put in the place of another
+    is read. Those of storages in memory, of which two may have one name, are read each time.
     """
 
     limit: int
@@ -53,7 +53,7 @@ class DecodedCommits:
         identity = identity_of(active.storage)
         if file is None or identity is None:
             return DecodedCommit(instant, active.commit(instant))
-        key, size = (identity, file.path, file.size, file.modified_ms), file.size
+        key, size = (identity, file.path, file.version), file.size
         return self.kept.find(key, lambda: (DecodedCommit(instant, active.commit(instant)), size))[0]
 
 
