@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -11,6 +12,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import obstore
+import pyarrow as pa
+import pyarrow.parquet as pq
 from obstore.store import MemoryStore, S3Store
 
 
@@ -224,6 +227,27 @@ class AnyTree:
     @staticmethod
     def rmtree(path: Any) -> None:
         path.remove_all() if isinstance(path, BucketPath) else shutil.rmtree(path)
+
+
+class AnyParquet:
+    """Stands for `pyarrow.parquet` in such modules: it reads and writes places in a bucket."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(pq, name)
+        return functools.partial(_with_content, found) if callable(found) else found
+
+    @staticmethod
+    def write_table(table: Any, where: Any, **named: Any) -> None:
+        if not isinstance(where, BucketPath):
+            pq.write_table(table, where, **named)
+            return
+        content = io.BytesIO()
+        pq.write_table(table, content, **named)
+        where.write_bytes(content.getvalue())
+
+
+def _with_content(call: Any, *given: Any, **named: Any) -> Any:
+    return call(*(pa.BufferReader(one.read_bytes()) if isinstance(one, BucketPath) else one for one in given), **named)
 
 
 class AnyPath(Path):

@@ -19,13 +19,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from lakehouse_engine.storage import object_store
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.storage.object_store import ObjectStorage
-from tests.object_store.bucket_path import AnyPath, AnyTree, BucketPath, in_memory
+from tests.object_store.bucket_path import AnyParquet, AnyPath, AnyTree, BucketPath, in_memory
 from tests.object_store.dbt_store import Store, s3_store
 from tests.object_store.selection import left_out, selected
 from tests.support.dbt_project import Project
@@ -38,15 +39,16 @@ _ROOTS = ("tests.unit.", "tests.model_based.", "tests.conformance.", "tests.supp
 DBT = "tests/dbt/functional/"
 _numbers = count(1)
 _here: list[BucketPath] = []
-_asked: list[ObjectStorage] = []
 
 
-def _in_memory(root: str = "") -> ObjectStorage:
-    """What stands for `MemoryStorage()`: each is of its own."""
-    return ObjectStorage(str(_here[-1] / f"memory-{next(_numbers)}"))
+class Anew(ObjectStorage):
+    """Stands for `MemoryStorage`: each is of its own."""
+
+    def __init__(self, root: str = "") -> None:
+        super().__init__(str(_here[-1] / f"memory-{next(_numbers)}"))
 
 
-_INSTEAD: dict[Any, Any] = {LocalStorage: ObjectStorage, MemoryStorage: _in_memory, Path: AnyPath, shutil: AnyTree}
+_INSTEAD: dict[Any, Any] = {LocalStorage: ObjectStorage, MemoryStorage: Anew, Path: AnyPath, shutil: AnyTree, pq: AnyParquet()}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
