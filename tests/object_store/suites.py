@@ -79,16 +79,18 @@ def _name(item: pytest.Item) -> str:
     return "::".join(whole.split("::")[:2]) if whole.startswith(DBT) else whole
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def bucket(request: pytest.FixtureRequest) -> Iterator[BucketPath]:
     with pytest.MonkeyPatch.context() as patch:
         if os.environ["LAKEHOUSE_STORE"] == "memory":
             patch.setattr(object_store, "_from_url", lambda location, **named: in_memory(location))
+            _here.append(BucketPath("s3://memory/session"))
             yield BucketPath("s3://memory")
             return
         store: Store = request.getfixturevalue("s3_store")
         for name, value in store.environment.items():
             patch.setenv(name, value)
+        _here.append(BucketPath(store.place("suites/session")))
         yield BucketPath(store.place("suites"))
 
 
