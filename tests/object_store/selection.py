@@ -31,6 +31,8 @@ LEFT_OUT: dict[str, str] = {
     "tests/unit/undo/test_rollback_request.py::test_a_dead_write_is_taken_back_by_its_markers_or_by_listing": "a write that may come yet is"
     " ruled out, and then found by its markers alone, which the test removes",
     "tests/unit/undo/test_rollback_request.py::test_asked_by_name_for_a_dead_write": "a write that may come yet is ruled out, by recovery",
+    "tests/dbt/functional/test_materialized_views.py::TestMaterializedViews::test_materialized_view_replaces_view": "it is refused by name:"
+    " a store has no rename",
     "tests/unit/undo/test_unfinished.py::test_what_cannot_finish_a_restore_says_so_too": "it counts calls from the last one, which is here"
     " the lock's",
     "tests/unit/undo/test_savepoint.py::test_ten_thousand_files_are_pinned_in_a_second": "it measures memory",
