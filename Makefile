@@ -17,9 +17,10 @@ PYTEST := $(BIN)/python -m pytest $(PYTEST_ARGS)
 SOURCES := $(wildcard lakehouse_engine dbt tests integration_tests benchmarks)
 HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 DEMO := examples/demo
+STORE_SUITES := $(addprefix tests/,$(addprefix unit/,write read undo services commit repair) model_based conformance dbt/functional)
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark spark-full cluster connect connect-full dbt dbt-full dbt-side-by-side dbt-versions packages integration integration-full interop interop-full object-store object-store-hudi object-store-setup zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark spark-full cluster connect connect-full dbt dbt-full dbt-side-by-side dbt-versions packages integration integration-full interop interop-full object-store object-store-hudi object-store-suites object-store-setup zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -128,8 +129,16 @@ integration: setup java ## a whole dbt project on TPC-H data, compared with plai
 integration-full: setup java ## the same with both Hudis, and three killed runs
 	LAKEHOUSE_INTEROP=all LAKEHOUSE_KILLED_RUNS=3 $(PYTEST) integration_tests
 
-object-store: setup ## tables and dbt in a bucket of a local S3 server (after object-store-setup)
-	$(PYTEST) tests/object_store
+# With some tests of other suites, which the commit's hash chooses.
+object-store: setup java ## tables and dbt in a bucket of a local S3 server (after object-store-setup)
+	@status=0; \
+	$(PYTEST) tests/object_store || status=1; \
+	LAKEHOUSE_STORE=s3 $(PYTEST) $(STORE_SUITES) || status=1; \
+	exit $$status
+
+# An hour and more on two cores. LAKEHOUSE_STORE=memory: without the server.
+object-store-suites: setup java ## writes, reads, services, restores and dbt: their suites over a bucket, whole (after object-store-setup)
+	LAKEHOUSE_STORE=$${LAKEHOUSE_STORE:-s3} LAKEHOUSE_STORE_SHARE=all LAKEHOUSE_CORE=all $(PYTEST) $(STORE_SUITES)
 
 # A quarter of an hour on two cores, and 280 MB; not part of `test`.
 object-store-hudi: setup interop-setup object-store-setup $(S3A_JARS)/hadoop-aws-3.3.4.jar $(S3A_JARS)/aws-java-sdk-bundle-1.12.262.jar ## Hudi reads and writes tables in a bucket beside us

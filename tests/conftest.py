@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,6 +26,12 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 # Nothing here cuts the power, and waiting for the disk is most of what many tests would do. That the engine syncs, and in which order
 # with what, `tests/unit/storage/test_local.py` shows by watching the calls; other processes sync.
 os.fsync = lambda fd: None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With LAKEHOUSE_STORE=s3 tests have their tables in a bucket."""
+    if "LAKEHOUSE_STORE" in os.environ:
+        config.pluginmanager.register(import_module("tests.object_store.suites"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import pyarrow as pa
 
 from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.errors import StorageError
-from lakehouse_engine.storage.base import Listing, Storage, StoredFile
+from lakehouse_engine.storage.base import Listing, Storage, StoredFile, Tag, TaggedStorage
 
 Answer = TypeVar("Answer")
 
@@ -43,7 +43,8 @@ class _Plan:
 class FaultyStorage:
     """Passes everything to `inner`, and has the fault happen at the n-th mutating call, counted from 1.
 
-    Mutating calls are create, overwrite, delete, delete_tree, rename_tree, exchange_trees, link and open_output.
+    Mutating calls are create, overwrite, delete, delete_tree, rename_tree, exchange_trees, link and open_output; in an object store also
+    put_tagged and delete_all.
     `mutations` names those made so far ("create
     .hoodie/..."), so a first run without a fault enumerates the points. After a simulated crash every call raises
     `SimulatedCrash`; recovery goes through a new object over the same `inner`.
@@ -123,6 +124,31 @@ class FaultyStorage:
 
     def link(self, path: str, original: str) -> bool:
         return self._mutate(f"link {path}", lambda: self._inner.link(path, original))
+
+    # what object stores have besides
+
+    def has_object(self, path: str) -> bool:
+        self._alive()
+        return self._tagged.has_object(path)
+
+    def walk_up_to(self, path: str, most: int) -> Listing | None:
+        self._alive()
+        return self._tagged.walk_up_to(path, most)
+
+    def read_tagged(self, path: str) -> tuple[bytes, Tag] | None:
+        self._alive()
+        return self._tagged.read_tagged(path)
+
+    def put_tagged(self, path: str, data: bytes, tag: Tag | None) -> Tag | None:
+        return self._mutate(f"put_tagged {path}", lambda: self._tagged.put_tagged(path, data, tag))
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        named = list(paths)
+        self._mutate(f"delete_all {' '.join(named)}", lambda: self._tagged.delete_all(named))
+
+    @property
+    def _tagged(self) -> TaggedStorage:
+        return cast(TaggedStorage, self._inner)
 
     def _mutate(self, mutation: str, call: Callable[[], Answer]) -> Answer:
         self._before(mutation)

@@ -30,12 +30,17 @@ class Project:
 
     def __init__(self, folder: Path, profile: Mapping[str, Any], **given: Any) -> None:
         self.folder = folder
-        self.warehouse = folder / "lakehouse"
+        self.warehouse = self.place(folder)
         (folder / "models").mkdir()
         project = {"name": "shop", "version": "1.0", "config-version": 2, "profile": "shop", **given}
         (folder / "dbt_project.yml").write_text(yaml.safe_dump(project))
         target = {"type": "lakehouse", "schema": "s", "warehouse": str(self.warehouse), **profile}
         (folder / "profiles.yml").write_text(yaml.safe_dump({"shop": {"target": "dev", "outputs": {"dev": target}}}))
+
+    @staticmethod
+    def place(folder: Path) -> Path:
+        """Where the warehouse is; suites that run over a bucket (LAKEHOUSE_STORE) have another answer."""
+        return folder / "lakehouse"
 
     def dbt(self, *arguments: str, fails: bool = False, alone: bool = False) -> str:
         failed, output = self._process(*arguments) if alone else self._here(*arguments)

@@ -6,7 +6,10 @@ import json
 import os
 import tarfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -32,9 +35,20 @@ def unpack_spark_fixture(name: str, target: Path) -> Path:
     """Unpack `<folder>/<table>` below `target` and return the table's directory."""
     root = fixtures_root()
     assert root is not None
-    with tarfile.open(root / "hudi-spark" / f"{name}.tar.gz") as archive:
-        archive.extractall(target, filter="data")
+    with tarfile.open(root / "hudi-spark" / f"{name}.tar.gz") as archive, _folder_for(target) as folder:
+        archive.extractall(folder, filter="data")
     return target / name.split("/")[1]
+
+
+@contextmanager
+def _folder_for(target: Path) -> Iterator[Path]:
+    """A directory to unpack into: `target`, or one whose files are put into the bucket that it is in."""
+    if not hasattr(target, "upload"):
+        yield target
+        return
+    with TemporaryDirectory() as folder:
+        yield Path(folder)
+        target.upload(Path(folder))
 
 
 def expected_readings(name: str) -> tuple[Path, dict[str, dict[str, object]]]:
@@ -58,7 +72,7 @@ def unpack_rs_fixture(name: str, target: Path) -> Path:
     """Unpack a zip of the hudi-rs set and return the directory that holds `.hoodie`."""
     root = fixtures_root()
     assert root is not None
-    with zipfile.ZipFile(root / "hudi-rs" / f"{name}.zip") as archive:
-        archive.extractall(target)
+    with zipfile.ZipFile(root / "hudi-rs" / f"{name}.zip") as archive, _folder_for(target) as folder:
+        archive.extractall(folder)
     tables = [path.parent for path in target.rglob(".hoodie") if "__MACOSX" not in path.parts]
     return min(tables, key=lambda path: len(path.parts))

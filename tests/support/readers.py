@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import os
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import hudi
@@ -24,8 +26,16 @@ META_COLUMNS = ("_hoodie_commit_time", "_hoodie_commit_seqno", RECORD_KEY, PARTI
 def read_with_hudi_rs(
     path: str | Path, as_of: str | None = None, begin: str | None = None, end: str | None = None, read_optimized: bool = False
 ) -> pa.Table:
-    """What hudi-rs reads from the table at `path`, with the meta columns; `begin` is exclusive, `end` inclusive."""
-    table = hudi.HudiTable(str(path))
+    """What hudi-rs reads from the table at `path`, with the meta columns; `begin` is exclusive, `end` inclusive.
+
+    A table in a bucket it reads through its own client, with the credentials of the environment.
+    """
+    if os.environ.get("LAKEHOUSE_STORE") == "memory" and "://" in str(path):
+        with TemporaryDirectory() as folder:
+            Path(path).download(Path(folder))  # type: ignore[attr-defined]
+            return read_with_hudi_rs(folder, as_of, begin, end, read_optimized)
+    of_store = {name: value for name, value in os.environ.items() if name.startswith("AWS_")} if "://" in str(path) else {}
+    table = hudi.HudiTable(str(path), of_store)
     options = hudi.HudiReadOptions()
     if begin is not None or end is not None:
         options = options.with_query_type(hudi.HudiQueryType.Incremental)

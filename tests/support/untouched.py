@@ -28,13 +28,11 @@ def make_table(path: Path, schema: pa.Schema, *, key: Sequence[str] = ("id",), o
 def files_below(directory: Path) -> dict[str, bytes]:
     """Every file below, with its content, and every link, with its target; not the lock file, which any write makes."""
     found: dict[str, bytes] = {}
-    for folder, folders, names in os.walk(directory):
-        for name in [*names, *folders]:
-            path = Path(folder, name)
-            if path.is_symlink():
-                found[str(path)] = os.readlink(path).encode()
-            elif path.is_file() and ".locks" not in path.parts:
-                found[str(path)] = path.read_bytes()
+    for path in directory.rglob("*"):
+        if path.is_symlink():
+            found[str(path)] = os.readlink(path).encode()
+        elif path.is_file() and ".locks" not in path.parts:
+            found[str(path)] = path.read_bytes()
     return found
 
 

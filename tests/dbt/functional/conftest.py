@@ -1,10 +1,12 @@
 """One warehouse and one Spark for the whole run; every test class has a schema of its own.
 
-With LAKEHOUSE_CONNECT=1 that Spark is a Spark Connect server.
+With LAKEHOUSE_CONNECT=1 that Spark is a Spark Connect server; with LAKEHOUSE_STORE=s3 that warehouse is in a bucket, of which nothing else
+in the profile says anything: credentials and endpoint are in the environment.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,7 +33,8 @@ HERE = Path(__file__).resolve().parent
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    connect_server.take_share(config, items, "dbt", HERE, 8)
+    if "LAKEHOUSE_STORE" not in os.environ:
+        connect_server.take_share(config, items, "dbt", HERE, 8)
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.dbt)
@@ -39,7 +42,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
+def warehouse(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    if "LAKEHOUSE_STORE" in os.environ:
+        return str(request.getfixturevalue("bucket") / "warehouse")
     return str(tmp_path_factory.mktemp("warehouse"))
 
 

@@ -1,0 +1,55 @@
+"""Which suites run over a bucket as they are, and what of them does not, each with its reason."""
+
+from __future__ import annotations
+
+MODULES = (
+    "tests/unit/write/",
+    "tests/unit/read/",
+    "tests/unit/undo/",
+    "tests/unit/services/",
+    "tests/unit/commit/",
+    "tests/unit/repair/",
+    "tests/model_based/",
+    "tests/conformance/",
+    "tests/dbt/functional/",
+)
+"""What names of tests begin with."""
+LEFT_OUT: dict[str, str] = {
+    "tests/unit/commit/test_courtesy.py": "it sets the age of files, which a store does",
+    "tests/unit/commit/test_heartbeat.py": "it sets the age of files, which a store does, and forks",
+    "tests/unit/commit/test_table_clock.py": "it sets the age of files, which a store does",
+    "tests/unit/commit/test_late_attempts.py": "it stops tasks at `head`, and in a bucket they look with `has_object`",
+    "tests/unit/read/test_unsettled.py": "it sets the age of files, which a store does",
+    "tests/unit/services/compact/test_run.py::test_a_compaction_that_another_program_began_is_left_alone": "it sets the age of a file",
+    "tests/unit/services/compact/test_beside_writers.py::test_in_two_processes": "other processes have no address for the folder",
+    "tests/unit/write/test_stage.py": "files that are staged are looked for in the directory of the table, and it kills processes",
+    "tests/unit/write/test_writes.py::test_markers_announce_every_file": "a directory is asked what it is for before it is there",
+    "tests/unit/services/compact/test_run.py::test_a_second_executor_waits_or_gives_up": "it makes the lock's file itself, empty",
+    "tests/unit/commit/test_lost_lock.py::test_a_commit_that_another_built_upon": "it copies tables by the text of their paths",
+    "tests/unit/commit/test_unseen_files.py": "disks of executors' own are directories, and it compares the lock's object, too",
+    "tests/unit/commit/test_writers.py::test_writers_of_hudi_the_dead": "it sets the age of a file, which a store does",
+    "tests/unit/undo/test_rollback_request.py::test_a_running_compaction_is_not_taken_back": "it makes the lock's file itself, empty",
+    "tests/unit/undo/test_restore.py::test_a_running_compaction_keeps_a_restore_away": "it makes the lock's file itself, empty",
+    "tests/unit/undo/test_rollback_request.py::test_a_log_file_with_blocks_of_others": "it edits a commit in the second of its making: a"
+    " bucket tells whole seconds, and a commit of the same size and age is not read again",
+    "tests/unit/undo/test_rollback_request.py::test_a_dead_write_is_taken_back_by_its_markers_or_by_listing": "a write that may come yet is"
+    " ruled out, and then found by its markers alone, which the test removes",
+    "tests/unit/undo/test_rollback_request.py::test_asked_by_name_for_a_dead_write": "a write that may come yet is ruled out, by recovery",
+    "tests/dbt/functional/test_materialized_views.py::TestMaterializedViews::test_materialized_view_replaces_view": "it is refused by name:"
+    " a store has no rename",
+    "tests/unit/undo/test_unfinished.py::test_what_cannot_finish_a_restore_says_so_too": "it counts calls from the last one, which is here"
+    " the lock's",
+    "tests/unit/undo/test_savepoint.py::test_ten_thousand_files_are_pinned_in_a_second": "it measures memory",
+    "tests/unit/read/test_query.py::test_a_timeline_that_never_stands_still": "of memory alone commits are read each time",
+    "tests/unit/read/test_query.py::test_history_is_whole_while_instants_leave": "of memory alone commits are read each time",
+}
+"""What names of tests begin with -> why they are not run."""
+
+
+def selected(name: str) -> bool:
+    """Whether the test of that name (pytest's node) is run over a bucket."""
+    return name.startswith(MODULES) and not name.startswith(tuple(LEFT_OUT))
+
+
+def left_out() -> int:
+    return len(LEFT_OUT)

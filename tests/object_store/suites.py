@@ -1,0 +1,110 @@
+"""Suites that were written for directories and for memory, run again over a bucket with their tests as they are.
+
+LAKEHOUSE_STORE         s3: only tests of `selection.py` are run, and their tables are in a bucket of the lane's server;
+                        memory: in one of obstore's own memory, which takes a tenth of the time
+LAKEHOUSE_STORE_SHARE   all: all of these, instead of those that the commit's hash chooses
+
+`tmp_path` is a place in the bucket then, which does what the tests do with a `Path` (`BucketPath`), and where a module says `LocalStorage`
+or `MemoryStorage` it gets the storage of the bucket. Credentials and endpoint are in the environment, as a user may have them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from lakehouse_engine.storage import object_store
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.storage.object_store import ObjectStorage
+from tests.object_store.bucket_path import AnyParquet, AnyPath, AnyTree, BucketPath, in_memory
+from tests.object_store.dbt_store import Store, s3_store
+from tests.object_store.selection import left_out, selected
+from tests.support.dbt_project import Project
+from tests.support.shares import TOLD, share_of
+
+__all__ = ["bucket", "in_bucket", "s3_store", "tmp_path"]
+SHARE, DBT_SHARE = 40, 2
+"""How many tests of the engine, and classes that run dbt, a run of `make object-store` has."""
+_ROOTS = ("tests.unit.", "tests.model_based.", "tests.conformance.", "tests.support.", "tests.dbt.functional.")
+DBT = "tests/dbt/functional/"
+_numbers = count(1)
+_here: list[BucketPath] = []
+
+
+class Anew(ObjectStorage):
+    """Stands for `MemoryStorage`: each is of its own."""
+
+    def __init__(self, root: str = "") -> None:
+        super().__init__(str(_here[-1] / f"memory-{next(_numbers)}"))
+
+
+_INSTEAD: dict[Any, Any] = {LocalStorage: ObjectStorage, MemoryStorage: Anew, Path: AnyPath, shutil: AnyTree, pq: AnyParquet()}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests of the selection, or a share of them where none are asked for by name, and have their modules use the bucket."""
+    kept = [item for item in items if selected(item.nodeid)]
+    if not any(argument.partition("::")[0].endswith(".py") for argument in config.args):
+        chosen = {*_share(kept, "suites over a bucket", SHARE, dbt=False), *_share(kept, "dbt over a bucket", DBT_SHARE, dbt=True)}
+        kept = [item for item in kept if _name(item) in chosen]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith(_ROOTS):
+            for key, value in list(vars(module).items()):
+                if isinstance(value, type | ModuleType) and value in _INSTEAD:
+                    setattr(module, key, _INSTEAD[value])
+    Project.place = staticmethod(lambda folder: _here[-1] / f"lakehouse-{next(_numbers)}")
+    TOLD.append(f"suites over a bucket: {left_out()} tests and modules left out, each with its reason: tests/object_store/selection.py")
+
+
+def _share(items: list[pytest.Item], matrix: str, share: int, *, dbt: bool) -> list[str]:
+    names = sorted({_name(item) for item in items if item.nodeid.startswith(DBT) is dbt})
+    return share_of(matrix, names, share, variable="LAKEHOUSE_STORE_SHARE", full="make object-store-suites") if names else []
+
+
+def _name(item: pytest.Item) -> str:
+    """A test with all of its parameters; of dbt's a class with all of its tests."""
+    whole = item.nodeid.partition("[")[0]
+    return "::".join(whole.split("::")[:2]) if whole.startswith(DBT) else whole
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bucket(request: pytest.FixtureRequest) -> Iterator[BucketPath]:
+    with pytest.MonkeyPatch.context() as patch:
+        if os.environ["LAKEHOUSE_STORE"] == "memory":
+            patch.setattr(object_store, "_from_url", lambda location, **named: in_memory(location))
+            _here.append(BucketPath("s3://memory/session"))
+            yield BucketPath("s3://memory")
+            return
+        store: Store = request.getfixturevalue("s3_store")
+        for name, value in store.environment.items():
+            patch.setenv(name, value)
+        _here.append(BucketPath(store.place("suites/session")))
+        yield BucketPath(store.place("suites"))
+
+
+@pytest.fixture(autouse=True)
+def in_bucket(bucket: BucketPath) -> Iterator[BucketPath]:
+    """A place of this test's own, which is empty again after it."""
+    place = bucket / next(_numbers)
+    _here.append(place)
+    yield place
+    _here.remove(place)
+    place.remove_all()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, in_bucket: BucketPath, tmp_path_factory: pytest.TempPathFactory) -> BucketPath | Path:
+    """Projects of dbt are in a directory whatever their warehouse is in."""
+    return tmp_path_factory.mktemp("project") if request.node.nodeid.startswith(DBT) else in_bucket / "lake"
