@@ -160,6 +160,7 @@ class Lakehouse:
             if may_go is not None:
                 may_go()
 
+        self._catalog.check_moves(stored, "replaced")
         rename(self._below(new), stored.name, lock_timeout_ms=timeout)
         self._catalog.replace_table(stored, new, may_go=check, lock_timeout_ms=timeout)
 

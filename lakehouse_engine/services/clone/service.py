@@ -17,7 +17,7 @@ from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
 from lakehouse_engine.format.file_names import PARTITION_METAFILE, parse_base_file
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
 from lakehouse_engine.format.properties import CHECKSUM_KEY
-from lakehouse_engine.index.consistent import refuse_changing_buckets
+from lakehouse_engine.index.consistent import BUCKETS, refuse_changing_buckets
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action
@@ -82,7 +82,7 @@ def clone_table(state: TableState, target: Storage, request: CloneRequest, runne
     """
     options = {**state.config.prefixed(STORED_PREFIX), **(request.options or {})}
     write_options = WriteOptions.read(options)
-    refuse_changing_buckets(state.storage, state.config, write_options)
+    refuse_changing_buckets(state.storage, state.config, write_options, may_be_stored=state.may_have_folder(BUCKETS))
     moment = None if request.as_of is None else moment_of(state, request.as_of)
     plan = plan_snapshot(state, moment)
     if moment is not None and plan.instant is None and not plan.files and not plan.logged:
