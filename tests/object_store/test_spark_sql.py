@@ -87,7 +87,7 @@ def test_views_procedures_and_what_has_no_rename(lakehouse: Lakehouse) -> None:
     assert rows(lakehouse, "select count(*) from s.seen") == [(3,)]
     lakehouse.sql("create table s.twin clone s.t")
     lakehouse.sql("delete from s.twin where id = 0")
-    assert rows(lakehouse, "select t.v, c.v from s.t left join s.twin c on t.id = c.id order by t.id") == [("a", None), *[("a", "a")] * 2]
+    assert rows(lakehouse, "select t.id, c.v is null from s.t left join s.twin c on t.id = c.id") == [(0, True), (1, False), (2, False)]
     with pytest.raises(TableError, match="drop the table first"):
         lakehouse.sql("create or replace table s.twin clone s.t")
     lakehouse.sql("drop table s.twin")
