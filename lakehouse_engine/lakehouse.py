@@ -15,6 +15,7 @@ from lakehouse_engine.catalog.clone import Clone, clone_relation
 from lakehouse_engine.catalog.copies import copy_table
 from lakehouse_engine.catalog.functions import Functions, StoredFunction
 from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.catalog.places import made_in_place
 from lakehouse_engine.catalog.records import StoredView
 from lakehouse_engine.commit.expected import ExpectedState, check_expected
 from lakehouse_engine.errors import MissingOptionError
@@ -159,6 +160,7 @@ class Lakehouse:
             if may_go is not None:
                 may_go()
 
+        self._catalog.check_moves(stored, "replaced")
         rename(self._below(new), stored.name, lock_timeout_ms=timeout)
         self._catalog.replace_table(stored, new, may_go=check, lock_timeout_ms=timeout)
 
@@ -287,7 +289,8 @@ class Lakehouse:
 
     def _make(self, name: RelationName, spec: TableSpec) -> HoodieTable:
         stored = self._catalog.claim(name)
-        create_table(self._below(stored), spec)
+        with made_in_place(self._storage, stored):
+            create_table(self._below(stored), spec)
         return self._open(stored)
 
     def _below(self, name: RelationName) -> Storage:

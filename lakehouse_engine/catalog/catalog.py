@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakehouse_engine.catalog.names import RelationName, check_identifier
-from lakehouse_engine.catalog.places import NOTES, clear_place, clear_schema, take_apart
+from lakehouse_engine.catalog.places import NOTES, clear_place, clear_schema, is_vacant, take_apart
 from lakehouse_engine.catalog.records import Comments, StoredView
 from lakehouse_engine.compat import UTC, StrEnum
 from lakehouse_engine.errors import (
@@ -40,9 +40,8 @@ _VIEWS, _COMMENTS, _DROPPED, _STAGES = ".views", ".docs", NOTES, ".staged"
 _FUNCTIONS = ".functions"
 """What `functions` keeps there."""
 _INSTEAD = {
-    "renamed": "make a new table of its rows (CREATE TABLE ... AS SELECT), and drop this one",
-    "replaced": "drop the table first",
-    "made as a clone": "make a table of the rows (CREATE TABLE ... AS SELECT)",
+    "renamed": "clone it under the other name (CREATE TABLE ... CLONE), and drop this one",
+    "replaced": "a crash between the two would leave neither; drop the table first",
 }
 """What to do where a table cannot be moved."""
 
@@ -100,7 +99,8 @@ class Catalog:
             raise TableError(f"the schema {found} holds {count}; drop them first, or use CASCADE", schema=found)
         clear_schema(self.storage, found)
         known = {table.name for table in tables} | {_SCHEMA_FILE, _VIEWS, _COMMENTS, _DROPPED, _STAGES, _FUNCTIONS}
-        foreign = next((entry.path for entry in self.storage.list(found) if entry.name not in known), None)
+        others = (entry.path for entry in self.storage.list(found) if entry.name not in known)
+        foreign = next((path for path in others if not (in_object_store(self.storage) and is_vacant(self.storage, path))), None)
         if foreign is not None:
             raise TableError(f"{foreign} is no table of the engine and is not deleted with the schema; move it away first", schema=found)
         for table in tables:
@@ -185,6 +185,8 @@ class Catalog:
         who is at work on it, with nothing changed.
         """
         found = self.find(name)
+        if found is None:
+            clear_place(self.storage, name)
         if found is None and if_exists:
             return False
         stored = self.table(name)
@@ -240,7 +242,6 @@ class Catalog:
         Raises `TableExistsError` where something else got the name meanwhile, `LockTimeoutError` as `drop_table`, and what `may_go` raises,
         with nothing changed.
         """
-        self.check_moves(name, "made as a clone")
         if not replaces:
             try:
                 self.storage.rename_tree(folder, name.path)

@@ -1,4 +1,6 @@
-"""A table of the warehouse as a clone of another one: made whole in a hidden folder, and given its name in one step."""
+"""A table of the warehouse as a clone of another one: made whole in a hidden folder, and given its name in one step. In an object store
+it is made in its place, where it is no table before it is whole.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,15 @@ from typing import Any
 
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.catalog.places import check_vacant, clear_place, fill_in_place
 from lakehouse_engine.commit.staging import StagingArea, remove_dead_stages
 from lakehouse_engine.errors import OptionError, SavepointError, StorageError, TableExistsError
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.services.clone import CloneFiles, clone_table
 from lakehouse_engine.services.clone.service import CloneRequest, RunnerOf
-from lakehouse_engine.storage.locations import storage_below
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import in_object_store, storage_below
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 
@@ -45,14 +49,12 @@ def clone_relation(
     found = catalog.find(clone.target)
     if found is not None and clone.if_not_exists:
         return None
-    catalog.check_moves(clone.target, "made as a clone")
     _check(catalog, clone, found)
-    home = catalog.stages(clone.source.schema)
-    remove_dead_stages(catalog.storage, catalog.storage.list(home), home)
     name = clone.target.name if found is None else found[0].name
     request = CloneRequest(name, str(clone.source), clone.as_of, clone.files, options, LOCK_TIMEOUT_MS.read(options))
+    attempt = _attempt_in_place if in_object_store(catalog.storage) else _attempt
     # A clean of the source may take files while they are brought.
-    target, result = at_one_moment(source, lambda now: _attempt(catalog, clone, now, request, runner_of))
+    target, result = at_one_moment(source, lambda now: attempt(catalog, clone, now, request, runner_of))
     comments = catalog.comments(clone.source)
     catalog.set_comments(target, comments.comment, comments.columns)
     return result
@@ -62,7 +64,9 @@ def _attempt(
     catalog: Catalog, clone: Clone, source: TableState, request: CloneRequest, runner_of: RunnerOf
 ) -> tuple[RelationName, WriteResult]:
     """The clone's name as stored, and its commit."""
-    area = StagingArea(catalog.storage, catalog.stages(clone.source.schema))
+    home = catalog.stages(clone.source.schema)
+    remove_dead_stages(catalog.storage, catalog.storage.list(home), home)
+    area = StagingArea(catalog.storage, home)
     try:
         result = clone_table(source, storage_below(catalog.storage, area.folder()), request, runner_of)
         if not area.is_there():
@@ -76,7 +80,24 @@ def _attempt(
     return target, result
 
 
+def _attempt_in_place(
+    catalog: Catalog, clone: Clone, source: TableState, request: CloneRequest, runner_of: RunnerOf
+) -> tuple[RelationName, WriteResult]:
+    """As `_attempt`, in an object store."""
+    assert in_object_store(catalog.storage)
+    target = catalog.claim(clone.target)
+
+    def fill(place: Storage) -> WriteResult:
+        return clone_table(source, place, request, runner_of)
+
+    return target, fill_in_place(catalog.storage, target, fill, lock_timeout_ms=request.lock_timeout_ms)
+
+
 def _check(catalog: Catalog, clone: Clone, found: tuple[RelationName, RelationKind] | None) -> None:
+    if found is None and in_object_store(catalog.storage):
+        clear_place(catalog.storage, clone.target)
+        check_vacant(catalog.storage, clone.target)
+        return
     if found is None:
         if catalog.storage.head(clone.target.path) is not None:
             raise TableExistsError(f"there is a directory {clone.target.path} that is no table; move it away first", table=clone.target)
@@ -86,6 +107,7 @@ def _check(catalog: Catalog, clone: Clone, found: tuple[RelationName, RelationKi
     if found[1] is RelationKind.VIEW or not clone.or_replace:
         hint = "drop it first" if found[1] is RelationKind.VIEW else "drop it first, or use OR REPLACE"
         raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; {hint}", table=found[0])
+    catalog.check_moves(found[0], "replaced")
     _check_free(catalog, found[0])
 
 

@@ -38,7 +38,7 @@ def copy_table(warehouse: Storage, source: str, target: str, *, lock_timeout_ms:
             if path == PROPERTIES or path in pending or path.startswith(tuple(f"{folder}/" for folder in _LEFT)):
                 continue
             if not link_file(warehouse, file.path, warehouse, f"{target}/{path}"):
-                copy_file(warehouse, file.path, warehouse, f"{target}/{path}")
+                copy_file(warehouse, file.path, warehouse, f"{target}/{path}", size=file.size)
         warehouse.create(f"{target}/{PROPERTIES}", table.read(PROPERTIES))
     return ExpectedState.of(state)
 

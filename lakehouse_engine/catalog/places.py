@@ -1,19 +1,29 @@
-"""Tables that are dropped where no directory can be moved away first: in object stores.
+"""Tables that come and go where no directory can be moved: in object stores.
 
-A table is there as long as its `hoodie.properties` are, so they go first. What is deleted after them must not be found by a table that
-gets the name: it would take the old timeline for its own. So a note in `.dropped` of the schema says that the place is not empty yet, and
-whoever wants the place, and finds the note, deletes first what is there, under the lock of that place.
+A table is there as long as its `hoodie.properties` are: of one that is filled before anybody sees it they are the last object that is made,
+and of one that is dropped the first that is deleted. What is in the place without them must not be found by a table that gets the name: it
+would take that timeline for its own. So a note in `.dropped` of the schema says that the place is not empty, and whoever wants the place,
+and finds the note, deletes first what is there. All of it, and making an empty table, under the lock of that place.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+
 from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.errors import LakehouseError, StorageError, StoredFileExistsError, TableExistsError
+from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage, TaggedStorage
-from lakehouse_engine.storage.locations import has_file, in_object_store
-from lakehouse_engine.timeline.config_store import BACKUP, COPY, PROPERTIES
-from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
+from lakehouse_engine.storage.locations import discard, has_file, in_object_store, storage_below
+from lakehouse_engine.timeline.config_store import BACKUP, COPY, PROPERTIES, ConfigStore
+from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.timeline.locks.storage_lock import LOCK_OBJECT
+
+logger = logging.getLogger(__name__)
 
 NOTES = ".dropped"
 
@@ -27,20 +37,73 @@ def take_apart(storage: TaggedStorage, name: RelationName) -> None:
     # Whoever finds no properties reads the other two.
     for path in (BACKUP, COPY, PROPERTIES):
         storage.delete(f"{name.path}/{path}")
-    _empty(storage, name)
+    _leave(storage, name)
+
+
+@contextmanager
+def made_in_place(storage: Storage, name: RelationName, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default) -> Iterator[None]:
+    """While the properties of an empty table are made in a place that was claimed: nobody fills it meanwhile.
+
+    Raises `LockTimeoutError` while somebody does, and `TableExistsError` where it was filled since.
+    """
+    if not in_object_store(storage):
+        yield
+        return
+    with _locked(storage, name, lock_timeout_ms):
+        _make_free(storage, name)
+        yield
+
+
+def fill_in_place(
+    storage: TaggedStorage, name: RelationName, fill: Callable[[Storage], WriteResult], *, lock_timeout_ms: int
+) -> WriteResult:
+    """Let `fill` make a table, by one commit, in the storage that it is given: a place that was claimed. It is there for others afterwards.
+
+    Where it fails, a note is left, and where the process ends before that, files: whoever wants the place next clears it. Raises what
+    `fill` does, `LockTimeoutError` while somebody is at work in that place, `TableExistsError` where a table is there, or was made by a
+    program that knows of no such locks, and `LockError` where the lock was lost.
+    """
+    with _locked(storage, name, lock_timeout_ms) as lock:
+        _make_free(storage, name)
+        check_vacant(storage, name)
+        storage.overwrite(_note(name), b"{}")
+        place = storage_below(storage, name.path)
+        # Loaded where it is used, as `storage_for` does.
+        held = import_module("lakehouse_engine.storage.object_held").HeldStorage.of(place, (PROPERTIES, BACKUP, COPY))
+        try:
+            result = fill(held)
+            lock.confirm()
+        except BaseException:
+            _take_back(storage, name, lock)
+            raise
+        _name(place, held.read(PROPERTIES), name, str(result.instant))
+        _forget(storage, name)
+        return result
+
+
+def check_vacant(storage: TaggedStorage, name: RelationName) -> None:
+    """Raise `TableExistsError` where something is in the place of a table to be that no note tells of."""
+    if not is_vacant(storage, name.path):
+        raise TableExistsError(f"there is a directory {name.path} that is no table; move it away first", table=name)
+
+
+def is_vacant(storage: TaggedStorage, place: str) -> bool:
+    """Whether nothing is there but the lock of who looked for a table, or died before the note."""
+    found = storage.walk_up_to(place, 1)
+    return found is not None and all(entry.path == f"{place}/{LOCK_OBJECT}" for entry in found)
 
 
 def clear_place(storage: Storage, name: RelationName) -> None:
     """Finish what a crash cut off in the place of a table that shall be made. Raises `LockTimeoutError` while somebody is at work there."""
     if not in_object_store(storage) or not has_file(storage, _note(name)):
         return
-    with TableLock(storage, LOCK_TIMEOUT_MS.default, file=f"{name.path}/{LOCK_FILE}"):
+    with _locked(storage, name, LOCK_TIMEOUT_MS.default):
         if not has_file(storage, _note(name)):
             return
         if not has_file(storage, f"{name.path}/{PROPERTIES}"):
-            _empty(storage, name)
+            _leave(storage, name)
         else:
-            storage.delete(_note(name))  # cut off before anything was deleted
+            storage.delete(_note(name))  # cut off before anything was deleted, or when all was made
 
 
 def clear_schema(storage: Storage, schema: str) -> None:
@@ -49,12 +112,63 @@ def clear_schema(storage: Storage, schema: str) -> None:
         clear_place(storage, RelationName(schema, entry.name.removesuffix(".json")))
 
 
+def _locked(storage: Storage, name: RelationName, timeout_ms: int) -> TableLock:
+    return TableLock(storage_below(storage, name.path), timeout_ms)
+
+
+def _make_free(storage: TaggedStorage, name: RelationName) -> None:
+    """The caller holds the lock of the place, and claimed it before that."""
+    if has_file(storage, f"{name.path}/{PROPERTIES}"):
+        raise TableExistsError(f"{name} was created by another process meanwhile", table=name)
+    if has_file(storage, _note(name)):
+        _empty(storage, name)
+
+
+def _name(place: Storage, properties: bytes, name: RelationName, instant: str) -> None:
+    """Put the properties where everybody finds them. Of a table that got there without its lock the files of `instant` are taken away."""
+    try:
+        place.create(PROPERTIES, properties)
+    except StoredFileExistsError as error:
+        for entry in place.walk():
+            if instant in entry.path:
+                place.delete(entry.path)
+        raise TableExistsError(f"{name} was created by another process meanwhile", table=name) from error
+    ConfigStore(place).keep_copy()
+
+
+def _take_back(storage: TaggedStorage, name: RelationName, lock: TableLock) -> None:
+    """Delete what was made. The note stays, for what was not answered may arrive yet, in an empty place too."""
+    try:
+        lock.confirm()
+        _clear(storage, name)
+        storage.delete(f"{name.path}/{LOCK_OBJECT}")
+    except LakehouseError as error:
+        logger.warning("what was made of %s could not be deleted (%s); the next table of that name does", name, error)
+
+
+def _forget(storage: TaggedStorage, name: RelationName) -> None:
+    """The table is there: without the note as well as with it."""
+    try:
+        discard(storage, _note(name))
+    except StorageError as error:
+        logger.warning("the note that %s was about to be is left (%s)", name, error)
+
+
+def _leave(storage: TaggedStorage, name: RelationName) -> None:
+    """Empty a place, then delete its lock, which is held."""
+    _empty(storage, name)
+    storage.delete(f"{name.path}/{LOCK_OBJECT}")
+
+
 def _empty(storage: TaggedStorage, name: RelationName) -> None:
-    """Delete all files of a place without properties, then the note, then the lock that is held."""
+    """Delete all of a place without properties but the lock that is held, then the note."""
+    _clear(storage, name)
+    storage.delete(_note(name))
+
+
+def _clear(storage: TaggedStorage, name: RelationName) -> None:
     lock = f"{name.path}/{LOCK_OBJECT}"
     storage.delete_all([entry.path for entry in storage.walk(name.path) if entry.path != lock])
-    storage.delete(_note(name))
-    storage.delete(lock)
 
 
 def _note(name: RelationName) -> str:

@@ -22,6 +22,7 @@ from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.lock import TableLock, confirm_lock
 from lakehouse_engine.view.table_state import TableState, check_completed_files
@@ -49,12 +50,12 @@ def locked_table(
     Raises `TableNotFoundError` before anything is made where there is no table, `LockTimeoutError` naming the holder, and
     `CommitConflictError` naming the write that was not done in time.
     """
-    ConfigStore(storage).read()
+    config = ConfigStore(storage).read()
     began, held = time.monotonic(), TableLock(storage, lock_timeout_ms).is_held
     # Whoever holds the lock already cannot wait without it: Hudi would never get it.
     deadline, patience = (began, began) if held else (began + (alone_ms or 0) / 1000, began + lock_timeout_ms / 1000)
     while True:
-        with TableLock(storage, lock_timeout_ms):
+        with TableLock(storage, lock_timeout_ms, known=config):
             state = _recovered(TableState.load(storage) if known is None else known.advance(), corrupt_writes)
             if known is not None and known.is_still(state):
                 state = known
@@ -71,6 +72,7 @@ def locked_table(
                 table=state.config.name,
             )
         time.sleep(min(theirs, _PAUSE) if theirs else _PAUSE)
+        config = ConfigStore(storage).read()
 
 
 def check_nobody_committed(state: TableState) -> None:
@@ -99,5 +101,6 @@ def _recovered(state: TableState, corrupt_writes: bool) -> TableState:
         check_completed_files(state)
     state = roll_back_dead_writes(state)
     remove_leftovers(state)
-    remove_temporaries(state.storage, dead_temporaries(state.storage, state.layout.timeline_folder))
+    if not in_object_store(state.storage):  # where an object that is not whole is not there
+        remove_temporaries(state.storage, dead_temporaries(state.storage, state.layout.timeline_folder))
     return drop_metadata_table(state)

@@ -22,7 +22,7 @@ _PROPERTIES = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partit
 def drop_metadata_table(state: TableState) -> TableState:
     """The state after dropping; the same one where there is no metadata table."""
     named = [key for key in _PROPERTIES if state.config.properties.get(key)]
-    present = _is_there(state.storage)
+    present = state.may_have_folder(METADATA_TABLE) and _is_there(state.storage)
     if not named and not present:
         return state
     logger.info("dropping the metadata table of %s: this engine keeps none, and a stale one would hide new files", state.config.name)

@@ -12,14 +12,16 @@ from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.options import BUCKET_ENGINE, STORED_PREFIX, WriteOptions
 from lakehouse_engine.storage.base import Storage
 
-_FOLDER = ".hoodie/.bucket_index"
+BUCKETS = ".hoodie/.bucket_index"
 _KINDS = {".hashing_meta": "consistent hashing buckets", ".hashing_config": "a number of buckets for each partition"}
 _CONSISTENT = "CONSISTENT_HASHING"
 
 
-def refuse_changing_buckets(storage: Storage, config: TableConfig, options: WriteOptions) -> None:
-    """Raise `UnsupportedTableError` for a write to a table with such buckets, or one that asks for them."""
-    found = _asked(config, options) or _stored(storage)
+def refuse_changing_buckets(storage: Storage, config: TableConfig, options: WriteOptions, *, may_be_stored: bool = True) -> None:
+    """Raise `UnsupportedTableError` for a write to a table with such buckets, or one that asks for them. `may_be_stored`: False where it is
+    known that nothing is in their folder.
+    """
+    found = _asked(config, options) or (_stored(storage) if may_be_stored else None)
     if found is not None:
         raise UnsupportedTableError(
             f"{found}: rows written here would not be where Hudi looks for their keys. Read the table here and write it with Hudi, or copy"
@@ -35,7 +37,7 @@ def _asked(config: TableConfig, options: WriteOptions) -> str | None:
 
 
 def _stored(storage: Storage) -> str | None:
-    for entry in storage.walk(_FOLDER):
+    for entry in storage.walk(BUCKETS):
         for suffix, kind in _KINDS.items():
             if entry.name.endswith(suffix):
                 return f"the table has {kind} ({entry.path})"

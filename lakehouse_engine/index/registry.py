@@ -10,7 +10,7 @@ from lakehouse_engine.errors import OptionError
 from lakehouse_engine.files.footer import read_footer
 from lakehouse_engine.index.base import Index
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout, bucket_of, has_bucket
-from lakehouse_engine.index.consistent import refuse_changing_buckets
+from lakehouse_engine.index.consistent import BUCKETS, refuse_changing_buckets
 from lakehouse_engine.index.simple import KeyColumnIndex
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.table_config import TableConfig
@@ -36,7 +36,7 @@ def load_index(state: TableState, options: WriteOptions) -> Index:
     a table whose buckets change (see `consistent`).
     """
     config = state.config
-    refuse_changing_buckets(state.storage, config, options)
+    refuse_changing_buckets(state.storage, config, options, may_be_stored=state.may_have_folder(BUCKETS))
     stored = stored_index_type(config)
     chosen = stored if options.index_type == "AUTO" else options.index_type
     if chosen not in INDEXES:
@@ -82,7 +82,7 @@ def _check_stored(config: TableConfig, chosen: str, stored: str, options: WriteO
 def _check_keys(state: TableState, layout: BucketLayout) -> None:
     """Of another writer's table: that stored keys are in the buckets that this layout gives them. Only footers are read."""
     for piece in _some_slices(state)[:_CHECKED_FILES]:
-        footer = None if piece.base_file is None else read_footer(state.storage, piece.base_file.path)
+        footer = None if piece.base_file is None else read_footer(state.storage, piece.base_file)
         keys = [] if footer is None else [key for key in (footer.min_key, footer.max_key) if key is not None]
         wrong = [key for key in keys if layout.buckets(pa.array([key], pa.string()))[0] != bucket_of(piece.file_id)]
         if wrong:

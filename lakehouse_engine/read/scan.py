@@ -192,7 +192,8 @@ def check_readable(state: TableState) -> None:
             " Hudi into a table that keeps them",
             table=config.name,
         )
-    if any(entry.name.endswith(".schemacommit") for entry in state.storage.list(_SCHEMA_HISTORY)):
+    history = state.storage.list(_SCHEMA_HISTORY) if state.may_have_folder(_SCHEMA_HISTORY) else []
+    if any(entry.name.endswith(".schemacommit") for entry in history):
         raise UnsupportedTableError(
             "the table has a schema-on-read history (hoodie.schema.on.read.enable): columns may have been renamed or re-created"
             " under an old name, which plain schemas do not tell; copy the rows with Hudi into a new table",

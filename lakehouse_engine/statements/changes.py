@@ -38,7 +38,8 @@ _EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 def insert(run: Execution, statement: Insert) -> WriteResult:
     """Columns by position (or by the list, or by name), cast to the table's types; columns that are left out are null."""
     table = run.changed(statement.name)
-    return _inserted(run, statement, table, _shaped(run.query(statement.query), statement, table.schema))
+    schema = table.schema
+    return _inserted(run, statement, table, _shaped(run.query(statement.query), statement, schema), schema)
 
 
 def multi_insert(run: Execution, statement: MultiInsert) -> list[WriteResult]:
@@ -49,11 +50,12 @@ def multi_insert(run: Execution, statement: MultiInsert) -> list[WriteResult]:
     shaped = []
     for one in statement.inserts:
         table = run.changed(one.name)
-        shaped.append((one, table, _shaped(run.query(one.query), one, table.schema)))
+        schema = table.schema
+        shaped.append((one, table, _shaped(run.query(one.query), one, schema), schema))
     done: dict[str, WriteResult] = {}
-    for one, table, rows in shaped:
+    for one, table, rows, schema in shaped:
         with _saying(done, ".".join(one.name)):
-            done[".".join(one.name)] = _inserted(run, one, table, rows)
+            done[".".join(one.name)] = _inserted(run, one, table, rows, schema)
     return list(done.values())
 
 
@@ -70,9 +72,10 @@ def _saying(done: Mapping[str, WriteResult], name: str) -> Iterator[None]:
         raise SqlError(message, relation=name) from error
 
 
-def _inserted(run: Execution, statement: Insert, table: HoodieTable, rows: DataFrame) -> WriteResult:
+def _inserted(run: Execution, statement: Insert, table: HoodieTable, rows: DataFrame, schema: pa.Schema) -> WriteResult:
+    """`schema` is the table's, whose columns the rows were given."""
     if statement.replaced is not None:
-        return _replace_where(run, table, statement.name, statement.replaced, rows)
+        return _replace_where(run, table, statement.name, statement.replaced, rows, schema)
     expected = run.expected(statement.name)
     if not statement.overwrite:
         return table.insert(rows, options=_EVOLVE, expected=expected)
@@ -84,10 +87,12 @@ def _inserted(run: Execution, statement: Insert, table: HoodieTable, rows: DataF
     return table.insert_overwrite_table(rows, options=_EVOLVE, expected=expected)
 
 
-def _replace_where(run: Execution, table: HoodieTable, name: Parts, condition: str, rows: DataFrame) -> WriteResult:
+def _replace_where(
+    run: Execution, table: HoodieTable, name: Parts, condition: str, rows: DataFrame, schema: pa.Schema
+) -> WriteResult:
     """Stored rows for which the condition is true go, the rows come; those too have to be such ones, or nothing is written."""
     gone = Delete(name, None, condition)
-    checked = _checked(run, rows, table.schema, name, condition)
+    checked = _checked(run, rows, schema, name, condition)
     places = ", ".join(_PLACE)
     names = names_in(significant(f"{places}, {condition}"))
     replaced = run.query(f"select {places} from {_target(run, gone, names)} where {condition}")

@@ -168,6 +168,14 @@ class TaggedStorage(Storage, Protocol):
         """Delete files; none of them need be there."""
         ...
 
+    def copy_object(self, path: str, original: str) -> bool:
+        """Let the store copy the object at the address `original` (`uri` of a storage with the same options) to `path`, in one step.
+
+        Over what is there: for names that nobody else gives. False, with nothing changed, where it is in another bucket. Raises
+        `StoredFileNotFoundError` without the original.
+        """
+        ...
+
     def put_tagged(self, path: str, data: bytes, tag: Tag | None) -> Tag | None:
         """Put `data` in the place of the content that had `tag` (None: where nothing is); the tag of the new content.
 

@@ -160,6 +160,18 @@ class ObjectStorage:
             with as_object_errors("delete", f"{len(keys)} objects", self.root):
                 obstore.delete(self._store(), keys)
 
+    def copy_object(self, path: str, original: str) -> bool:
+        bucket = self.root.partition("://")[2].partition("/")[0]
+        scheme, _, rest = original.partition("://")
+        theirs, _, source = rest.partition("/")
+        if (scheme, theirs) != (self.root.partition("://")[0], bucket):
+            return False
+        key = self._file_key(path)
+        forget(self._store(), [key])
+        with as_object_errors("copy", path, self.root):
+            obstore.copy(self._store(), source, key)
+        return True
+
     def rename_tree(self, source: str, target: str) -> None:
         raise _no_rename(self.root, source)
 

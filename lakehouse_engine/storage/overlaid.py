@@ -124,6 +124,9 @@ class OverlaidStorage:
     def delete_all(self, paths: Iterable[str]) -> None:
         self._tagged.delete_all([self._there(path) for path in paths])
 
+    def copy_object(self, path: str, original: str) -> bool:
+        return self._tagged.copy_object(self._there(path), original)
+
     @property
     def _tagged(self) -> TaggedStorage:
         return cast("TaggedStorage", self.inner)

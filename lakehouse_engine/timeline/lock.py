@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Protocol
 
 from lakehouse_engine.errors import LockError, OptionError
+from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.options import LOCK_TIMEOUT_MS, LockOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
@@ -28,6 +29,7 @@ from lakehouse_engine.timeline.locks.provider import LockProvider, timed_out
 from lakehouse_engine.timeline.locks.settings import (
     check_kernel_lock_is_kept,
     hudi_file_lock,
+    lock_options,
     storage_lock,
     stored_lock_options,
     table_folder,
@@ -77,7 +79,8 @@ os.register_at_fork(after_in_child=_forget_after_fork)
 
 class TableLock:
     """Lock of the table in `storage`; `timeout_ms` is how long entering waits, in milliseconds. `file`: another lock than the table's.
-    `instead`: what the table is about to say of its lock, for where what it says now allows for none.
+    `instead`: what the table is about to say of its lock, for where what it says now allows for none. `known`: its properties, read just
+    now.
 
     Entering raises `LockTimeoutError`, which names the holder, and `LockError` where the table's file system or its properties allow for
     no lock that the engine can take. In a storage in memory only the threads of this process are excluded.
@@ -90,9 +93,10 @@ class TableLock:
         *,
         file: str = LOCK_FILE,
         instead: LockOptions | None = None,
+        known: TableConfig | None = None,
     ) -> None:
         self._storage = storage
-        self._instead = instead
+        self._instead, self._known = instead, known
         self._timeout = timeout_ms / 1000
         self._file = file
         self._path = storage.local_path(file)
@@ -176,7 +180,7 @@ class TableLock:
 
     def _options(self, folder: str) -> LockOptions:
         try:
-            return stored_lock_options(self._storage, folder)
+            return stored_lock_options(self._storage, folder) if self._known is None else lock_options(self._known)
         except (LockError, OptionError):
             if self._instead is None:
                 raise

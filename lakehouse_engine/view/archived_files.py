@@ -68,10 +68,14 @@ class _Table:
     counts: Callable[[str], bool]
 
 
-def read_archived_files(storage: Storage, layout: Layout, folder: str, timeline: Timeline) -> ArchivedFiles:
-    """The files as of the archived writes that count for `timeline`, the whole active one. Damage is no error here."""
+def read_archived_files(
+    storage: Storage, layout: Layout, folder: str, timeline: Timeline, *, has_archive: bool = True
+) -> ArchivedFiles:
+    """The files as of the archived writes that count for `timeline`, the whole active one. Damage is no error here. `has_archive`: False
+    where it is known that there was no archive when the timeline was listed.
+    """
     archive, checkpoints = ArchivedTimeline(storage, layout, folder), LiveCheckpoints(storage)
-    listed = archive.files()
+    listed = archive.files() if has_archive else []
     stored = [entry for entry in storage.list(checkpoints.folder) if not entry.is_directory]
     if not listed and not stored:
         return ArchivedFiles(LiveFiles())

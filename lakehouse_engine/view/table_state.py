@@ -23,6 +23,7 @@ from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveFiles, WriteRecord
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage, StoredFile
+from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
@@ -104,12 +105,14 @@ class _Archived:
     config: TableConfig
     layout: Layout
     timeline: Timeline
+    is_there: bool = True
     found: ArchivedFiles | None = None
     savepointed: dict[str, LiveFiles | None] = field(default_factory=dict)
 
     def files(self) -> ArchivedFiles:
         if self.found is None:
-            self.found = read_archived_files(self.storage, self.layout, self.config.archive_folder, self.timeline)
+            folder = self.config.archive_folder
+            self.found = read_archived_files(self.storage, self.layout, folder, self.timeline, has_archive=self.is_there)
         return self.found
 
     def as_of(self, savepoint: str) -> LiveFiles | None:
@@ -142,6 +145,8 @@ class TableState:
     _commits: _Commits = field(repr=False, compare=False)
     _archived: _Archived = field(repr=False, compare=False)
     _kept: KeptPartitions = field(repr=False, compare=False)
+    _folders: frozenset[str] | None = field(default=None, repr=False, compare=False)
+    """Names of the directories that were beside the timeline when it was listed; None where that says nothing."""
 
     @classmethod
     def load(cls, storage: Storage) -> TableState:
@@ -170,7 +175,17 @@ class TableState:
         timeline, commits = self.timeline.up_to(time), self._commits
         named = NamedFiles(timeline, commits.named, self._archived.files)
         view = FileSystemView(StorageLister(self.storage), timeline, lambda: _replaced(timeline, commits), is_named=named.has)
-        return TableState(self.storage, self.config, self.layout, timeline, view, commits, self._archived, KeptPartitions())
+        return TableState(self.storage, self.config, self.layout, timeline, view, commits, self._archived, KeptPartitions(), self._folders)
+
+    def may_have_folder(self, path: str) -> bool:
+        """Whether anything may be in a folder of the timeline's: False where its listing, which is of one moment with the timeline, told
+        that there is no such folder. In an object store one is there as long as an object is in it, and looking is a request; elsewhere it
+        may be a link, which no listing shows.
+        """
+        folder, _, below = path.partition("/")
+        if self._folders is None or folder != self.layout.timeline_folder or not below:
+            return True
+        return below.partition("/")[0] in self._folders
 
     def commit_metadata(self, instant: Instant) -> HoodieCommitMetadata:
         """Metadata of a completed write, decoded once.
@@ -181,6 +196,11 @@ class TableState:
         if not (instant.is_completed and instant.action.is_write):
             raise InstantNotFoundError(f"{instant} is not a completed write, and has no commit metadata", table=self.storage.root)
         return self._commits.of(instant)
+
+    @property
+    def timeline_files(self) -> Mapping[Instant, StoredFile]:
+        """The file of each state of each instant, as they were listed."""
+        return self._commits.files
 
     def named_files(self, instant: Instant) -> frozenset[str] | None:
         """Names of the data files of a completed write of the active timeline, None where it does not tell all of them; raises as
@@ -224,13 +244,14 @@ class TableState:
         config = ConfigStore(storage).read()
         layout = _supported_layout(config, storage)
         active = ActiveTimeline(storage, layout)
-        files = active.files()
+        files, folders = active.files_and_folders()
         timeline = Timeline.of_states(files)
         restore = pending_restore(active, timeline)
         if restore is not None:
             timeline = timeline.as_restored(restore.target)
         commits = known.at(active, files) if known is not None else _Commits(active, files)
-        archived = _Archived(storage, config, layout, timeline)
+        shown = folders if in_object_store(storage) else None
+        archived = _Archived(storage, config, layout, timeline, shown is None or config.archive_folder.partition("/")[0] in shown)
         lister = lister_of(storage, partitioned=bool(config.partition_fields))
         named = NamedFiles(timeline, commits.named, archived.files)
         kept = KeptAt(
@@ -242,7 +263,7 @@ class TableState:
         )
         replaced, paths = partial(_replaced, timeline, commits), partial(_named_partitions, timeline, commits, archived)
         view = FileSystemView(lister, timeline, replaced, paths, named.has, kept)
-        return cls(storage, config, layout, timeline, view, commits, archived, store)
+        return cls(storage, config, layout, timeline, view, commits, archived, store, shown)
 
 
 def _supported_layout(config: TableConfig, storage: Storage) -> Layout:
@@ -274,11 +295,10 @@ def _named_partitions(timeline: Timeline, commits: _Commits, archived: _Archived
 def check_completed_files(state: TableState) -> None:
     """Raise `CorruptInstantError` for a completed write whose file is empty: writing on would bury what it promised.
 
-    Torn files show when they are read; an empty one would pass for a commit without files.
+    Torn files show when they are read; an empty one would pass for a commit without files. Told by the listing that the state is of.
     """
-    for entry in state.storage.list(state.layout.timeline_folder):
-        instant = None if entry.is_directory or entry.size else state.layout.parse_file_name(entry.name)
-        if instant is not None and instant.is_completed and instant.action.is_write:
+    for instant, entry in state.timeline_files.items():
+        if not entry.size and instant.is_completed and instant.action.is_write:
             raise CorruptInstantError(
                 "a completed write has an empty file: it was torn, and what it wrote is unknown; put the file back from a backup, or"
                 " restore the table to before it",

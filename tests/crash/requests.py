@@ -221,6 +221,10 @@ class Facade:
         store.ask(f"delete {' '.join(keys)}", keys[0], lambda: obstore.delete(store.store, keys), changes=True)
 
     @staticmethod
+    def copy(store: Process, source: str, target: str) -> None:
+        store.ask(f"copy {target}", target, lambda: obstore.copy(store.store, source, target), changes=True)
+
+    @staticmethod
     def open_writer(store: Process, path: str, *, buffer_size: int, attributes: Any = None) -> Upload:
         return Upload(store, path, buffer_size, attributes)
 

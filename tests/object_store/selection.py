@@ -39,7 +39,7 @@ LEFT_OUT: dict[str, str] = {
     " a store has no rename",
     "tests/unit/undo/test_unfinished.py::test_what_cannot_finish_a_restore_says_so_too": "it counts calls from the last one, which is here"
     " the lock's",
-    "tests/unit/undo/test_savepoint.py::test_ten_thousand_files_are_pinned_in_a_second": "it puts ten thousand files, for a time that it asks of a dictionary",
+    "tests/unit/undo/test_savepoint.py::test_ten_thousand_files_are_pinned_in_a_second": "it asks of a dictionary how fast it is",
     "tests/unit/read/test_query.py::test_a_timeline_that_never_stands_still": "of memory alone commits are read each time",
     "tests/unit/read/test_query.py::test_history_is_whole_while_instants_leave": "of memory alone commits are read each time",
 }

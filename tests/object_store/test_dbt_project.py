@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from lakehouse_engine import Lakehouse
 from tests.object_store.dbt_store import Store, s3_store, secrets_below
@@ -112,6 +114,28 @@ def test_a_shape_that_changed_is_built_anew(project: Project, lakehouse: Lakehou
         model.write_text(before)
     project.dbt("run", "--select", "plain")
     assert rows(lakehouse, "plain", "id", "name") == [(1, "ONE"), (2, "TWO"), (3, "THREE")]
+
+
+def test_tables_are_cloned(project: Project, lakehouse: Lakehouse) -> None:
+    profiles, before = project.folder / "profiles.yml", (project.folder / "profiles.yml").read_text()
+    known = yaml.safe_load(before)
+    known["shop"]["outputs"]["other"] = {**known["shop"]["outputs"]["dev"], "schema": "c"}
+    profiles.write_text(yaml.safe_dump(known))
+    try:
+        project.dbt("compile")
+        (project.folder / "state").mkdir()
+        shutil.copy(project.folder / "target" / "manifest.json", project.folder / "state")
+        project.dbt("clone", "--state", "state", "--target", "other", "--select", "plain", "mor")
+    finally:
+        profiles.write_text(before)
+    for name in ("plain", "mor"):
+        clone = lakehouse.table(f"c.{name}")
+        assert clone.to_arrow(["id", "name"]).sort_by("id").to_pylist() == [
+            {"id": key, "name": said} for key, said in rows(lakehouse, name, "id", "name")
+        ]
+        (write,) = clone.timeline.completed().writes()
+        assert clone.state.commit_metadata(write).extra_metadata["lakehouse.clone.source"] == f"s.{name}"
+    assert lakehouse.drop_schema("c", cascade=True)
 
 
 def test_services_are_run_by_operations(project: Project, lakehouse: Lakehouse) -> None:

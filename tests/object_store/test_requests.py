@@ -23,13 +23,13 @@ PARTITIONS = [1, 50, *([1000] if FULL else [])]
 COMMITS = 100 if FULL else 4
 BUDGETS = {
     "open": (3, 0),
-    "plan of a snapshot": (8, 0.01),
-    "first read": (9, 1.01),
-    "read again": (9, 1.01),
-    "ten rows of a partition": (51, 0.01),
-    "ten rows, same handle": (51, 0),
-    "savepoint": (26, 1.1),
-    "restore": (80 + 14 * COMMITS, 3.1),
+    "plan of a snapshot": (6, 0.01),
+    "first read": (6, 1.01),
+    "read again": (6, 1.01),
+    "ten rows of a partition": (39, 0.01),
+    "ten rows, same handle": (39, 0),
+    "savepoint": (15, 1.01),
+    "restore": (64 + 12 * COMMITS, 3.01),
 }
 """Requests that an action may make, and how many more a partition (each has one file of data)."""
 

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse_engine import Lakehouse
+from lakehouse_engine.errors import TableError
 from lakehouse_engine.spark.frames.stashed import StashedRows, stash
 from lakehouse_engine.storage.locations import storage_for
 from tests.object_store.dbt_store import Store, s3_store
@@ -84,6 +85,12 @@ def test_views_procedures_and_what_has_no_rename(lakehouse: Lakehouse) -> None:
     assert rows(lakehouse, "select count(*) from s.seen") == [(0,)]
     lakehouse.table("s.t").restore("kept")
     assert rows(lakehouse, "select count(*) from s.seen") == [(3,)]
+    lakehouse.sql("create table s.twin clone s.t")
+    lakehouse.sql("delete from s.twin where id = 0")
+    assert rows(lakehouse, "select t.id, c.v is null from s.t left join s.twin c on t.id = c.id") == [(0, True), (1, False), (2, False)]
+    with pytest.raises(TableError, match="drop the table first"):
+        lakehouse.sql("create or replace table s.twin clone s.t")
+    lakehouse.sql("drop table s.twin")
     lakehouse.sql("drop table s.t")
     assert lakehouse.tables() == []
 

@@ -156,11 +156,34 @@ def test_a_drop_that_was_cut_off_leaves_nothing_that_a_new_table_takes_for_its_o
 def test_what_needs_a_rename_is_refused_before_anything_is_changed(lake: Lakehouse) -> None:
     table = made(lake, "cow")
     table.bulk_insert(rich(range(5)))
+    lake.clone("s.t", "s.other")
     before = [(entry.path, entry.modified_ms) for entry in lake.catalog.storage.walk() if "table_lock" not in entry.path]
-    for act in (lambda: lake.rename_table("s.t", "s.u"), lambda: lake.clone("s.t", "s.u")):
+    for act in (lambda: lake.rename_table("s.t", "s.u"), lambda: lake.replace_table("s.t", "s.other")):
         with pytest.raises(TableError, match="no rename"):
             act()
     assert [(entry.path, entry.modified_ms) for entry in lake.catalog.storage.walk() if "table_lock" not in entry.path] == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_clone_is_copied_by_the_store_and_shares_nothing(lake: Lakehouse, s3_store: Store, kind: str) -> None:
+    hudi = pytest.importorskip("hudi")
+    table = made(lake, kind)
+    table.bulk_insert(rich(range(12)))
+    table.upsert(rich(range(1), seed=1))
+    result = lake.clone("s.t", "s.u")
+    assert result is not None
+    clone = lake.table("s.u")
+    assert_same_rows(clone.to_arrow(), table.to_arrow())
+    told = clone.state.commit_metadata(clone.timeline.completed().writes().instants[-1]).extra_metadata
+    assert told["lakehouse.clone.source"] == "s.t"
+    assert " 0 copied" not in told["lakehouse.clone.files"]
+    theirs = hudi.HudiTableBuilder.from_base_uri(clone.path).with_options(s3_store.environment).build().read(hudi.HudiReadOptions())
+    assert_same_rows(pa.Table.from_batches([pa.record_batch(one) for one in theirs]), clone.to_arrow(meta_columns=True))
+    clone.upsert(rich(range(20, 22)))
+    assert ids(table) == list(range(12))
+    assert lake.drop_table("s.t")
+    assert ids(lake.table("s.u")) == [*range(12), 20, 21]
+    assert lake.catalog.storage.list("s/.dropped") == []
 
 
 def test_views_and_comments_are_objects(lake: Lakehouse) -> None:

@@ -18,6 +18,7 @@ from lakehouse_engine.commit.staging import remove_dead_stages
 from lakehouse_engine.commit.table_clock import PROBE
 from lakehouse_engine.format.file_names import TEMP_FOLDER, is_base_file_name, is_log_file_name, parse_log_file
 from lakehouse_engine.storage.paths import parent_of
+from lakehouse_engine.timeline.heartbeats import HEARTBEATS
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
 
@@ -30,14 +31,15 @@ def remove_leftovers(state: TableState) -> None:
 
     The table lock is held, and dead writes have been rolled back.
     """
-    entries = state.storage.list(TEMP_FOLDER)
+    entries = state.storage.list(TEMP_FOLDER) if state.may_have_folder(TEMP_FOLDER) else []
     folders = [entry for entry in entries if entry.is_directory and entry.name.isdigit()]
     opened = [time for entry in entries if not entry.is_directory and (time := opened_instant(entry.name)) is not None]
     if any(entry.path == PROBE for entry in entries):
         state.storage.delete(PROBE)
     remove_dead_stages(state.storage, entries)
     known = [instant.requested_time for instant in state.timeline.pending()]
-    remove_stale_heartbeats(state.storage, known, lock_options(state.config))
+    if state.may_have_folder(HEARTBEATS):
+        remove_stale_heartbeats(state.storage, known, lock_options(state.config))
     if not folders and not opened:
         return
     # A writer that does not know the lock requests its instant before it makes the folder: a timeline loaded now has it.

@@ -67,5 +67,5 @@ def bring_file(task: BringTask) -> Brought:
                 path=task.base.path,
                 root=task.source.root,
             )
-        copy_file(task.source, task.base.path, task.target, file.path)
+        copy_file(task.source, task.base.path, task.target, file.path, size=task.base.size)
     return Brought(created_stat(file, task.base.size, rows), is_linked)

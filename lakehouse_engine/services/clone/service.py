@@ -10,14 +10,14 @@ from functools import partial
 from typing import Any
 
 from lakehouse_engine.commit.transaction import begin
-from lakehouse_engine.engine import LocalRunner, TaskRunner
+from lakehouse_engine.engine import LocalRunner, TaskRunner, local_runner, looking_runner
 from lakehouse_engine.errors import InstantNotFoundError, LakehouseError, TimelineError
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
 from lakehouse_engine.format.file_names import PARTITION_METAFILE, parse_base_file
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
 from lakehouse_engine.format.properties import CHECKSUM_KEY
-from lakehouse_engine.index.consistent import refuse_changing_buckets
+from lakehouse_engine.index.consistent import BUCKETS, refuse_changing_buckets
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action
@@ -31,6 +31,7 @@ from lakehouse_engine.services.clone.files import BringTask, Brought, CloneFiles
 from lakehouse_engine.services.compact.completion import file_context
 from lakehouse_engine.services.compact.merging import CompactTask, compact_slice
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.result import result_of
@@ -81,7 +82,7 @@ def clone_table(state: TableState, target: Storage, request: CloneRequest, runne
     """
     options = {**state.config.prefixed(STORED_PREFIX), **(request.options or {})}
     write_options = WriteOptions.read(options)
-    refuse_changing_buckets(state.storage, state.config, write_options)
+    refuse_changing_buckets(state.storage, state.config, write_options, may_be_stored=state.may_have_folder(BUCKETS))
     moment = None if request.as_of is None else moment_of(state, request.as_of)
     plan = plan_snapshot(state, moment)
     if moment is not None and plan.instant is None and not plan.files and not plan.logged:
@@ -93,7 +94,7 @@ def clone_table(state: TableState, target: Storage, request: CloneRequest, runne
         _check_later(transaction.instant_time, plan.instant, state.config)
         transaction.inflight(HoodieCommitMetadata(operation_type=WriteOperationType.BULK_INSERT))
         cloning = _Cloning(state, plan, target, transaction.instant_time)
-        brought = cloning.bring(request.files)
+        brought = cloning.bring(request.files, options)
         merged = [] if plan.reader is None else cloning.merge(plan.reader, schema, options, runner_of(target, options))
         cloning.make_durable([*(one.stat for one in brought), *merged])
         metadata = _metadata(schema, request.source, moment if plan.instant is None else plan.instant, brought, merged)
@@ -111,9 +112,10 @@ class _Cloning:
     target: Storage
     time: str
 
-    def bring(self, how: CloneFiles) -> list[Brought]:
+    def bring(self, how: CloneFiles, options: Mapping[str, Any]) -> list[Brought]:
         """Base files without logs, as they are."""
-        runner = LocalRunner(_THREADS)
+        is_stores = in_object_store(self.target)
+        runner = looking_runner(local_runner(options), self.target) if is_stores else LocalRunner(_THREADS)
         runner.run(partial(_mark_partition, self.target, self.time), self._partitions(), name="clone")
         tasks = [BringTask(self.plan.storage, self.target, self.time, base, how) for base in self.plan.files]
         return runner.run(bring_file, tasks, name="clone")

@@ -144,7 +144,7 @@ def _has_other_form(state: TableState, form: FieldKeyGenerator, sample: StoredSa
     kind = type_of(sample.rows.schema, form.record_key_fields[0])
     if kind is None or not pat.is_timestamp(kind):
         return False
-    footer = read_footer(state.storage, sample.base.path)
+    footer = read_footer(state.storage, sample.base)
     return any(bool(_NUMBER.fullmatch(key)) is form.timestamps_as_text for key in (footer.min_key, footer.max_key) if key)
 
 

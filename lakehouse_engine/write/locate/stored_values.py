@@ -16,7 +16,7 @@ from lakehouse_engine.write.source import Rows
 
 def stored_values(storage: Storage, base: BaseFile, schema: pa.Schema, columns: Sequence[str], positions: Rows) -> pa.Table:
     """The rows at `positions` (row numbers in the file, in any order), in that order, in user columns of `schema`."""
-    starts = np.cumsum([0, *(group.num_rows for group in read_footer(storage, base.path).row_groups)])
+    starts = np.cumsum([0, *(group.num_rows for group in read_footer(storage, base).row_groups)])
     groups = np.searchsorted(starts, positions, side="right") - 1
     wanted = np.unique(groups)
     parts = list(iter_base_file(storage, base, schema, columns=columns, row_groups=[int(number) for number in wanted]))

@@ -102,7 +102,7 @@ class Places:
         return [self._measure(base) for base in measured]
 
     def _measure(self, base: BaseFile) -> SizedFile:
-        footer = read_footer(self.files.storage, base.path)
+        footer = read_footer(self.files.storage, base)
         return SizedFile(base, footer.num_rows, max(0, base.size - len(footer.bloom or "")))
 
 

@@ -269,7 +269,7 @@ def merge_file(task: MergeTask) -> WriteStatus:
     """
     context = task.context
     file = next_version(context, task.base.partition_path, task.base.file_id, task.task)
-    inherited = stored_filter(read_footer(context.storage, task.base.path)) if context.populate else None
+    inherited = stored_filter(read_footer(context.storage, task.base)) if context.populate else None
     writer = open_writer(context, file, MarkerType.MERGE, inherited)
     merging = _Merging(task, writer, identity(context, file, task.task))
     try:

@@ -72,7 +72,7 @@ def merge_slice(task: SliceMergeTask) -> WriteStatus:
 
 
 def _stored_filter(context: FileContext, base: BaseFile | None) -> BloomFilter | None:
-    return stored_filter(read_footer(context.storage, base.path)) if context.populate and base is not None else None
+    return stored_filter(read_footer(context.storage, base)) if context.populate and base is not None else None
 
 
 @dataclass(slots=True)
