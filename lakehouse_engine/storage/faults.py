@@ -44,7 +44,7 @@ class FaultyStorage:
     """Passes everything to `inner`, and has the fault happen at the n-th mutating call, counted from 1.
 
     Mutating calls are create, overwrite, delete, delete_tree, rename_tree, exchange_trees, link and open_output; in an object store also
-    put_tagged and delete_all.
+    put_tagged, copy_object and delete_all.
     `mutations` names those made so far ("create
     .hoodie/..."), so a first run without a fault enumerates the points. After a simulated crash every call raises
     `SimulatedCrash`; recovery goes through a new object over the same `inner`.
@@ -141,6 +141,9 @@ class FaultyStorage:
 
     def put_tagged(self, path: str, data: bytes, tag: Tag | None) -> Tag | None:
         return self._mutate(f"put_tagged {path}", lambda: self._tagged.put_tagged(path, data, tag))
+
+    def copy_object(self, path: str, original: str) -> bool:
+        return self._mutate(f"copy_object {path}", lambda: self._tagged.copy_object(path, original))
 
     def delete_all(self, paths: Iterable[str]) -> None:
         named = list(paths)
