@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from itertools import groupby
@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from tests.dbt.conformance_reasons import FILLED_IN, REASONS
+from tests.support.connect_server import is_classic_only
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "conformance.md"
@@ -28,11 +29,14 @@ RUNS = ("as it is", "with more checks", "replaced")
 
 @dataclass(frozen=True)
 class Method:
-    """A test of a base class: `state` is one of `RUNS`, `skipped` or `not wired`; `why` is said for all but the first two."""
+    """A test of a base class: `state` is one of `RUNS`, `skipped` or `not wired`; `why` is said for all but the first two. `over_connect`: whether it
+    is run over Spark Connect as well.
+    """
 
     name: str
     state: str
     why: str = ""
+    over_connect: bool = True
 
 
 @dataclass(frozen=True)
@@ -123,9 +127,14 @@ def _rank(state: str) -> int:
 def _method(ours: type, name: str) -> Method:
     """What our class makes of a method. Raises `ValueError` where it replaces one and does not say why."""
     function = getattr(ours, name)
-    skipped = _skip([*getattr(ours, "pytestmark", []), *getattr(function, "pytestmark", [])])
+    marks = [*getattr(ours, "pytestmark", []), *getattr(function, "pytestmark", [])]
+    skipped = _skip(marks)
     if skipped is not None:
         return Method(name, "skipped", skipped)
+    return replace(_run(ours, name, function), over_connect=not any(is_classic_only(mark) for mark in marks))
+
+
+def _run(ours: type, name: str, function: Any) -> Method:
     owner = next(one for one in ours.__mro__ if name in vars(one))
     if not owner.__module__.startswith(f"{OURS}."):
         return Method(name, "as it is")
@@ -161,6 +170,9 @@ def written(found: Sequence[Row] | None = None) -> str:
     methods = [method for row in found for method in row.methods]
     runs = {state: sum(method.state == state for method in methods) for state in (*RUNS, "skipped", "not wired")}
     wired = sum(bool(row.wired) for row in found)
+    run = [(row, method) for row in found for method in row.methods if method.state in RUNS]
+    others = [f"`{row.base}.{method.name}`" for row, method in run if not method.over_connect]
+    connect = str(len(run) - len(others))
     lines = [
         "# What of dbt's own suite runs",
         "",
@@ -170,7 +182,10 @@ def written(found: Sequence[Row] | None = None) -> str:
         f"{runs['with more checks']} with more checks, {runs['replaced']} with another body, which is told below.",
         f"{runs['skipped']} are skipped and {runs['not wired']} not wired, with the reason.",
         "",
-        "Over Spark Connect the same classes run: `make connect` a share of them, `make connect-full` all.",
+        f"Over Spark Connect {connect if others else 'the same ' + connect} run: `make connect` a share of them, `make connect-full` all."
+        + (f" Not there: {', '.join(others)}." if others else ""),
+        "With the warehouse in a bucket, too: `make object-store` a share of them, `make object-store-suites` all but those that"
+        " `tests/object_store/selection.py` names with the reason.",
         "The suite's models and seeds are Postgres' in many classes; with those in Spark's words, a method still runs as it is.",
     ]
     for folder, members in groupby(found, lambda row: row.folder.partition(".")[0]):

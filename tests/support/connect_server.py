@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.client import SparkConnectClient
 
 WANTED = os.environ.get("LAKEHOUSE_CONNECT") == "1"
+_NOT_THERE = "not over Spark Connect"
 ROOT = Path(__file__).resolve().parents[2]
 CONF = {
     "spark.master": "local[2]",
@@ -54,7 +55,12 @@ def take_share(config: pytest.Config, items: list[pytest.Item], lane: str, folde
 
 def classic_only(reason: str) -> pytest.MarkDecorator:
     """For a test of what only a session with a SparkContext has."""
-    return pytest.mark.skipif(WANTED, reason=f"not over Spark Connect: {reason}")
+    return pytest.mark.skipif(WANTED, reason=f"{_NOT_THERE}: {reason}")
+
+
+def is_classic_only(mark: pytest.Mark) -> bool:
+    """Whether `classic_only` made it."""
+    return mark.name == "skipif" and str(mark.kwargs.get("reason", "")).startswith(_NOT_THERE)
 
 
 @dataclass
