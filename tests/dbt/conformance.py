@@ -29,8 +29,9 @@ RUNS = ("as it is", "with more checks", "replaced")
 
 @dataclass(frozen=True)
 class Method:
-    """A test of a base class: `state` is one of `RUNS`, `skipped` or `not wired`; `why` is said for all but the first two. `over_connect`: whether it
-    is run over Spark Connect as well.
+    """A test of a base class: `state` is one of `RUNS`, `skipped` or `not wired`; `why` is said for all but the first two.
+
+    `over_connect`: whether it is run over Spark Connect as well.
     """
 
     name: str

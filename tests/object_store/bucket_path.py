@@ -117,6 +117,8 @@ class BucketPath:
         return iter(sorted(path for path in self._tree() if path.parent == self))
 
     def glob(self, pattern: str) -> Iterator[BucketPath]:
+        if pattern.startswith("**/"):
+            return self.rglob(pattern.removeprefix("**/"))
         depth = len(PurePosixPath(pattern).parts)
         return (path for path in self._matching(pattern) if len(path.relative_to(self).parts) == depth)
 
