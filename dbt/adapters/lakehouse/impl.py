@@ -89,6 +89,7 @@ class LakehouseAdapter(SparkAdapter):
             Capability.GetCatalogForSingleRelation: CapabilitySupport(support=Support.Full),
             Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full),
             Capability.TableLastModifiedMetadataBatch: CapabilitySupport(support=Support.Full),
+            Capability.MicrobatchConcurrency: CapabilitySupport(support=Support.Full),
         }
     )
 
@@ -115,6 +116,7 @@ class LakehouseAdapter(SparkAdapter):
 
     def pre_model_hook(self, config: Mapping[str, Any]) -> Any:
         """Before a model that is not audited, what it reads of audited ones is published."""
+        fill_responses()  # here, as dbt-core loads what runs models after it has parsed them
         audits = current_audits()
         if audits is not None:
             for line in audits.before(str(self.connections.get_thread_connection().name), self._publish):
@@ -145,7 +147,6 @@ class LakehouseAdapter(SparkAdapter):
     def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
         """dbt hands over the parsed project here, in every command: the place where wrong configs are refused."""
         super().set_macro_resolver(macro_resolver)
-        fill_responses()
         nodes = getattr(macro_resolver, "nodes", None)
         if nodes:
             macros = {macro.name for macro in macro_resolver.macros.values()}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from dbt.tests.adapter.incremental.test_incremental_merge_exclude_columns import
 from dbt.tests.adapter.incremental.test_incremental_microbatch import BaseMicrobatch
 from dbt.tests.adapter.incremental.test_incremental_on_schema_change import BaseIncrementalOnSchemaChange
 from dbt.tests.adapter.incremental.test_incremental_predicates import BaseIncrementalPredicates
-from dbt.tests.util import run_dbt
+from dbt.tests.util import run_dbt, run_dbt_and_capture
 
 
 class TestIncrementalUniqueKey(unique_id.BaseIncrementalUniqueKey):
@@ -79,6 +81,46 @@ class TestMicrobatch(BaseMicrobatch):
         )
         assert response["instant"] == response["instants"][-1]
         assert response["inserts"] >= 1
+
+
+class TestMicrobatchesAtOnce:
+    """dbt runs the batches between the first and the last in threads: each is one commit, and none takes another's rows."""
+
+    @pytest.fixture(scope="class")
+    def dbt_profile_target(self, dbt_profile_target):
+        return {**dbt_profile_target, "threads": 4}
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        daily = "materialized='incremental', incremental_strategy='microbatch', event_time='at', batch_size='day', begin='2020-01-01'"
+        all_of, merged = "select * from {{ ref('up') }}", "unique_key='id', table_type='mor'"
+        days = "select id, timestamp '2020-01-01 12:00:00Z' + make_dt_interval(id % 8) as at, {{ var('v') }} as v from range(400)"
+        return {
+            "up.sql": "{{ config(materialized='table', event_time='at') }} " + days,
+            "cow.sql": "{{ config(" + daily + ", concurrent_batches=true) }} " + all_of,
+            "mor.sql": "{{ config(" + daily + ", concurrent_batches=true, " + merged + ") }} " + all_of,
+            "turns.sql": "{{ config(" + daily + ", concurrent_batches=false) }} " + all_of,
+        }
+
+    @staticmethod
+    def most_at_once(output, model):
+        """How many batches of the model had begun and not ended, at the most."""
+        steps = re.findall(rf"(START|OK created) batch \S+ of \S*\.{model}\b", output)
+        return max(itertools.accumulate(1 if step == "START" else -1 for step in steps))
+
+    @pytest.mark.parametrize("value", [1, 2])
+    def test_every_batch_is_there_once(self, project, value):
+        command = ["run", "--event-time-start", "2020-01-01", "--event-time-end", "2020-01-09", "--vars", f"v: {value}"]
+        results, output = run_dbt_and_capture(["--debug", *command])
+        assert self.most_at_once(output, "cow") > 1
+        assert self.most_at_once(output, "turns") == 1
+        assert {str(one.status) for one in results} == {"success"}
+        for model in ("cow", "mor", "turns"):
+            response = next(one.adapter_response for one in results if one.node.name == model)
+            assert len(response["instants"]) == len(set(response["instants"])) == 8
+            found = project.run_sql(f"select id, at, v from {project.test_schema}.{model} order by id", fetch="all")
+            wanted = project.run_sql(f"select id, at, v from {project.test_schema}.up order by id", fetch="all")
+            assert [tuple(row) for row in found] == [tuple(row) for row in wanted]
 
 
 class TestMicrobatchOfRowsThatNoBatchReplaces:

@@ -40,7 +40,7 @@ def fill_responses() -> None:
     @wraps(merge)
     def merge_batch_results(self: Any, result: Any, batch_results: Sequence[Any]) -> Any:
         answer = merge(self, result, batch_results)
-        if self.adapter.type() == "lakehouse":
+        if batch_results and self.adapter.type() == "lakehouse":  # without any, dbt-core only counts what was not run
             result.adapter_response = merged([one.adapter_response for one in batch_results])
         return answer
 
