@@ -45,7 +45,7 @@ from dbt.adapters.lakehouse.work.python_models import check_python_model, run_py
 from dbt.adapters.lakehouse.work.response import held_back
 from dbt.adapters.lakehouse.writing import materialized, seeds
 from dbt.adapters.lakehouse.writing.audits import AuditOvertakenError
-from dbt.adapters.lakehouse.writing.constraints import checks_of, contract_text, lengths_of
+from dbt.adapters.lakehouse.writing.constraints import checks_of, contract_text, lengths_of, uniques_of
 from dbt.adapters.lakehouse.writing.functions import default_text, stored_function
 from dbt.adapters.lakehouse.writing.guards import Guards
 from dbt.adapters.lakehouse.writing.microbatch import fill_responses
@@ -79,8 +79,8 @@ class LakehouseAdapter(SparkAdapter):
     CONSTRAINT_SUPPORT: ClassVar[dict[ConstraintType, ConstraintSupport]] = {
         ConstraintType.check: ConstraintSupport.ENFORCED,
         ConstraintType.not_null: ConstraintSupport.ENFORCED,
-        ConstraintType.unique: ConstraintSupport.NOT_ENFORCED,
-        ConstraintType.primary_key: ConstraintSupport.NOT_ENFORCED,
+        ConstraintType.unique: ConstraintSupport.ENFORCED,
+        ConstraintType.primary_key: ConstraintSupport.ENFORCED,
         ConstraintType.foreign_key: ConstraintSupport.NOT_ENFORCED,
     }
     _capabilities = CapabilityDict(
@@ -331,6 +331,7 @@ class LakehouseAdapter(SparkAdapter):
             config=ModelConfig.from_node(model, self.config.credentials.hoodie),
             metadata=commit_metadata(model, get_invocation_id(), __version__.version),
             checks=checks_of(model),
+            uniques=uniques_of(model),
             lengths=lengths_of(model),
         )
 

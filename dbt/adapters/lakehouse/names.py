@@ -27,3 +27,9 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
 def same_names(left: Sequence[str], right: Sequence[str]) -> bool:
     """Whether the names of columns are the same in the same order, without regard to case."""
     return [name.lower() for name in left] == [name.lower() for name in right]
+
+
+def missing_names(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Those of `names` that are not among `known`, whatever their case."""
+    there = {name.lower() for name in known}
+    return [name for name in names if name.lower() not in there]

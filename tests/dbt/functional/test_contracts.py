@@ -128,9 +128,8 @@ from (
 -- refused before the commit: rows against the primary_key constraint on column 'id'
 -- refused before the commit: rows against the check constraint ((id > 0))
 -- refused before the commit: rows against the check constraint (id >= 1)
--- not enforced: primary_key (id)
+-- refused before the commit: rows against the primary_key constraint (id)
 -- not enforced: foreign_key (id) references <foreign_key_model_identifier> (id)
--- not enforced: unique (id)
 """ + self.QUERY
 
 
@@ -170,8 +169,8 @@ class TestModelConstraintsRuntimeEnforcement(ContractText, constraints.BaseModel
 -- refused before the commit: rows against the check constraint ((id > 0))
 -- refused before the commit: rows against the check constraint (id >= 1)
 -- refused before the commit: rows against the primary_key constraint on column 'id'
--- not enforced: primary_key (id)
--- not enforced: unique 'strange_uniqueness_requirement' (color, date_day)
+-- refused before the commit: rows against the primary_key constraint (id)
+-- refused before the commit: rows against the unique constraint 'strange_uniqueness_requirement' (color, date_day)
 -- not enforced: foreign_key (id) references <foreign_key_model_identifier> (id)
 """ + self.QUERY
 
@@ -242,3 +241,75 @@ models:
         self.put(project, "abcdefgh", "string", config)
         run_dbt(["run"])
         assert value() == "abcdefgh"
+
+
+class TestUniqueness:
+    """`unique` and `primary_key` hold for the table as it is after the write; a refused run changes nothing, and shows a value."""
+
+    YAML = """
+models:
+  - name: m
+    config: {contract: {enforced: true}}
+    constraints: [{type: unique, name: mails, columns: [mail]}]
+    columns:
+      - {name: id, data_type: int, constraints: [{type: primary_key}, {type: check, expression: id > 0}]}
+      - {name: mail, data_type: string}
+      - {name: p, data_type: string}
+"""
+    FIRST = "(1, 'a', 'x'), (2, 'b', 'y'), (3, null, 'y'), (4, null, 'y')"
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"m.sql": "select 1 as id, 'a' as mail, 'x' as p", "m.yml": self.YAML}
+
+    def run(self, project: Any, config: str, rows: str, *flags: str, passes: bool = True) -> str:
+        if "incremental" in config:
+            config += ", on_schema_change='fail'"
+        text = "{{ config(" + config + ") }}\nselect id, cast(mail as string) as mail, p from values " + rows + " as v(id, mail, p)"
+        write_file(text, project.project_root, "models", "m.sql")
+        return str(run_dbt(["run", *flags], expect_pass=passes).results[0].message)
+
+    def stored(self, project: Any) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in project.run_sql(f"select id, mail, p from {project.test_schema}.m order by id, p", fetch="all")]
+
+    MERGE = "materialized='incremental', unique_key='id', incremental_strategy='merge'"
+    IN_PARTS = MERGE + ", partition_by=['p'], index='simple'"
+
+    @pytest.mark.parametrize(
+        ("config", "good", "bad", "example"),
+        [
+            ("materialized='table'", "(5, 'a', 'x'), (6, 'c', 'x')", "(5, 'd', 'x'), (6, 'd', 'x')", '{"mail":"d"}'),
+            ("materialized='table', unique_key='id', partition_by=['p']", "(5, 'a', 'x')", "(5, 'd', 'x'), (5, 'e', 'y')", '{"id":5}'),
+            (MERGE, "(1, 'c', 'x'), (5, 'a', 'x')", "(5, 'b', 'x')", '{"mail":"b"}'),
+            (MERGE + ", table_type='mor'", "(1, 'b', 'x'), (2, 'a', 'y')", "(1, 'b', 'x')", '{"mail":"b"}'),
+            (IN_PARTS, "(1, 'a', 'x'), (5, 'e', 'z')", "(1, 'e', 'y')", '{"id":1}'),
+            (MERGE + ", merge_update_columns=['p']", "(1, 'b', 'z')", "(1, 'q', 'z'), (6, 'a', 'z')", '{"mail":"a"}'),
+            (MERGE + ", delete_condition=\"p = 'gone'\"", "(1, 'a', 'gone'), (5, 'a', 'x')", "(5, 'b', 'x')", '{"mail":"b"}'),
+            (MERGE + ", ordering_fields='p'", "(1, 'c', 'z')", "(1, 'n', 'a'), (5, 'a', 'x')", '{"mail":"a"}'),
+            ("materialized='incremental', incremental_strategy='append'", "(5, 'c', 'x')", "(2, 'e', 'y')", '{"id":2}'),
+            ("materialized='incremental', unique_key='id', incremental_strategy='delete+insert'", "(1, 'c', 'x')", "(1, 'b', 'x')", "mail"),
+            (
+                "materialized='incremental', partition_by=['p'], incremental_strategy='insert_overwrite'",
+                "(9, 'b', 'y')",
+                "(9, 'a', 'y')",
+                '{"mail":"a"}',
+            ),
+        ],
+    )
+    def test_a_second_one_is_refused_and_others_are_not(self, project: Any, config: str, good: str, bad: str, example: str) -> None:
+        self.run(project, config, self.FIRST, "--full-refresh")
+        before = self.stored(project)
+        message = self.run(project, config, bad, passes=False)
+        assert "is violated by 1 value(s)" in message
+        assert example in message
+        assert self.stored(project) == before
+        self.run(project, config, good)
+        assert self.stored(project) != before or good == "(1, 'b', 'z')"
+
+    def test_a_row_that_breaks_a_check_is_shown(self, project: Any) -> None:
+        message = self.run(project, "materialized='table'", "(-1, null, 'x')", passes=False)
+        assert '(id > 0) is violated by 1 row(s), for example {"id":-1,"mail":null,"p":"x"}' in message
+
+    def test_a_materialized_view_with_such_a_constraint_is_refused(self, project: Any) -> None:
+        message = self.run(project, "materialized='materialized_view'", "(1, 'a', 'x')", passes=False)
+        assert "is not enforced when a materialized view is refreshed" in message

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt.adapters.lakehouse.writing.constraints import checks_of, contract_text, lengths_of, violation_query
+from dbt.adapters.lakehouse.writing.constraints import checks_of, contract_text, lengths_of, uniques_of, violation_query
 
 MODEL = {
     "config": {"contract": {"enforced": True}},
@@ -23,10 +23,17 @@ def test_nothing_is_checked_without_a_contract() -> None:
     assert checks_of({**MODEL, "config": {}}) == []
 
 
+def test_what_is_unique_is_told_once_for_the_same_columns() -> None:
+    assert [(one.label, one.columns) for one in uniques_of(MODEL)] == [("unique constraint (id)", ("id",))]
+    assert uniques_of({**MODEL, "config": {}}) == []
+
+
 def test_all_checks_are_one_query() -> None:
-    assert violation_query(checks_of(MODEL)[:2], "v") == (
-        "select count_if(`id` is null) as `violated_0`, count_if(not (n > 0)) as `violated_1` from v"
-    )
+    def counted(violated: str) -> str:
+        example = "left(to_json(struct(*), map('ignoreNullFields', 'false')), 300)"
+        return f"count_if({violated}), min(case when {violated} then {example} end)"
+
+    assert violation_query(checks_of(MODEL)[:2], "v") == f"select {counted('`id` is null')}, {counted('not (n > 0)')} from v"
 
 
 def test_lengths_of_text_are_those_of_the_contract() -> None:
@@ -45,8 +52,8 @@ def test_the_text_of_a_contract_says_what_becomes_of_each_constraint_in_lines_of
         "-- refused before the commit: rows against the not_null constraint on column 'id'",
         "-- refused before the commit: rows against the check constraint (n > 0)",
         "-- refused before the commit: rows against the check constraint (n < id)",
-        "-- not enforced: unique (id)",
-        "-- not enforced: unique 'u' (n, id)",
+        "-- refused before the commit: rows against the unique constraint (id)",
+        "-- refused before the commit: rows against the unique constraint 'u' (n, id)",
         "-- not enforced: foreign_key (id) references s.t (key)",
     ]
     assert contract_text({**model, "config": {}}) == ""

@@ -18,18 +18,33 @@ class Check:
     violated: str
 
 
+@dataclass(frozen=True)
+class Unique:
+    """No two rows of the table have the same values in these columns."""
+
+    label: str
+    columns: tuple[str, ...]
+
+
 def checks_of(model: Mapping[str, Any]) -> list[Check]:
     """What the contract of a node, where it is enforced, says of rows: not_null, check, and the lengths of `varchar(n)`."""
     if not _is_enforced(model):
         return []
     lengths = {name: length for name, length in lengths_of(model).items() if length is not None}
     found = [Check(f"varchar({most}) of column '{name}'", f"char_length({quoted(name)}) > {most}") for name, most in lengths.items()]
-    for name, column in (model.get("columns") or {}).items():
-        for constraint in column.get("constraints") or []:
-            found += _checks(constraint, [name])
-    for constraint in model.get("constraints") or []:
-        found += _checks(constraint, constraint.get("columns") or [])
+    for constraint, columns in _given(model):
+        found += _checks(constraint, columns)
     return found
+
+
+def uniques_of(model: Mapping[str, Any]) -> list[Unique]:
+    """What the contract of a node, where it is enforced, says of rows together: unique and primary_key, each set of columns once."""
+    found = {}
+    for constraint, columns in _given(model):
+        if _kind(constraint) in ("unique", "primary_key") and columns:
+            label = f"{_title(constraint)} ({', '.join(columns)})"
+            found.setdefault(frozenset(name.lower() for name in columns), Unique(label, tuple(columns)))
+    return list(found.values())
 
 
 def lengths_of(model: Mapping[str, Any]) -> dict[str, int | None]:
@@ -43,13 +58,27 @@ def _is_enforced(model: Mapping[str, Any]) -> bool:
     return bool((model.get("config", {}).get("contract") or {}).get("enforced"))
 
 
+def _given(model: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Sequence[str]]]:
+    """The constraints of an enforced contract, of columns and of the model, with their columns."""
+    if not _is_enforced(model):
+        return []
+    of_columns = [
+        (constraint, [name]) for name, column in (model.get("columns") or {}).items() for constraint in column.get("constraints") or []
+    ]
+    return [*of_columns, *((constraint, constraint.get("columns") or []) for constraint in model.get("constraints") or [])]
+
+
+def _title(constraint: Mapping[str, Any]) -> str:
+    return f"{_kind(constraint)} constraint" + (f" '{constraint['name']}'" if constraint.get("name") else "")
+
+
 def _kind(constraint: Mapping[str, Any]) -> str:
     return str(getattr(constraint.get("type"), "value", constraint.get("type")))
 
 
 def _checks(constraint: Mapping[str, Any], columns: Sequence[str]) -> list[Check]:
     kind = _kind(constraint)
-    title = f"{kind} constraint" + (f" '{constraint['name']}'" if constraint.get("name") else "")
+    title = _title(constraint)
     if kind in ("not_null", "primary_key"):
         return [Check(f"{title} on column '{name}'", f"{quoted(name)} is null") for name in columns]
     if kind == "check" and constraint.get("expression"):
@@ -60,29 +89,27 @@ def _checks(constraint: Mapping[str, Any], columns: Sequence[str]) -> list[Check
 
 def contract_text(model: Mapping[str, Any]) -> str:
     """What becomes of the constraints of an enforced contract, as comments before the query that dbt keeps as what was run."""
-    lines = [f"-- refused before the commit: rows against the {' '.join(check.label.split())}\n" for check in checks_of(model)]
-    if _is_enforced(model):
-        columns = model.get("columns") or {}
-        given = [(constraint, [name]) for name, column in columns.items() for constraint in column.get("constraints") or []]
-        given += [(constraint, constraint.get("columns") or []) for constraint in model.get("constraints") or []]
-        lines += [f"-- not enforced: {text}\n" for constraint, names in given if (text := _unenforced(constraint, names))]
-    return "".join(lines)
+    # A text of several lines would end the comment.
+    enforced = [" ".join(one.label.split()) for one in (*checks_of(model), *uniques_of(model))]
+    others = [_foreign_key(constraint, names) for constraint, names in _given(model) if _kind(constraint) == "foreign_key"]
+    lines = [f"-- refused before the commit: rows against the {label}\n" for label in enforced]
+    return "".join(lines + [f"-- not enforced: {text}\n" for text in others])
 
 
-def _unenforced(constraint: Mapping[str, Any], columns: Sequence[str]) -> str:
-    kind = _kind(constraint)
-    if kind not in ("unique", "primary_key", "foreign_key"):
-        return ""
-    title = f"{kind} '{constraint['name']}'" if constraint.get("name") else kind
+def _foreign_key(constraint: Mapping[str, Any], columns: Sequence[str]) -> str:
+    title = f"foreign_key '{constraint['name']}'" if constraint.get("name") else "foreign_key"
     there = constraint.get("expression") or ""
     if constraint.get("to"):
         there = f"{constraint['to']} ({', '.join(constraint.get('to_columns') or [])})"
-    keys = f"{title} ({', '.join(columns)})"
-    # A text of several lines would end the comment.
-    return " ".join((f"{keys} references {there}" if kind == "foreign_key" else keys).split())
+    return " ".join(f"{title} ({', '.join(columns)}) references {there}".split())
+
+
+def example_of(row: str) -> str:
+    """An expression: a row as text, with the names of its columns, of some three hundred characters at most."""
+    return f"left(to_json({row}, map('ignoreNullFields', 'false')), 300)"
 
 
 def violation_query(checks: Sequence[Check], source: str) -> str:
-    """One row: for each check, how many rows of `source` violate it."""
-    counts = ", ".join(f"count_if({check.violated}) as `violated_{position}`" for position, check in enumerate(checks))
-    return f"select {counts} from {source}"
+    """One row: for each check, how many rows of `source` violate it, and one of them as text."""
+    looks = [f"count_if({check.violated}), min(case when {check.violated} then {example_of('struct(*)')} end)" for check in checks]
+    return f"select {', '.join(looks)} from {source}"

@@ -11,7 +11,7 @@ from dbt_common.exceptions import DbtConfigError
 from dbt.adapters.lakehouse.bridge.warehouse import TableShape, Warehouse
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.config.model_config import ModelConfig, node_name
-from dbt.adapters.lakehouse.writing.constraints import checks_of, lengths_of
+from dbt.adapters.lakehouse.writing.constraints import checks_of, lengths_of, uniques_of
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class ViewChanges:
 
 def check_model(model: Mapping[str, Any]) -> None:
     """Raises `DbtConfigError` for constraints, which nobody would look at when the view is refreshed."""
-    if (checks := checks_of(model)) or lengths_of(model):
-        said = checks[0].label if checks else "the length of a text"
+    if (constraints := [*checks_of(model), *uniques_of(model)]) or lengths_of(model):
+        said = constraints[0].label if constraints else "the length of a text"
         raise DbtConfigError(f"{node_name(model)}: {said} is not enforced when a materialized view is refreshed: test it, or use 'table'")
 
 

@@ -6,7 +6,7 @@ Rows come as SQL; they are computed by Spark and written by the engine. Nothing 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,21 +25,22 @@ from dbt.adapters.lakehouse.bridge.warehouse import TableShape, Warehouse
 from dbt.adapters.lakehouse.bridge.words import spark_name
 from dbt.adapters.lakehouse.columns import plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
-from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS, same_names
+from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS, missing_names, same_names
 from dbt.adapters.lakehouse.reading.queries import (
     SOURCE,
     TARGET,
     SnapshotColumns,
-    outside_condition,
-    outside_predicates,
     snapshot_changes,
     split_deleted,
 )
-from dbt.adapters.lakehouse.writing.constraints import Check, violation_query
+from dbt.adapters.lakehouse.writing.checking import check_condition, check_predicates, check_rows, check_unique
+from dbt.adapters.lakehouse.writing.constraints import Check, Unique
 from dbt.adapters.lakehouse.writing.frames import columns_of, selected, types_of
+from dbt.adapters.lakehouse.writing.uniqueness import is_implied, updated, without
 
 EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
-COMBINE = {"hoodie.combine.before.insert": "true"}
+_COMBINE_KEY = "hoodie.combine.before.insert"
+COMBINE = {_COMBINE_KEY: "true"}
 UNTOUCHED = {
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
@@ -64,6 +65,7 @@ class TableWriter:
     config: ModelConfig
     metadata: Mapping[str, str] = field(default_factory=dict)
     checks: Sequence[Check] = ()
+    uniques: Sequence[Unique] = ()
     lengths: Mapping[str, int | None] = field(default_factory=dict)
     """Of text columns whose length the config says: the most characters that each holds, None for any number."""
 
@@ -125,6 +127,8 @@ class TableWriter:
         options = {**self.config.options, **self._combine}
         with self._checked(frame) as rows:
             shape = self._shape(columns_of(rows))
+            # A row a record, as the batch is combined; in each partition, as far as is known before there is a table.
+            self._check_unique(rows, shape.record_key and (*shape.record_key, *shape.partition_by))
             return self.warehouse.create_filled(self.schema, identifier, rows, shape, options, self.metadata, self.lengths)
 
     def _shape(self, columns: Sequence[str]) -> TableShape:
@@ -199,18 +203,88 @@ class TableWriter:
     def _name(self) -> str:
         return f"{quoted(self.schema)}.{quoted(self.identifier)}"
 
-    def _put(self, operation: str, frame: Any, options: Mapping[str, str], **more: Any) -> Any:
-        """One commit; it rests on what was read of the table so far."""
+    def _put(self, operation: str, frame: Any, options: Mapping[str, str], house: Warehouse | None = None, **more: Any) -> Any:
+        """One commit; it rests on what was read of the table so far, in `house` if that is another reading than the model's."""
+        given = {**self.config.options, **options}
         more.setdefault("expected", self.warehouse.expected(self.schema, self.identifier))
         with self._checked(frame) as rows:
 
-            def write() -> Any:
+            def write(**read: Any) -> Any:
                 table = self.warehouse.table(self.schema, self.identifier)
-                return getattr(table, operation)(
-                    rows, options={**self.config.options, **options}, extra_metadata=dict(self.metadata), **more
-                )
+                return getattr(table, operation)(rows, options=given, extra_metadata=dict(self.metadata), **{**more, **read})
 
-            return retried(write)
+            identity = self._records(operation, given)
+            uniques = [one for one in self.uniques if not is_implied(one, identity)]
+            if not uniques or operation == "insert_overwrite_table":
+                self._check_unique(rows, identity)
+                return retried(write)
+            return self._put_unique(operation, rows, uniques, identity, house, more, write)
+
+    def _put_unique(
+        self,
+        operation: str,
+        rows: Any,
+        uniques: Sequence[Unique],
+        identity: Sequence[str],
+        house: Warehouse | None,
+        more: Mapping[str, Any],
+        write: Callable[..., Any],
+    ) -> Any:
+        """A write that rests on the stored rows, too: they are looked at before it, and again where others commit in between."""
+        reads_itself = house is not None or more["expected"] is not None
+
+        def attempt() -> Any:
+            seen = (house or self.warehouse) if reads_itself else self.warehouse.pinned()
+            waiting = nullcontext() if reads_itself else self.warehouse.locked(self.schema, self.identifier)
+            with waiting, self._view(rows) as source, self._view(seen.stored_rows(self.schema, self.identifier)) as stored:
+                for unique in uniques:
+                    if missing_names(unique.columns, self._table_types()):
+                        check_unique(seen, self.config.name, unique, f"select * from {source}", None, identity)
+                        continue  # a column that comes with these rows: it is null in those that are stored
+                    with self._staying(operation, source, stored, identity, more, columns_of(rows)) as (come, kept):
+                        check_unique(seen, self.config.name, unique, come, kept, identity)
+                return write(expected=seen.expected(self.schema, self.identifier))
+
+        return run_again(attempt, 0 if reads_itself else conflict_retries(self.config.options))
+
+    @contextmanager
+    def _staying(
+        self, operation: str, source: str, stored: str, identity: Sequence[str], more: Mapping[str, Any], columns: Sequence[str]
+    ) -> Iterator[tuple[str, str]]:
+        """Queries of the rows that a write stores, and of the stored ones that it leaves."""
+        come, kept = f"select * from {source}", f"select * from {stored}"
+        if operation == "insert_overwrite":
+            yield come, without(kept, come, resolve(self.config.partition_by, columns, "partition_by", self.config.name))
+        elif operation == "replace_rows":
+            with self._view(more["replaced"]) as gone:
+                yield come, without(kept, f"select * from {gone}", _PLACE)
+        elif operation == "upsert":
+            ordering = resolve_paths(self.config.ordering_fields, columns, "ordering_fields", self.config.name)
+            left = without(kept, come, identity, ordering)
+            if (updates := more.get("merge_update_columns")) is not None:
+                come = updated(come, columns, kept, identity, updates)
+            if (deleted := more.get("delete_keys")) is None:
+                yield come, left
+                return
+            with self._view(deleted) as gone:
+                known = columns_of(deleted)
+                newer = [] if missing_names(ordering, known) else ordering
+                yield come, without(left, f"select * from {gone}", [name for name in known if not missing_names([name], identity)], newer)
+        else:
+            yield come, kept
+
+    def _records(self, operation: str, given: Mapping[str, str]) -> Sequence[str]:
+        """The columns of which a write keeps one row each; none where each row that comes is stored."""
+        if operation == "upsert":
+            return self.warehouse.identity(self.schema, self.identifier, given)
+        return (*self.config.record_key, *self.config.partition_by) if given.get(_COMBINE_KEY) == "true" else ()
+
+    def _check_unique(self, rows: Any, identity: Sequence[str]) -> None:
+        """Refuse rows that are all of the table, if two have values that have to be unique."""
+        for unique in self.uniques:
+            if not is_implied(unique, identity):
+                with self._view(rows) as source:
+                    check_unique(self.warehouse, self.config.name, unique, f"select * from {source}", None, identity)
 
     @contextmanager
     def _increment(self, frame: Any) -> Iterator[tuple[Any, dict[str, str]]]:
@@ -290,34 +364,18 @@ class TableWriter:
             ) from cause
 
     def _check_predicates(self, source: str, columns: Sequence[str]) -> None:
-        """Refuse a batch with a record that is stored where the predicates do not hold: to add it would double its key, and to update
-        it would not keep them.
-        """
-        predicates, name = self.config.predicates, self.config.name
-        if not predicates:
+        if not self.config.predicates:
             return
+        name = self.config.name
         keys = resolve(self.config.record_key, columns, "unique_key", name)
         unique = resolve(self.warehouse.identity(self.schema, self.identifier, self.config.options), columns, "unique_key", name)
         with self._view(self.warehouse.stored_rows(self.schema, self.identifier)) as target:
-            many, example = self.warehouse.sql(outside_predicates(source, target, unique, keys, predicates)).collect()[0]
-        if many:
-            raise DbtDatabaseError(
-                f"{name}: {many:,} row(s) have a key that is stored where incremental_predicates ({' and '.join(predicates)}) do not hold, "
-                f"for example {example}: merge can neither update that row nor add a second one; widen the predicates, or leave such rows "
-                "out of the model. Nothing was written"
-            )
+            check_predicates(self.warehouse, self.config, source, target, unique, keys)
 
     def _check_condition(self, condition: str, source: str, columns: Sequence[str]) -> None:
-        """Refuse a batch with a row that the next run would not replace: that run would add it again."""
         known = {name.lower() for name in columns}
         absent = {name: kind for name, kind in self._table_types().items() if name.lower() not in known}
-        many, example = self.warehouse.sql(outside_condition(source, condition, absent)).collect()[0]
-        if many:
-            raise DbtDatabaseError(
-                f"{self.config.name}: {condition} does not hold for {many:,} row(s) of the model, for example {example}: "
-                f"{self.config.strategy} replaces the rows for which it holds, so that these would be there once more after each run; "
-                "leave them out of the model. Nothing was written"
-            )
+        check_condition(self.warehouse, self.config, condition, source, absent)
 
     def _split(self, batch: Any, source: str) -> tuple[Any, dict[str, Any]]:
         """The rows to upsert, and those to delete as an argument of the write."""
@@ -342,7 +400,7 @@ class TableWriter:
             with waiting, self._view(house.stored_rows(self.schema, self.identifier)) as target:
                 gone = house.sql(f"select {', '.join(_PLACE)} from {target} as {TARGET} where coalesce({condition}, false)")
                 expected = house.expected(self.schema, self.identifier)
-                return self._put("replace_rows", rows, options, replaced=gone, expected=expected)
+                return self._put("replace_rows", rows, options, house, replaced=gone, expected=expected)
 
         return run_again(attempt, conflict_retries(self.config.options) if own_reading else 0)
 
@@ -363,14 +421,11 @@ class TableWriter:
     @contextmanager
     def _checked(self, frame: Any) -> Iterator[Any]:
         """The frame, after the contract's constraints were found to hold for its rows."""
-        if not self.checks:
+        if not self.checks and not self.uniques:
             yield frame
             return
         with self._view(frame, keep=True) as source:
-            counts = self.warehouse.sql(violation_query(self.checks, source)).collect()[0]
-            for check, count in zip(self.checks, counts, strict=False):
-                if count:
-                    raise DbtDatabaseError(f"{self.config.name}: {check.label} is violated by {count:,} row(s); nothing was written")
+            check_rows(self.warehouse, self.config.name, self.checks, source)
             yield frame
 
     @contextmanager

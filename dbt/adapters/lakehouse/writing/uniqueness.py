@@ -1,0 +1,61 @@
+"""Constraints of several rows, `unique` and `primary_key`: queries for values that would be there more than once after a write.
+
+Rows with a null in one of the columns are no matter, as in SQL. A write that keeps one row a record, like a merge, is judged by records:
+`identity` are their columns. Elsewhere it is empty, and each row counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from dbt.adapters.lakehouse.columns import quoted
+from dbt.adapters.lakehouse.names import missing_names
+from dbt.adapters.lakehouse.writing.constraints import Unique, example_of
+
+
+def is_implied(unique: Unique, identity: Sequence[str]) -> bool:
+    """Whether two records cannot have the same values, since their identity is among them."""
+    return bool(identity) and not missing_names(identity, unique.columns)
+
+
+def collisions(unique: Unique, rows: str, kept: str | None, identity: Sequence[str]) -> str:
+    """One row: how many values of the columns come that would be there twice, and one of them as text.
+
+    `rows` is a query of what comes, `kept` one of the stored rows that the write leaves.
+    """
+    names = ", ".join(map(quoted, unique.columns))
+    wanted = ", ".join(map(quoted, (*unique.columns, *missing_names(identity, unique.columns))))
+    present = " and ".join(f"{quoted(name)} is not null" for name in unique.columns)
+    came = f"select {wanted}, true as `__came` from ({rows}) where {present}"
+    if kept is not None:
+        same = " and ".join(f"__kept.{quoted(name)} = __rows.{quoted(name)}" for name in unique.columns)
+        came += f" union all select {wanted}, false from ({kept}) as __kept where exists (select 1 from ({rows}) as __rows where {same})"
+    times = f"count(distinct struct({', '.join(map(quoted, identity))}))" if identity else "count(*)"
+    twice = f"select {names} from ({came}) group by {names} having {times} > 1 and bool_or(`__came`)"
+    return f"select count(*), min({example_of('struct(*)')}) from ({twice})"
+
+
+def without(stored: str, source: str, columns: Sequence[str], ordering: Sequence[str] = ()) -> str:
+    """The rows of `stored` but for those that have the same values as one of `source`, which with `ordering` has to be as new."""
+    same = [f"__stored.{quoted(name)} <=> __source.{quoted(name)}" for name in columns]
+    if ordering:
+        mine, theirs = (", ".join(f"{side}.{_path(name)}" for name in ordering) for side in ("__stored", "__source"))
+        same.append(f"struct({theirs}) >= struct({mine})")
+    return f"select __stored.* from ({stored}) as __stored left anti join ({source}) as __source on {' and '.join(same)}"
+
+
+def updated(source: str, columns: Sequence[str], stored: str, identity: Sequence[str], updates: Collection[str]) -> str:
+    """The rows of `source` as a merge that updates only some columns stores them: the others stay what they are in a stored record."""
+    changed = {name.lower() for name in (*updates, *identity)}
+    same = " and ".join(f"__stored.{quoted(name)} = __source.{quoted(name)}" for name in identity)
+    chosen = [
+        f"__source.{quoted(name)}"
+        if name.lower() in changed
+        else f"if(__stored.`_hoodie_commit_seqno` is null, __source.{quoted(name)}, __stored.{quoted(name)}) as {quoted(name)}"
+        for name in columns
+    ]
+    return f"select {', '.join(chosen)} from ({source}) as __source left join ({stored}) as __stored on {same}"
+
+
+def _path(name: str) -> str:
+    return ".".join(map(quoted, name.split(".")))
