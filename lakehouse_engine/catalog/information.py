@@ -42,12 +42,15 @@ Wanted = Callable[[pa.Table], pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A column of a table or view. `type` as CREATE TABLE takes it; `partition_index` counts from 1, None for no partition column."""
+    """A column of a table or view. `type` and `default` as CREATE TABLE takes them.
+
+    `partition_index` counts from 1, None for no partition column."""
 
     name: str
     type: str
     nullable: bool = True
     partition_index: int | None = None
+    default: str | None = None
 
 
 Describe = Callable[[RelationName, RelationKind], Sequence[Described]]
@@ -144,7 +147,7 @@ def _columns_of(catalog: Catalog, name: RelationName, kind: RelationKind, found:
         "table_name": [name.name] * len(found),
         "column_name": [one.name for one in found],
         "ordinal_position": range(1, len(found) + 1),
-        "column_default": [None] * len(found),
+        "column_default": [one.default for one in found],
         "is_nullable": ["YES" if one.nullable else "NO" for one in found],
         "full_data_type": [one.type for one in found],
         "data_type": [one.type.partition("(")[0].partition("<")[0].upper() for one in found],

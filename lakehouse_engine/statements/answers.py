@@ -29,6 +29,7 @@ from lakehouse_engine.sql.grammar.statements import (
 )
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.describe_json import describe_json
+from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.history import HistoryEntry
 
 _COUNTS = ("inserts", "updates", "deletes", "files", "bytes_written")
@@ -87,6 +88,14 @@ def _columns(run: Execution, parts: Parts) -> list[tuple[str, str]]:
     return [(field.name, _declared(field, constraints)) for field in table.schema]
 
 
+def _default_rows(table: HoodieTable) -> list[list[str | None]]:
+    """As Spark shows them."""
+    constraints = table.config.constraints
+    texts = [(field, constraints.default_of(field.name)) for field in table.schema]
+    rows: list[list[str | None]] = [[one.name, to_spark_type(one.type).simpleString(), text] for one, text in texts if text is not None]
+    return [["", "", ""], ["# Column Default Values", "", ""], *rows] if rows else []
+
+
 def _declared(field: pa.Field, constraints: Constraints) -> str:
     """The type as CREATE TABLE takes it, with what the column may hold."""
     length = constraints.length_of(field.name)
@@ -116,13 +125,14 @@ def _details(run: Execution, name: RelationName) -> list[list[str | None]]:
     rows += [["Name", str(name), ""], ["Type", str(kind), ""]]
     if kind is RelationKind.VIEW:
         return [*rows, ["View Text", run.catalog.view(name).sql, ""]]
-    config = run.table((name.schema, name.name)).config
+    table = run.table((name.schema, name.name))
+    config = table.config
     if config.materialized_query is not None:
         rows[-1] = ["Type", "materialized view", ""]
         rows.append(["View Text", config.materialized_query, ""])
     rows.append(["Provider", "hudi", ""])
     rows.extend([key, value, ""] for key, value in sorted(config.properties.items()))
-    return rows
+    return [*rows, *_default_rows(table)]
 
 
 _HISTORY = pa.schema([
@@ -151,8 +161,10 @@ def show_partitions(run: Execution, statement: ShowPartitions) -> DataFrame:
 
 
 def show_create_table(run: Execution, statement: ShowCreateTable) -> DataFrame:
-    columns = ",\n  ".join(f"`{name}` {kind}" for name, kind in _columns(run, statement.name))
     config = run.table(statement.name).config
+    defaults = {name: config.constraints.default_of(name) for name, _ in _columns(run, statement.name)}
+    said = {name: "" if text is None else f" DEFAULT {text}" for name, text in defaults.items()}
+    columns = ",\n  ".join(f"`{name}` {kind}{said[name]}" for name, kind in _columns(run, statement.name))
     given = {"primaryKey": config.record_key_fields, "preCombineField": config.ordering_fields}
     properties = ", ".join(f"{key} = '{','.join(names)}'" for key, names in given.items() if names)
     lines = [f"CREATE TABLE {run.pins.name(statement.name)} (\n  {columns})", "USING hudi"]

@@ -22,6 +22,7 @@ from lakehouse_engine.sql.grammar.lexer import quote_name, significant
 from lakehouse_engine.sql.grammar.references import Parts
 from lakehouse_engine.sql.grammar.statements import Delete, DropPartitions, Insert, MultiInsert, Truncate, Update
 from lakehouse_engine.statements.columns import overlaps
+from lakehouse_engine.statements.defaults import assigned, defaults_of, queried, with_absent
 from lakehouse_engine.statements.nested import Edits, edited
 
 if TYPE_CHECKING:
@@ -36,10 +37,15 @@ _EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 
 
 def insert(run: Execution, statement: Insert) -> WriteResult:
-    """Columns by position (or by the list, or by name), cast to the table's types; columns that are left out are null."""
+    """Columns by position (or by the list, or by name), cast to the table's types; those that are left out have their defaults, or null."""
     table = run.changed(statement.name)
     schema = table.schema
-    return _inserted(run, statement, table, _shaped(run.query(statement.query), statement, schema), schema)
+    return _inserted(run, statement, table, _rows_of(run, statement, table, schema), schema)
+
+
+def _rows_of(run: Execution, statement: Insert, table: HoodieTable, schema: pa.Schema) -> DataFrame:
+    defaults = defaults_of(table, schema)
+    return with_absent(_shaped(queried(run, statement, schema, defaults), statement, schema), schema, defaults)
 
 
 def multi_insert(run: Execution, statement: MultiInsert) -> list[WriteResult]:
@@ -51,7 +57,7 @@ def multi_insert(run: Execution, statement: MultiInsert) -> list[WriteResult]:
     for one in statement.inserts:
         table = run.changed(one.name)
         schema = table.schema
-        shaped.append((one, table, _shaped(run.query(one.query), one, schema), schema))
+        shaped.append((one, table, _rows_of(run, one, table, schema), schema))
     done: dict[str, WriteResult] = {}
     for one, table, rows, schema in shaped:
         with _saying(done, ".".join(one.name)):
@@ -161,7 +167,8 @@ def update(run: Execution, statement: Update) -> WriteResult:
     """Rows for which the condition is true, with the assigned columns changed, are upserted under the keys that they have."""
     table = run.changed(statement.name)
     schema, config = table.schema, table.config
-    edits = Edits(assigned={tuple(name.lower().split(".")): text for name, text in statement.assignments})
+    assignments = assigned(statement.assignments, defaults_of(table, schema))
+    edits = Edits(assigned={tuple(name.lower().split(".")): text for name, text in assignments})
     unknown = [path[0] for path in edits.assigned if path[0] not in {field.lower() for field in schema.names}]
     if unknown:
         raise SqlError(f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}", column=unknown[0])

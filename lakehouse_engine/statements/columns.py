@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakehouse_engine.catalog.catalog import RelationKind
+from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import ConstraintError, OptionError, SchemaIncompatibleError, SqlError, UnsupportedSqlError
 from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.keys import RECORD_KEY
@@ -43,7 +44,7 @@ def add_columns(run: Execution, statement: AddColumns) -> None:
     """Raises `SqlError` for one that is there, `SchemaIncompatibleError` for a name or a parent that cannot be, before anything changes."""
     table = run.changed(statement.name)
     nested = tuple(one for one in statement.columns if "." in one.name)
-    kept = _new_constraints(statement.columns, nested)
+    kept = _new_constraints(run.pins.name(statement.name), statement.columns, nested)
     changes = table.schema
     for column in statement.columns:
         changes = _with_column(changes, column)
@@ -57,8 +58,15 @@ def add_columns(run: Execution, statement: AddColumns) -> None:
         run.catalog.set_comments(run.pins.name(statement.name), columns=comments)
 
 
-def _new_constraints(columns: Iterable[ColumnDefinition], nested: Iterable[ColumnDefinition]) -> Constraints:
+def _new_constraints(name: RelationName, columns: Iterable[ColumnDefinition], nested: Iterable[ColumnDefinition]) -> Constraints:
     kept = constraints_of(columns)
+    if kept.defaults:
+        column, text = kept.defaults[0]
+        message = (
+            f"ADD COLUMN {column} ... DEFAULT {text} of {name}: stored rows would need it. Add the column without it, then"
+            f" ALTER COLUMN {column} SET DEFAULT {text}, and UPDATE {name} SET {column} = DEFAULT for the old rows"
+        )
+        raise UnsupportedSqlError(message, relation=name, column=column)
     if kept.not_null:
         message = "a new column is null in the rows that are there: add it without NOT NULL, fill it, then ALTER COLUMN ... SET NOT NULL"
         raise UnsupportedSqlError(message, column=kept.not_null[0])
@@ -228,6 +236,7 @@ def rename_column(run: Execution, statement: RenameColumn) -> Any:
 def _named(kept: Constraints, like: Constraints, column: str, name: str) -> Constraints:
     """What `like` says of a column said of `name`, too."""
     kept = kept.with_length(name, like.length_of(column)) if like.length_of(column) is not None else kept
+    kept = kept.with_default(name, like.default_of(column)) if like.default_of(column) is not None else kept
     return kept.with_not_null(name, True) if like.is_not_null(column) else kept
 
 

@@ -39,6 +39,7 @@ from lakehouse_engine.sql.grammar.statements import (
 from lakehouse_engine.sql.grammar.types import arrow_schema, constraints_of
 from lakehouse_engine.statements.columns import constrain
 from lakehouse_engine.statements.context import Execution
+from lakehouse_engine.statements.defaults import check_defaults
 from lakehouse_engine.write.alter import rename, set_properties, set_query
 from lakehouse_engine.write.create import TableSpec
 
@@ -93,6 +94,7 @@ def create_table(run: Execution, statement: CreateTable) -> Any:
     frame = run.query(statement.query) if statement.query is not None else None
     schema = to_arrow_schema(frame.schema) if frame is not None else arrow_schema(statement.columns)
     spec = table_spec(name, statement, schema)
+    check_defaults(run, name, spec.constraints, schema)
     if found is not None and statement.or_replace and found[1] is RelationKind.TABLE:
         result = _replace(run, found[0], spec, frame)
         keep_comments(run, found[0], statement)

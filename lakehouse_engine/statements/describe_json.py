@@ -12,6 +12,7 @@ from lakehouse_engine.catalog.catalog import RelationKind
 from lakehouse_engine.catalog.names import CATALOG_PREFIX, RelationName
 from lakehouse_engine.catalog.records import Comments
 from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.sql.grammar.statements import Describe
 from lakehouse_engine.statements.context import Execution
@@ -52,7 +53,10 @@ def _table(run: Execution, statement: Describe, name: RelationName) -> dict[str,
     table, comments = run.table(statement.name), run.catalog.comments(name)
     fixed = frozenset(one.lower() for one in table.config.constraints.not_null)
     return {
-        "columns": [_column(field, comments, fixed) for field in to_spark_schema(table.schema).fields],
+        "columns": [
+            {**_column(field, comments, fixed), **_default(table.config.constraints, field.name)}
+            for field in to_spark_schema(table.schema).fields
+        ],
         "location": table.storage.root,
         "type": "MANAGED",
         "provider": "hudi",
@@ -61,6 +65,11 @@ def _table(run: Execution, statement: Describe, name: RelationName) -> dict[str,
         "partition_provider": "Catalog",
         "partition_columns": list(table.config.partition_fields),
     }
+
+
+def _default(constraints: Constraints, column: str) -> dict[str, str]:
+    text = constraints.default_of(column)
+    return {} if text is None else {"default": text}
 
 
 def _column(field: spark.StructField, comments: Comments, fixed: frozenset[str], above: str = "") -> dict[str, Any]:

@@ -12,7 +12,7 @@ from lakehouse_engine.sql.grammar import statements as s
 from lakehouse_engine.sql.grammar.identifiers import with_names
 from lakehouse_engine.sql.grammar.markers import with_named_markers
 from lakehouse_engine.sql.router import route
-from lakehouse_engine.statements import answers, changes, columns, definitions, materialized, procedures
+from lakehouse_engine.statements import answers, changes, columns, defaults, definitions, materialized, procedures
 from lakehouse_engine.statements.clone import clone_table
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.explain import explain
@@ -39,6 +39,7 @@ HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
     s.RenameRelation: definitions.rename_relation,
     s.AddColumns: columns.add_columns,
     s.AlterColumn: columns.alter_column,
+    s.SetDefault: defaults.set_default,
     s.DropColumns: columns.drop_columns,
     s.RenameColumn: columns.rename_column,
     s.SetProperties: definitions.set_table_properties,

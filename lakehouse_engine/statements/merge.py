@@ -27,6 +27,7 @@ from lakehouse_engine.sql.grammar.lexer import quote_name
 from lakehouse_engine.sql.grammar.statements import Merge, MergeClause
 from lakehouse_engine.statements.columns import overlaps
 from lakehouse_engine.statements.context import Execution
+from lakehouse_engine.statements.defaults import Defaults, defaults_of, merged
 from lakehouse_engine.statements.nested import Edits, conformed, edited
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
@@ -41,8 +42,10 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
     """Carry out a MERGE. Raises `DuplicateKeyError` when two source rows would write one key, `UnsupportedSqlError` as it says."""
     table = run.changed(statement.name)
     _check_clauses(statement, table)
+    defaults = defaults_of(table, table.schema)
+    statement = merged(statement, defaults)
     source = run.query(f"select *, true as {_PRESENT} from {statement.source}{_alias(statement.source_alias)}")
-    columns = _Columns.of(statement, table, source)
+    columns = _Columns.of(statement, table, source, defaults)
     target = run.target(statement.name, _needs(statement))
     # Of a name the plan is made once, and `rand()` in it has one seed; Spark Connect makes that of a query anew for each frame over it.
     joined = run.query(_joined(statement, columns, target, run.pins.keep(source)))
@@ -105,9 +108,10 @@ class _Columns:
     given: Mapping[str, str]
     kinds: Mapping[str, pa.DataType]
     evolves: bool
+    defaults: Defaults
 
     @classmethod
-    def of(cls, statement: Merge, table: HoodieTable, source: DataFrame) -> _Columns:
+    def of(cls, statement: Merge, table: HoodieTable, source: DataFrame, defaults: Defaults) -> _Columns:
         """WITH SCHEMA EVOLUTION adds columns of the source that clauses with `*` or assignments by name ask for, and fields inside of them.
 
         Raises `SqlError` for an assignment to a column that neither side has, and typed errors for columns that a table cannot have.
@@ -126,7 +130,7 @@ class _Columns:
         unknown = sorted(named - {name.lower() for name in schema.names})
         if unknown:
             raise SqlError(f"the table has no column {unknown[0]!r}; it has {', '.join(stored.names)}", column=unknown[0])
-        return cls(schema, stored, {name: field.name for name, field in given.items()}, kinds, evolves)
+        return cls(schema, stored, {name: field.name for name, field in given.items()}, kinds, evolves, defaults)
 
 
 def _joined(statement: Merge, columns: _Columns, target: str, source: str) -> str:
@@ -188,7 +192,7 @@ def _whole(clause: MergeClause, field: pa.Field, stored: str, right: str, column
     if name is None and not columns.evolves:
         raise SqlError(f"the source of MERGE has no column {field.name!r} for the clause with *", column=field.name)
     if name is None:
-        return kept or "null"
+        return kept or columns.defaults.get(field.name.lower(), "null")
     value, kind = f"{right}.{quote_name(name)}", columns.kinds.get(field.name.lower())
     if kind is None or not (columns.evolves or _same_fields(kind, field.type)):
         return value

@@ -57,7 +57,8 @@ def _of_table(state: TableState) -> list[Described]:
     for field in table_schema(state):
         length = config.constraints.length_of(field.name)
         kind = spark_name(field.type) if length is None else f"varchar({length})"
-        found.append(Described(field.name, kind, not config.constraints.is_not_null(field.name), places.get(field.name)))
+        default = config.constraints.default_of(field.name)
+        found.append(Described(field.name, kind, not config.constraints.is_not_null(field.name), places.get(field.name), default))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lakehouse_engine.sql.grammar.defaults import default_expression
 from lakehouse_engine.sql.grammar.reader import StatementReader
 from lakehouse_engine.sql.grammar.references import Parts
 from lakehouse_engine.sql.grammar.statements import (
@@ -21,6 +22,7 @@ from lakehouse_engine.sql.grammar.statements import (
     Properties,
     RenameColumn,
     RenameRelation,
+    SetDefault,
     SetProperties,
     Statement,
     UnsetProperties,
@@ -296,6 +298,8 @@ def _change_column(reader: StatementReader, name: Parts) -> Statement:
         raise reader.refusal(f"CHANGE COLUMN with another name ({new.name}): RENAME COLUMN {column} TO {new.name}")
     if not new.nullable:
         raise reader.refusal(f"NOT NULL in CHANGE COLUMN: ALTER COLUMN {column} SET NOT NULL")
+    if new.default is not None:
+        raise reader.refusal(f"DEFAULT in CHANGE COLUMN: ALTER COLUMN {column} SET DEFAULT {new.default}")
     return AlterColumn(name, column, type=new.type, comment=new.comment, place=new.place)
 
 
@@ -311,7 +315,11 @@ def _alter_column(reader: StatementReader, name: Parts, column: str) -> Statemen
         return AlterColumn(name, column, nullable=True)
     if reader.accept("SET", "NOT", "NULL"):
         return AlterColumn(name, column, nullable=False)
-    raise reader.refusal("TYPE, COMMENT, FIRST, AFTER, or SET | DROP NOT NULL of a column")
+    if reader.accept("DROP", "DEFAULT"):
+        return SetDefault(name, column, None)
+    if reader.accept("SET", "DEFAULT"):
+        return SetDefault(name, column, default_expression(reader))
+    raise reader.refusal("TYPE, COMMENT, FIRST, AFTER, or SET | DROP of NOT NULL or DEFAULT of a column")
 
 
 def parse_comment(reader: StatementReader) -> Statement:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.grammar.cursor import Cursor
+from lakehouse_engine.sql.grammar.defaults import default_expression, refuse_generated
 from lakehouse_engine.sql.grammar.lexer import QUERY_WORDS, TokenKind, significant, string_value
 from lakehouse_engine.sql.grammar.references import Parts, plain
 from lakehouse_engine.sql.grammar.statements import ColumnDefinition, Place, Properties, Value
@@ -165,23 +166,26 @@ class StatementReader(Cursor):
         return self.text[start:]
 
     def column(self, *, added: bool = False) -> ColumnDefinition:
-        """`name [:] type [NOT NULL] [COMMENT '...']`; one that is `added` may be inside of another one, and have a place."""
+        """`name [:] type [NOT NULL] [DEFAULT expression] [COMMENT '...']`; one that is `added` may be a path, and have a place."""
         name = self.path() if added else self.identifier()
         self.accept(":")
         type_text = self._type()
-        nullable, comment, place = True, None, None
+        nullable, comment, place, default = True, None, None, None
         while not self.done:
             if self.accept("NOT", "NULL"):
                 nullable = False
             elif self.accept("COMMENT"):
                 comment = self.string("a comment")
+            elif default is None and self.accept("DEFAULT"):
+                default = default_expression(self, placed=added)
             elif added and self.keyword() in ("FIRST", "AFTER"):
                 place = self.place()
             elif self.keyword() in _AFTER_TYPE and self.keyword() != "PRIMARY":
+                refuse_generated(self, name)
                 raise self.refusal(f"{self.keyword()} of a column")
             else:
                 break
-        return ColumnDefinition(name, type_text, nullable, comment, place)
+        return ColumnDefinition(name, type_text, nullable, comment, place, default)
 
     def _type(self) -> str:
         start, depth = self.at, 0

@@ -187,6 +187,7 @@ class ColumnDefinition:
     nullable: bool = True
     comment: str | None = None
     place: Place | None = None
+    default: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +352,15 @@ class AlterColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class SetDefault:
+    """ALTER COLUMN ... SET DEFAULT; `default` is None for DROP DEFAULT."""
+
+    name: Parts
+    column: str
+    default: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SetProperties:
     name: Parts
     properties: Properties
@@ -425,6 +435,7 @@ Statement = (
     | DropColumns
     | RenameColumn
     | AlterColumn
+    | SetDefault
     | SetProperties
     | UnsetProperties
     | DropPartitions

@@ -26,7 +26,8 @@ def constraints_of(columns: Iterable[ColumnDefinition]) -> Constraints:
     listed = list(columns)
     lengths = ((one.name, max_length(one.type, one.name)) for one in listed)
     kept = tuple((name, length) for name, length in lengths if length is not None)
-    return Constraints(tuple(one.name for one in listed if not one.nullable), kept)
+    defaults = tuple((one.name, one.default) for one in listed if one.default is not None)
+    return Constraints(tuple(one.name for one in listed if not one.nullable), kept, defaults)
 
 
 def max_length(text: str, column: str) -> int | None:
