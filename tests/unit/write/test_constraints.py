@@ -11,7 +11,7 @@ import pytest
 
 from lakehouse_engine.errors import ConstraintError, PropertiesError
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
-from lakehouse_engine.model.constraints import MAX_LENGTH_KEY, Constraints
+from lakehouse_engine.model.constraints import DEFAULTS_KEY, MAX_LENGTH_KEY, Constraints
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.write.alter import set_constraints
@@ -85,3 +85,17 @@ def test_they_can_be_taken_away_and_a_text_that_does_not_parse_is_an_error(tmp_p
     assert table.config.constraints == Constraints((), (("code", 5),))
     with pytest.raises(PropertiesError, match="column:length"):
         Constraints.of({MAX_LENGTH_KEY: "code=5"})
+
+
+def test_defaults_are_kept_as_any_text_and_follow_their_columns(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    text = "concat('a=b, \"c\": \\\\', -- ü\n 'd')"
+    set_constraints(table.storage, lambda old: old.with_default("code", text), lock_timeout_ms=1000)
+    kept = HoodieTable.open(str(tmp_path / "t")).config.constraints
+    assert (kept.default_of("CODE"), kept.default_of("name")) == (text, None)
+    assert kept.with_default("CODE", "1").defaults == (("CODE", "1"),)
+    assert kept.without("Code").properties()[DEFAULTS_KEY] is None
+    assert not Constraints(defaults=(("code", "1"),)), "rows of every kind of write may be without it"
+    for damaged in ("{", "[1]", '{"a": 1}'):
+        with pytest.raises(PropertiesError, match=DEFAULTS_KEY):
+            Constraints.of({DEFAULTS_KEY: damaged})
