@@ -6,7 +6,7 @@ task); the BLOOM kinds ask the footer's filter too. What is left has its key col
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +25,7 @@ from lakehouse_engine.record.keys.keygen import KeyGenerator
 from lakehouse_engine.storage.base import Storage
 
 _CHUNK = 2_000_000
-"""Keys of a batch looked up at once: bounds a task's memory, whatever the size of the batch."""
+"""Keys of a batch, and of a file, that are looked up at once: bounds a task's memory, whatever their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,20 +122,33 @@ def _find(task: TagTask, footer: BaseFileFooter, keys: pa.Array) -> tuple[Rows, 
     indices: list[Rows] = []
     bounded = task.stored.bounded
     wanted = [number for number, group in enumerate(footer.row_groups) if not bounded or _may_hold(group.min_key, group.max_key, keys)]
-    starts = np.cumsum([0, *(group.num_rows for group in footer.row_groups)])
-    groups = iter_base_file(task.storage, task.base, task.stored.schema, meta_columns=task.stored.meta_columns, row_groups=wanted)
-    for number, table in zip(wanted, groups, strict=True):
-        stored = task.stored.keys(table)
+    for numbers, stored in _stored_keys(task, footer, wanted):
         for low in range(0, len(keys), _CHUNK):
             hits = pc.index_in(stored, value_set=keys.slice(low, _CHUNK))
-            where = np.flatnonzero(pc.is_valid(hits).to_numpy(zero_copy_only=False)).astype(np.int64)
-            positions.append(where + starts[number])
+            where = np.flatnonzero(pc.is_valid(hits).to_numpy())
+            positions.append(numbers[where])
             indices.append(pc.drop_null(hits).to_numpy().astype(np.int64) + low)
     if not positions:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     where, found = np.concatenate(positions), np.concatenate(indices)
     order = np.argsort(where, kind="stable")
     return where[order], found[order]
+
+
+def _stored_keys(task: TagTask, footer: BaseFileFooter, wanted: Sequence[int]) -> Iterator[tuple[Rows, pa.ChunkedArray]]:
+    """Keys of some row groups with their row numbers in the file, of several groups at once: each look-up hashes the batch's keys anew."""
+    starts = np.cumsum([0, *(group.num_rows for group in footer.row_groups)], dtype=np.int64)
+    groups = iter_base_file(task.storage, task.base, task.stored.schema, meta_columns=task.stored.meta_columns, row_groups=wanted)
+    numbers: list[Rows] = []
+    chunks: list[pa.Array] = []
+    rows = 0
+    for number, table in zip(wanted, groups, strict=True):
+        numbers.append(np.arange(starts[number], starts[number] + table.num_rows))
+        chunks += task.stored.keys(table).chunks
+        rows += table.num_rows
+        if rows >= _CHUNK or number == wanted[-1]:
+            yield np.concatenate(numbers), pa.chunked_array(chunks, pa.string())
+            numbers, chunks, rows = [], [], 0
 
 
 def _may_hold(low: str | None, high: str | None, keys: pa.Array) -> bool:

@@ -147,8 +147,8 @@ DRIVER_BYTES = Option(
     "lakehouse.stage.driver.max.bytes",
     natural,
     4 * 1024 * 1024,
-    "Bytes that a query reads, or makes of what it reads, up to which its rows come to the driver instead of being staged by Python"
-    " workers; those of at most 100 rows by its plan always do, and of 10,000 where no value is wide. 0: never.",
+    "Bytes that a query reads up to which its rows come to the driver instead of being staged by Python workers, where it makes no more"
+    " than eight times as many of them; those of at most 100 rows by its plan always do, and of 10,000 where no value is wide. 0: never.",
 )
 BROADCAST_BYTES = Option(
     "lakehouse.write.broadcast.max.bytes",

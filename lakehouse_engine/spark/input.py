@@ -31,6 +31,10 @@ from lakehouse_engine.write.tasks.bulk import WORTH_WRITING, write_tables
 Made = TypeVar("Made")
 
 _OUTCOME = "outcome binary"
+_HELD_BYTES = 64 * 1024 * 1024
+"""Of rows of a query, in a Python worker that makes larger tables of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class DataFrameInput:
     """Rows of a DataFrame. Implements `write.batch.input.Input`; each use runs the query once.
@@ -128,14 +132,14 @@ def _keyed(keying: RowKeying, number: int, batches: Iterator[pa.RecordBatch]) ->
 def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Tables of many batches each: per-batch costs of keys and meta columns add up over Spark's 10,000-row batches."""
     held: list[pa.RecordBatch] = []
-    count = 0
+    rows = size = 0
     for batch in batches:
         held.append(batch)
-        count += batch.num_rows
-        if count >= WORTH_WRITING:
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= WORTH_WRITING or size >= _HELD_BYTES:
             yield pa.Table.from_batches(held)
-            held, count = [], 0
-    if count:
+            held, rows, size = [], 0, 0
+    if rows:
         yield pa.Table.from_batches(held)
 
 

@@ -7,7 +7,8 @@ query runs once, and what was fetched cannot be given back, so that it has to be
     are not asked: it takes an exploded column for one row, and a text for 20 bytes.
  2. by what came of it: where little is read but a join, a generator or an expression may make much of it, or it is compressed, its rows
     go through a shuffle, whose size is known when it is done. Whoever reads the shuffle then, driver or Python workers, does not run the
-    query again.
+    query again. The driver takes eight times as much of it as of what is only known by its plan: rows that are in a shuffle already are
+    dearer to stage, since they have to be sorted first, and their size is no estimate.
 
 Over Spark Connect there is neither plan nor shuffle to look at: rows are staged, by workers that the server keeps for its sessions.
 """
@@ -38,6 +39,9 @@ _PASSING = frozenset({
     *("SubqueryAlias", "Tail", "Union", "View", "Window", "WindowGroupLimit"),
 })  # fmt: skip
 """Operators that give at most the rows that they are given (`org.apache.spark.sql.catalyst.plans.logical`)."""
+
+MEASURED = 8
+"""How many times as much a shuffle may hold as a query may read, for its rows to be fetched."""
 
 _MAKING = frozenset({"Expand", "Generate", "Join", "Sample"})
 """Operators that may give more rows than they are given."""
@@ -144,7 +148,7 @@ def _measured(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
     if not is_adaptive or execution.optimizedPlan().getClass().getSimpleName() != "RebalancePartitions":
         return frame  # a session may take no hints
     rows = execution.toRdd()
-    if _shuffled(execution.executedPlan()) <= most_bytes:
+    if _shuffled(execution.executedPlan()) <= MEASURED * most_bytes:
         return numbered.toArrow().sort_by(order).drop_columns([order])
     # Its stages are done: what is left is to read them. Of equal keys the last row counts, so that the order is that of all rows.
     again = session._jsparkSession.internalCreateDataFrame(rows, numbered._jdf.schema(), False)

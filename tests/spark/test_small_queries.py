@@ -188,3 +188,11 @@ def test_what_a_session_without_hints_makes_of_little_does_not_come_to_the_drive
         assert rows.count() == 300_000
     finally:
         spark.conf.unset("spark.sql.optimizer.disableHints")
+
+
+def test_what_was_measured_may_be_more_than_what_is_known_by_its_plan(spark: SparkSession) -> None:
+    much = "select id from (select explode(sequence(1L, {rows}L)) as id)"
+    rows = given(spark, much.format(rows=2 * MIB // 24))
+    assert isinstance(rows, pa.Table)
+    assert rows["id"].to_pylist() == list(range(1, 2 * MIB // 24 + 1))
+    assert isinstance(given(spark, much.format(rows=small.MEASURED * MIB // 16)), DataFrame)
