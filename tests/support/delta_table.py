@@ -28,7 +28,8 @@ from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.input import Keying
 from lakehouse_engine.write.create import TableSpec, create_table
 from lakehouse_engine.write.source import MemorySource
-from lakehouse_engine.write.tasks.base_files import CreateTask, FileContext, WriteStatus, create_file
+from lakehouse_engine.write.tasks.base_changes import CreateTask, create_file
+from lakehouse_engine.write.tasks.base_files import FileContext, WriteStatus
 from tests.support.properties import edit_properties
 
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.files.base_file import DICTIONARY_COLUMNS, iter_base_file
-from lakehouse_engine.files.footer import read_footer
+from lakehouse_engine.files.base_file import iter_base_file
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.row_pool import SpillTo, take_rows
 from lakehouse_engine.files.slice_reader import SliceMerge, SliceReader, plain
-from lakehouse_engine.format.file_names import MarkerType, marker_folder
-from lakehouse_engine.index.simple import stored_filter
-from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.keys import META_COLUMNS
 from lakehouse_engine.model.write_stats import HoodieWriteStat
-from lakehouse_engine.write.tasks.base_files import FileContext, identity, next_version, open_writer
-from lakehouse_engine.write.tasks.file_writer import BaseFileWriter, FileIdentity
+from lakehouse_engine.write.tasks.base_files import FileContext, Portion, WrittenFile, inherited_filter, next_version, write_base_file
 
 _NEW_GROUP = "null"
 
@@ -43,53 +40,37 @@ class CompactTask:
 
 
 @dataclass(slots=True)
-class _Merging:
-    """A merge at work, and what it has done so far."""
+class _Folding:
+    """The slice of a task on its way into its next base file. `merge` and `scan_ms` are there once the logs have been read."""
 
     task: CompactTask
-    merge: SliceMerge
-    writer: BaseFileWriter
-    stamp: FileIdentity
-    updates: int = 0
-    deletes: int = 0
-    inserts: int = 0
-    scan_ms: int = field(default=0)
+    spill: SpillTo
+    merge: SliceMerge = field(init=False)
+    scan_ms: int = 0
 
-    def run(self) -> None:
+    def portions(self) -> Iterator[Portion]:
         """Row group by row group: kept rows as they were, changed rows behind them; at the end rows that only the logs have."""
-        context, base = self.task.context, self.task.piece.slice.base_file
+        task, base, began = self.task, self.task.piece.slice.base_file, time.monotonic()
+        self.merge = task.reader.merge(task.piece, task.columns, self.spill)
+        self.scan_ms = _milliseconds(began)
         if base is not None:
-            for group in iter_base_file(self.task.reader.storage, base, context.schema, meta_columns=META_COLUMNS):
-                self._write_group(group)
-        new, step = np.sort(self.merge.insert_numbers()), context.options.row_group_rows
+            for group in iter_base_file(task.reader.storage, base, task.context.schema, meta_columns=META_COLUMNS):
+                yield from self._group(group)
+        new, step = np.sort(self.merge.insert_numbers()), task.context.options.row_group_rows
         for start in range(0, len(new), step):
-            self._write(take_rows(self.merge.outcome.data, new[start : start + step]), new_keys=True)
-        self.inserts = len(new)
+            rows = take_rows(self.merge.outcome.data, new[start : start + step])
+            yield Portion(rows.select(list(task.columns)), new_keys=True, inserts=rows.num_rows)
 
-    def _write_group(self, group: pa.Table) -> None:
+    def _group(self, group: pa.Table) -> Iterator[Portion]:
         if not self.merge.rules.merger.whole_rows:
             # Rows made of two take their values from either side, which must have the same types.
             group = group.cast(plain(group.schema))
         removed, replaced = self.merge.pairs(group)
         kept = np.ones(group.num_rows, np.bool_)
         kept[removed] = False
-        self._write(group.filter(pa.array(kept)) if len(removed) else group, new_keys=False)
-        self._write(replaced, new_keys=False)
-        self.updates += replaced.num_rows
-        self.deletes += len(removed) - replaced.num_rows
-
-    def _write(self, rows: pa.Table, *, new_keys: bool) -> None:
-        if rows.num_rows:
-            self.writer.write(self.stamp.restamp(_encoded(rows.select(list(self.task.columns)))), new_keys=new_keys)
-
-
-def _encoded(rows: pa.Table) -> pa.Table:
-    """The rows with the meta columns as dictionaries that repeat themselves."""
-    for name in DICTIONARY_COLUMNS:
-        column = rows.column(name)
-        if not pa.types.is_dictionary(column.type):
-            rows = rows.set_column(rows.column_names.index(name), name, column.dictionary_encode())
-    return rows
+        rows = group.filter(pa.array(kept)) if len(removed) else group
+        yield Portion(rows.select(list(self.task.columns)), deletes=len(removed) - replaced.num_rows)
+        yield Portion(replaced.select(list(self.task.columns)), updates=replaced.num_rows)
 
 
 def compact_slice(task: CompactTask) -> HoodieWriteStat:
@@ -97,54 +78,40 @@ def compact_slice(task: CompactTask) -> HoodieWriteStat:
 
     Rows keep their commit time, seqno and key. Raises as `SliceReader.merge` and `iter_base_file`.
     """
-    context, base = task.context, task.piece.slice.base_file
+    context, piece = task.context, task.piece.slice
     began = time.monotonic()
-    file = next_version(context, task.piece.slice.partition_path, task.piece.slice.file_id, task.task)
+    file = next_version(context, piece.partition_path, piece.file_id, task.task)
     spill = SpillTo(context.storage, f"{marker_folder(context.instant_time)}/.spill/{file.name}", task.memory_bytes)
-    inherited = stored_filter(read_footer(task.reader.storage, base)) if base is not None and context.populate else None
-    writer = open_writer(context, file, MarkerType.CREATE if base is None else MarkerType.MERGE, inherited)
+    inherited = inherited_filter(context, task.reader.storage, piece.base_file)
+    folding, merges = _Folding(task, spill), piece.base_file is not None
     try:
-        merge = task.reader.merge(task.piece, task.columns, spill)
-        merging = _Merging(task, merge, writer, identity(context, file, task.task), scan_ms=_milliseconds(began))
-        merging.run()
-        size, rows = writer.close()
-    except BaseException:
-        writer.discard()
-        raise
+        written = write_base_file(context, file, task.task, folding.portions(), merges=merges, inherited=inherited)
     finally:
         context.storage.delete_tree(spill.folder)
-    return _stat(merging, file, size, rows, _milliseconds(began))
+    return _stat(folding, written, _milliseconds(began))
 
 
 def _milliseconds(since: float) -> int:
+    """Since a moment of the monotonic clock."""
     return int((time.monotonic() - since) * 1000)
 
 
-def _stat(merging: _Merging, file: BaseFile, size: int, rows: int, took_ms: int) -> HoodieWriteStat:
+def _stat(folding: _Folding, written: WrittenFile, took_ms: int) -> HoodieWriteStat:
     """As Hudi's `HoodieCompactor` fills it. A slice without a base file counts as a new group, as there."""
-    piece, scanned = merging.task.piece.slice, merging.merge.scanned
+    piece, merge = folding.task.piece.slice, folding.merge
     created = piece.base_file is None
-    write_ms = took_ms - merging.scan_ms
-    return HoodieWriteStat(
-        file_id=file.file_id,
-        path=file.path,
-        prev_commit=_NEW_GROUP if created else piece.base_instant,
-        partition_path=file.partition_path,
-        num_writes=rows,
-        num_deletes=merging.deletes,
-        num_update_writes=merging.updates,
-        num_inserts=merging.inserts,
-        total_write_bytes=size,
-        file_size_in_bytes=size,
-        total_log_records=merging.merge.outcome.records,
-        total_log_files_compacted=scanned.files,
+    write_ms = took_ms - folding.scan_ms
+    return replace(
+        written.stat(_NEW_GROUP if created else piece.base_instant),
+        total_log_records=merge.outcome.records,
+        total_log_files_compacted=merge.scanned.files,
         total_log_size_compacted=sum(log.size for log in piece.log_files),
-        total_updated_records_compacted=len(merging.merge.outcome.keys),
-        total_log_blocks=scanned.total,
-        total_corrupt_log_block=scanned.corrupt,
-        total_rollback_blocks=scanned.rollbacks,
+        total_updated_records_compacted=len(merge.outcome.keys),
+        total_log_blocks=merge.scanned.total,
+        total_corrupt_log_block=merge.scanned.corrupt,
+        total_rollback_blocks=merge.scanned.rollbacks,
         runtime_stats={
-            "totalScanTime": merging.scan_ms,
+            "totalScanTime": folding.scan_ms,
             "totalUpsertTime": 0 if created else write_ms,
             "totalCreateTime": write_ms if created else 0,
         },

@@ -28,7 +28,8 @@ from lakehouse_engine.record.schema import conform
 from lakehouse_engine.record.types import canonical_table
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.write.source import MemorySource, PatchedSource, Rows, RowSource
-from lakehouse_engine.write.tasks.base_files import CreateTask, FileContext, WriteStatus, create_file
+from lakehouse_engine.write.tasks.base_changes import CreateTask, create_file
+from lakehouse_engine.write.tasks.base_files import FileContext, WriteStatus
 from lakehouse_engine.write.tasks.bulk import ENCODED_SHARE, split_by_partition
 
 _WORTH_SPLITTING = 200_000

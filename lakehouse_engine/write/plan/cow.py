@@ -21,7 +21,8 @@ from lakehouse_engine.write.plan.cow_moves import Moves, part_of, winners
 from lakehouse_engine.write.plan.placing import NewGroup, Placement, Places, alive, new_group_tasks, unplaced
 from lakehouse_engine.write.plan.write_plan import WritePlan
 from lakehouse_engine.write.source import Rows
-from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext, MergeTask
+from lakehouse_engine.write.tasks.base_changes import MergeTask
+from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext
 
 
 @dataclass(slots=True)

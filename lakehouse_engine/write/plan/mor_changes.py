@@ -31,7 +31,8 @@ from lakehouse_engine.write.plan.placing import NewGroup, Places, new_group_task
 from lakehouse_engine.write.plan.write_plan import WritePlan
 from lakehouse_engine.write.source import Rows
 from lakehouse_engine.write.tasks.append import AppendTask, GroupAppend, append_tasks
-from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext, Mask, MergeTask
+from lakehouse_engine.write.tasks.base_changes import MergeTask
+from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext, Mask
 from lakehouse_engine.write.tasks.slice_merge import SliceMergeTask
 
 _SMALL_FILES = 1

@@ -16,7 +16,8 @@ from lakehouse_engine.record.merging.deletions import DeleteMarks
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.plan.assign import Assignment, Numbers, SizedFile, assign_inserts, average_record_size
 from lakehouse_engine.write.source import Rows, RowSource
-from lakehouse_engine.write.tasks.base_files import CreateTask, FileContext
+from lakehouse_engine.write.tasks.base_changes import CreateTask
+from lakehouse_engine.write.tasks.base_files import FileContext
 from lakehouse_engine.write.tasks.bulk import ENCODED_SHARE
 
 SAMPLE = 1000

@@ -11,7 +11,8 @@ from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.plan.assign import split_evenly
 from lakehouse_engine.write.plan.placing import NewGroup, bytes_per_row, new_group_tasks
 from lakehouse_engine.write.tasks.append import AppendTask, append_logs
-from lakehouse_engine.write.tasks.base_files import CreateTask, FileContext, MergeTask, WriteStatus, create_file, merge_file
+from lakehouse_engine.write.tasks.base_changes import CreateTask, MergeTask, create_file, merge_file
+from lakehouse_engine.write.tasks.base_files import FileContext, WriteStatus
 from lakehouse_engine.write.tasks.slice_merge import SliceMergeTask, merge_slice
 
 FileTask = CreateTask | MergeTask | AppendTask | SliceMergeTask

@@ -1,38 +1,35 @@
-"""What runs per file group, on an executor or in a thread: create a base file, or merge changes into one.
+"""How a base file is written, whatever it is made of: the one loop behind new groups, merges and compactions.
 
-Each task writes its marker before its data file (so that whoever finds the instant dead knows the file), and names the file by a
-random attempt: a retried or speculative attempt writes another file of the same group, which the commit removes because no write stat
-names it. An attempt that outlives its write removes its file itself (`attempt`).
+A file's marker is written before the file (so that whoever finds the instant dead knows the file), and the file is named by a random
+attempt: a retried or speculative attempt writes another file of the same group, which the commit removes because no write stat names it.
+An attempt that outlives its write removes its file itself (`attempt`).
 """
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lakehouse_engine.errors import PartitionValueError, StoredFileExistsError
-from lakehouse_engine.files.base_file import iter_base_file
+from lakehouse_engine.files.base_file import DICTIONARY_COLUMNS
 from lakehouse_engine.files.footer import read_footer
 from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.format.file_names import PARTITION_METAFILE, MarkerType, marker_path, write_token
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
 from lakehouse_engine.index.simple import stored_filter
 from lakehouse_engine.model.files import BaseFile, LogFile, join_path
-from lakehouse_engine.model.keys import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.options import WriteOptions
-from lakehouse_engine.record.merging.deletions import HUDI_MARK, DeleteMarks
-from lakehouse_engine.record.merging.mergers import RecordMerger
-from lakehouse_engine.record.merging.ordering_fields import NO_ORDERING, OrderingFields
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.view.listing import StorageLister
-from lakehouse_engine.write.source import Rows, RowSource, packed_source
+from lakehouse_engine.write.source import Rows, RowSource
 from lakehouse_engine.write.tasks.attempt import FileAttempt
 from lakehouse_engine.write.tasks.file_writer import BaseFileWriter, FileIdentity
 
@@ -55,47 +52,6 @@ class FileContext:
     unique_columns: frozenset[str] = frozenset()
     partition_columns: tuple[str, ...] = ()
     populate: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class CreateTask:
-    """Write rows of `source` (None: all of them) as a new file group."""
-
-    context: FileContext
-    task: int
-    partition_path: str
-    file_id: str
-    source: RowSource
-    rows: Rows | None
-
-    def packed(self) -> CreateTask:
-        """As `engine.Packable`."""
-        return self if self.rows is None else replace(self, source=packed_source(self.source, self.rows))
-
-
-@dataclass(frozen=True, slots=True)
-class MergeTask:
-    """Write the next version of `base`.
-
-    `positions` (ascending row numbers in the base file) meet `rows` of `source`, one to one; `deletes` are base rows to drop;
-    `inserts` are rows of `source` to add. Ordering values decide who wins through `merger`; `marks` tells rows that delete.
-    """
-
-    context: FileContext
-    task: int
-    base: BaseFile
-    source: RowSource
-    merger: RecordMerger
-    ordering: OrderingFields = NO_ORDERING
-    marks: DeleteMarks = HUDI_MARK
-    positions: Rows = field(default_factory=lambda: NO_ROWS)
-    rows: Rows = field(default_factory=lambda: NO_ROWS)
-    deletes: Rows = field(default_factory=lambda: NO_ROWS)
-    inserts: Rows = field(default_factory=lambda: NO_ROWS)
-
-    def packed(self) -> MergeTask:
-        """As `engine.Packable`."""
-        return replace(self, source=packed_source(self.source, self.rows, self.inserts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,123 +132,100 @@ def created_stat(file: BaseFile, size: int, rows: int) -> HoodieWriteStat:
     )
 
 
-def create_file(task: CreateTask) -> WriteStatus:
-    """Write a new file group with every row given, in order."""
-    context = task.context
-    file = next_version(context, task.partition_path, task.file_id, task.task)
-    stamp = identity(context, file, task.task)
-    writer = open_writer(context, file, MarkerType.CREATE)
-    try:
-        rows = task.source.take(task.rows)
-        step = context.options.row_group_rows
-        for start in range(0, rows.num_rows, step):
-            writer.write(stamp.stamp(rows.slice(start, step), start), new_keys=True)
-        size, count = writer.close()
-    except BaseException:
-        writer.discard()
-        raise
-    return WriteStatus(created_stat(file, size, count))
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Rows for a base file, about a row group of them: `stored` ones, with meta columns, which keep their stamps but for the file's name,
+    and behind them those `given` by a batch (record key, partition path, user columns), which are stamped by this commit.
+
+    `new_keys`: whether their record keys may be none of the file's that is replaced. The numbers are what the commit says of them.
+    """
+
+    stored: pa.Table | None = None
+    given: pa.Table | None = None
+    new_keys: bool = False
+    updates: int = 0
+    deletes: int = 0
+    inserts: int = 0
 
 
 @dataclass(slots=True)
-class _Merging:
-    """One merge at work: where it writes, and what it has done so far."""
+class WrittenFile:
+    """A base file that was written, and what became of its group's rows in it."""
 
-    task: MergeTask
-    writer: BaseFileWriter
-    stamp: FileIdentity
+    file: BaseFile
+    size: int = 0
+    rows: int = 0
     updates: int = 0
     deletes: int = 0
-    stamped: int = 0
+    inserts: int = 0
 
-    def run(self) -> None:
-        """Row group by row group: kept rows as they were, changed rows behind them; new rows at the end."""
-        start, task = 0, self.task
-        for group in iter_base_file(task.context.storage, task.base, task.context.schema, meta_columns=META_COLUMNS):
-            keep = np.ones(group.num_rows, dtype=bool)
-            low, high = np.searchsorted(task.deletes, [start, start + group.num_rows])
-            keep[task.deletes[low:high] - start] = False
-            self.deletes += int(high - low)
-            low, high = np.searchsorted(task.positions, [start, start + group.num_rows])
-            changed = self._changed(group, task.positions[low:high] - start, task.rows[low:high], keep)
-            start += group.num_rows
-            kept = group if keep.all() else group.filter(pa.array(keep))
-            self.writer.write(self.stamp.restamp(kept), new_keys=False)
-            self._write_new(changed, new_keys=False)
-        self._write_new(task.source.take(task.inserts) if len(task.inserts) else None, new_keys=True)
+    def stat(self, prev_commit: str) -> HoodieWriteStat:
+        """For the commit's record. `prev_commit` is the instant of what this file replaces."""
+        return replace(
+            created_stat(self.file, self.size, self.rows),
+            prev_commit=prev_commit,
+            num_deletes=self.deletes,
+            num_update_writes=self.updates,
+            num_inserts=self.inserts,
+        )
 
-    def _write_new(self, rows: pa.Table | None, *, new_keys: bool) -> None:
-        if rows is not None and rows.num_rows:
-            self.writer.write(self.stamp.stamp(rows, self.stamped), new_keys=new_keys)
-            self.stamped += rows.num_rows
-
-    def _changed(self, group: pa.Table, positions: Rows, rows: Rows, keep: Mask) -> pa.Table | None:
-        """The rows of a row group that change, as they are to be written; clears their old selves in `keep`."""
-        if not len(positions):
-            return None
-        merger, incoming = self.task.merger, self.task.source.take(rows)
-        wins, goes = self._decide(group, positions, incoming)
-        alive = ~self.task.marks.of(incoming)
-        touched = goes | (alive if merger.losers_matter else wins & alive)
-        if not touched.all():
-            positions, wins, goes = positions[touched], wins[touched], goes[touched]
-            incoming = incoming.filter(pa.array(touched))
-        keep[positions] = False
-        if not merger.whole_rows:
-            incoming = _combined(merger, group, positions, incoming, wins)
-        self.deletes += int(goes.sum())
-        self.updates += len(goes) - int(goes.sum())
-        return incoming.filter(pa.array(~goes)) if goes.any() else incoming
-
-    def _decide(self, group: pa.Table, positions: Rows, incoming: pa.Table) -> tuple[Mask, Mask]:
-        """For each pair: whether the incoming row wins, and whether it deletes the stored one."""
-        task, everything = self.task, np.ones(len(positions), dtype=bool)
-        compared = task.ordering if task.merger.compares_ordering else NO_ORDERING
-        old, new = compared.values(group.select(compared.roots).take(pa.array(positions))), compared.values(incoming)
-        wins = task.merger.wins(old, new)
-        marked = self.task.marks.of(incoming)
-        deletes = task.merger.deletes(old, new) if marked.any() else None
-        return (everything if wins is None else wins), marked & (everything if deletes is None else deletes)
+    def changed(self, prev_commit: str) -> WriteStatus:
+        """No status where nothing stored was changed or added: then no write stat names the file, and the commit removes it."""
+        return WriteStatus(self.stat(prev_commit) if self.updates or self.deletes or self.inserts else None)
 
 
-def _combined(merger: RecordMerger, group: pa.Table, positions: Rows, incoming: pa.Table, wins: Mask) -> pa.Table:
-    user = [name for name in incoming.column_names if name not in (RECORD_KEY, PARTITION_PATH)]
-    base = group.select(user).take(pa.array(positions))
-    merged = merger.combine(base, incoming.select(user), None if wins.all() else wins)
-    keys = [incoming.column(name) for name in (RECORD_KEY, PARTITION_PATH)]
-    return pa.table([*keys, *merged.columns], names=[RECORD_KEY, PARTITION_PATH, *user])
+def write_base_file(
+    context: FileContext,
+    file: BaseFile,
+    task: int,
+    portions: Iterable[Portion],
+    *,
+    merges: bool = False,
+    inherited: BloomFilter | None = None,
+) -> WrittenFile:
+    """Write all `portions`, in their order, to `file`, which `next_version` named for the task of this number.
 
-
-def merge_file(task: MergeTask) -> WriteStatus:
-    """Write the next version of a base file. No status when every change lost against what is stored: then the file it wrote has
-    nothing new, no write stat names it, and the commit removes it.
+    `merges`: whether it replaces another one of its group, whose Bloom filter is `inherited`. Raises what making the portions raises; what
+    was written until then is garbage that the instant's marker names.
     """
-    context = task.context
-    file = next_version(context, task.base.partition_path, task.base.file_id, task.task)
-    inherited = stored_filter(read_footer(context.storage, task.base)) if context.populate else None
-    writer = open_writer(context, file, MarkerType.MERGE, inherited)
-    merging = _Merging(task, writer, identity(context, file, task.task))
+    writer = open_writer(context, file, MarkerType.MERGE if merges else MarkerType.CREATE, inherited)
+    stamp, written, stamped = identity(context, file, task), WrittenFile(file), 0
     try:
-        merging.run()
-        size, rows = writer.close()
+        for portion in portions:
+            if portion.stored is not None and portion.stored.num_rows:
+                writer.write(stamp.restamp(_encoded(portion.stored)), new_keys=portion.new_keys)
+            if portion.given is not None and portion.given.num_rows:
+                writer.write(stamp.stamp(portion.given, stamped), new_keys=portion.new_keys)
+                stamped += portion.given.num_rows
+            written.updates += portion.updates
+            written.deletes += portion.deletes
+            written.inserts += portion.inserts
+        written.size, written.rows = writer.close()
     except BaseException:
         writer.discard()
         raise
-    if not (merging.updates or merging.deletes or len(task.inserts)):
-        return WriteStatus(None)
-    return WriteStatus(_merged_stat(merging, file, size, rows))
+    return written
 
 
-def _merged_stat(merging: _Merging, file: BaseFile, size: int, rows: int) -> HoodieWriteStat:
-    return HoodieWriteStat(
-        file_id=file.file_id,
-        path=file.path,
-        prev_commit=merging.task.base.instant_time,
-        partition_path=file.partition_path,
-        num_writes=rows,
-        num_deletes=merging.deletes,
-        num_update_writes=merging.updates,
-        num_inserts=len(merging.task.inserts),
-        total_write_bytes=size,
-        file_size_in_bytes=size,
-    )
+def given_portions(
+    context: FileContext, source: RowSource, rows: Rows | None, *, new_keys: bool = True, inserts: bool = True
+) -> Iterator[Portion]:
+    """Rows of a batch (None: all) in portions, which count as inserted, or as nothing."""
+    step, count = context.options.row_group_rows, source.num_rows if rows is None else len(rows)
+    for start in range(0, count, step):
+        given = source.slice(start, step) if rows is None else source.take(rows[start : start + step])
+        yield Portion(given=given, new_keys=new_keys, inserts=given.num_rows if inserts else 0)
+
+
+def inherited_filter(context: FileContext, storage: Storage, base: BaseFile | None) -> BloomFilter | None:
+    """The Bloom filter that the file after `base` (of the table in `storage`) may go on with."""
+    return stored_filter(read_footer(storage, base)) if context.populate and base is not None else None
+
+
+def _encoded(rows: pa.Table) -> pa.Table:
+    """The rows with those meta columns as dictionaries that repeat themselves."""
+    for name in DICTIONARY_COLUMNS:
+        column = rows.column(name)
+        if not pa.types.is_dictionary(column.type):
+            rows = rows.set_column(rows.column_names.index(name), name, column.dictionary_encode())
+    return rows
