@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from lakehouse_engine.compat import cached_property
 from lakehouse_engine.model.keys import FileGroupId
 
 
@@ -39,13 +40,30 @@ class LiveGroup:
         yield from self.logs
 
 
-@dataclass(frozen=True, slots=True)
+# Without slots, so that what is derived can be cached on the instance.
+@dataclass(frozen=True)
 class WriteRecord:
     """A completed write as far as it matters here: its files by group, and the groups that it took out of the table."""
 
     instant_time: str
     files: tuple[tuple[FileGroupId, WrittenFile], ...] = ()
     replaced: tuple[FileGroupId, ...] = ()
+
+    @cached_property
+    def by_partition(self) -> Mapping[str, list[tuple[FileGroupId, WrittenFile]]]:
+        """The files of each partition that has some."""
+        found: dict[str, list[tuple[FileGroupId, WrittenFile]]] = {}
+        for group, file in self.files:
+            found.setdefault(group.partition_path, []).append((group, file))
+        return found
+
+    def files_in(self, partitions: frozenset[str] | None) -> Iterator[tuple[FileGroupId, WrittenFile]]:
+        """The files of some partitions (None: of all), at a cost that does not follow the others."""
+        if partitions is None:
+            yield from self.files
+        else:
+            for path in sorted(partitions & self.by_partition.keys()):
+                yield from self.by_partition[path]
 
 
 @dataclass(slots=True)
@@ -68,11 +86,19 @@ class _Collected:
         return found if newest > replaced_at else None
 
 
-class LiveFiles:
-    """The files of a table after some of its writes, by group. Immutable; `after` adds writes, in any order."""
+_Groups = Mapping[FileGroupId, LiveGroup]
 
-    def __init__(self, groups: Mapping[FileGroupId, LiveGroup] | None = None) -> None:
-        self.groups: Mapping[FileGroupId, LiveGroup] = groups or {}
+
+class LiveFiles:
+    """The files of a table after some of its writes, by group. Immutable; `after` adds writes, in any order, at a cost that follows the
+    partitions of those.
+    """
+
+    def __init__(self, groups: _Groups | None = None) -> None:
+        by_partition: dict[str, dict[FileGroupId, LiveGroup]] = {}
+        for group, live in (groups or {}).items():
+            by_partition.setdefault(group.partition_path, {})[group] = live
+        self._by_partition: Mapping[str, _Groups] = by_partition
 
     def after(self, writes: Iterable[WriteRecord]) -> LiveFiles:
         """The files once these completed writes are counted too, each of which may be older or newer than what is known."""
@@ -86,39 +112,60 @@ class LiveFiles:
                     changed[group] = self._begun(group)
                 changed[group].add(file)
         for group in replaced:
-            if group not in changed and group in self.groups:
+            if group not in changed and self.of(group) is not None:
                 changed[group] = self._begun(group)
-        if not changed:
-            return self
-        groups = dict(self.groups)
-        for group, collected in changed.items():
-            live = collected.live(replaced.get(group, ""))
-            if live is not None:
-                groups[group] = live
-            else:
-                groups.pop(group, None)
-        return LiveFiles(groups)
+        return self._with({group: collected.live(replaced.get(group, "")) for group, collected in changed.items()})
 
     def without(self, paths: frozenset[str]) -> LiveFiles:
         """As if nothing were known of these files."""
-        groups = {group: _without(live, paths) for group, live in self.groups.items()}
+        groups = {group: _without(live, paths) for group, live in self.within(None)}
         return LiveFiles({group: live for group, live in groups.items() if live.base is not None or live.logs})
+
+    @property
+    def groups(self) -> _Groups:
+        """All groups."""
+        return dict(self.within(None))
+
+    def of(self, group: FileGroupId) -> LiveGroup | None:
+        """One group; None where nothing of it is live."""
+        return self._by_partition.get(group.partition_path, {}).get(group)
+
+    def within(self, partitions: frozenset[str] | None) -> Iterator[tuple[FileGroupId, LiveGroup]]:
+        """The groups of some partitions (None: of all), at a cost that does not follow the others."""
+        for path in self._by_partition if partitions is None else sorted(partitions & self._by_partition.keys()):
+            yield from self._by_partition[path].items()
 
     def files(self) -> Iterator[tuple[FileGroupId, WrittenFile]]:
         """Every file, or write to a log file, with its group."""
-        for group, live in self.groups.items():
+        for group, live in self.within(None):
             for file in live.files():
                 yield group, file
 
     def partitions(self) -> set[str]:
-        return {group.partition_path for group in self.groups}
+        return set(self._by_partition)
 
     def __len__(self) -> int:
-        return len(self.groups)
+        return sum(len(groups) for groups in self._by_partition.values())
 
     def _begun(self, group: FileGroupId) -> _Collected:
-        known = self.groups.get(group, LiveGroup())
+        known = self.of(group) or LiveGroup()
         return _Collected(known.base, {(log.path, log.instant_time): log for log in known.logs})
+
+    def _with(self, changed: Mapping[FileGroupId, LiveGroup | None]) -> LiveFiles:
+        """With these groups as they are now; None for one that is gone. What did not change is shared."""
+        if not changed:
+            return self
+        new: dict[str, dict[FileGroupId, LiveGroup]] = {}
+        for group, live in changed.items():
+            path = group.partition_path
+            groups = new[path] if path in new else new.setdefault(path, dict(self._by_partition.get(path, {})))
+            if live is None:
+                groups.pop(group, None)
+            else:
+                groups[group] = live
+        found = LiveFiles()
+        found._by_partition = {path: groups for path, groups in {**self._by_partition, **new}.items() if groups}
+        return found
 
 
 @dataclass(frozen=True, slots=True)

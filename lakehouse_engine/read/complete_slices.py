@@ -4,8 +4,9 @@ is not: the listing says which files there are, the metadata of writes says whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from lakehouse_engine.errors import (
@@ -20,6 +21,7 @@ from lakehouse_engine.errors import (
 from lakehouse_engine.files.base_file import missing_file
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import InstantRange
+from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.completeness import (
     ChangedSize,
     ExpectedFile,
@@ -75,9 +77,21 @@ def latest_slices(state: TableState, *, logs: bool, scope: Scope | None = None) 
 
 def _latest(state: TableState, logs: bool, scope: Scope | None) -> list[FileSlice]:
     slices = slices_of(state, None, scope)
-    _refuse_lost(state, lost_files(state, None, slices, logs=logs, within=_kept(scope)))
-    _refuse_changed(changed_sizes(state, None, slices, logs=logs))
+    unchecked, looked_at, within = state.view.unchecked, slices, _kept(scope)
+    if unchecked is not None:
+        # The others were listed before, and found to be whole then; nothing has been written to them since.
+        looked_at = [piece for piece in slices if piece.partition_path in unchecked] if unchecked else []
+        within = partial(_both, unchecked, within)
+    if unchecked != frozenset():
+        _refuse_lost(state, lost_files(state, None, looked_at, logs=logs, within=within))
+        _refuse_changed(changed_sizes(state, None, looked_at, logs=logs))
+    if scope is None and (logs or state.config.table_type is TableType.COPY_ON_WRITE):
+        state.view.was_checked()
     return slices
+
+
+def _both(some: frozenset[str], within: Within | None, paths: Iterable[str]) -> Iterable[str]:
+    return some.intersection(paths if within is None else within(paths))
 
 
 def _listed_well(state: TableState, ask: Callable[[], Answer]) -> Answer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from lakehouse_engine.files.base_file import missing_file
 from lakehouse_engine.files.log_scanner import LoggedSlice, LogPromise, ToldLogs
@@ -27,9 +27,9 @@ from lakehouse_engine.view.archived_files import ArchivedFiles
 from lakehouse_engine.view.slicing import replaced_groups, whole_slices
 from lakehouse_engine.view.table_state import TableState
 
-Told = TypeVar("Told")
 Within = Callable[[Iterable[str]], Iterable[str]]
 """Picks some of the given partition paths."""
+_Write = tuple[Instant, HoodieCommitMetadata]
 _NO_COMMIT = (None, "", "null")
 
 
@@ -61,35 +61,41 @@ def lost_files(
     """
     # A slice may consist of logs only; its base instant is then that of the write that began it.
     found = {piece.group: piece.base_instant for piece in slices if piece.base_file is not None or logs}
-    expected, replaced = _of(within, _expected(state, as_of)), state.view.replaced_as_of(as_of)
+    writes = list(_writes(state))
+    partitions = None if within is None else frozenset(within(_partitions(state, as_of, writes)))
+    expected, replaced = _expected(state, as_of, writes, partitions), state.view.replaced_as_of(as_of)
     # Of others the base file was written, and what is left of them is only what was logged later.
     begun = {piece.group: piece.base_instant for piece in slices if piece.base_file is None}
-    headless = {file.path for group, file in expected.items() if _is_base(file.path) and begun.get(group) == file.instant_time}
+    told = ((group, expected[group]) for group in begun if group in expected)
+    headless = {group for group, file in told if _is_base(file.path) and begun[group] == file.instant_time}
     lost = [
         file
         for group, file in expected.items()
-        if group not in replaced
-        and (found.get(group, "") < (file.instant_time or "0") or file.path in headless)
+        if (found.get(group, "") < (file.instant_time or "0") or group in headless)
+        and group not in replaced
         and (begin is None or _after(file, begin))
     ]
-    return lost + (_lost_logs(slices, _of(within, log_promises(state, as_of)), replaced) if logs and not lost else [])
+    return lost + (_lost_logs(slices, log_promises(state, as_of, partitions), replaced) if logs and not lost else [])
 
 
-def _of(within: Within | None, groups: dict[FileGroupId, Told]) -> dict[FileGroupId, Told]:
-    if within is None:
-        return groups
-    partitions = frozenset(within({group.partition_path for group in groups}))
-    return {group: told for group, told in groups.items() if group.partition_path in partitions}
+def _partitions(state: TableState, as_of: str | None, writes: Sequence[_Write]) -> set[str]:
+    """Those that writes name which `_expected` and `log_promises` ask."""
+    found = _archived(state, as_of).live.partitions()
+    for _, metadata in writes:
+        found.update(metadata.partition_to_write_stats, (group.partition_path for group in replaced_groups(metadata)))
+    return found.union(*(write.by_partition for write in state.active_writes(as_of)))
 
 
-def log_promises(state: TableState, as_of: str | None) -> dict[FileGroupId, list[LogPromise]]:
-    """What completed commits not after `as_of` wrote to log files; nothing for copy-on-write tables.
+def log_promises(
+    state: TableState, as_of: str | None, partitions: frozenset[str] | None = None
+) -> dict[FileGroupId, list[LogPromise]]:
+    """What completed commits not after `as_of` wrote to log files of some partitions (None: of all); nothing for copy-on-write tables.
 
     Of archived commits only what they wrote to slices that were live when the last of them was archived.
     """
     promises: dict[FileGroupId, list[LogPromise]] = {}
     if state.config.table_type is TableType.MERGE_ON_READ:
-        for group, file in _logged(state, as_of):
+        for group, file in _logged(state, as_of, partitions):
             promise = LogPromise(file.path, file.instant_time, file.start, file.size, file.checksum)
             promises.setdefault(group, []).append(promise)
     return promises
@@ -109,17 +115,22 @@ def told_logs(state: TableState, as_of: str | None) -> ToldLogs:
 
 def logged_slices(state: TableState, as_of: str | None, slices: Iterable[FileSlice]) -> list[LoggedSlice]:
     """Slices with what completed commits not after `as_of` (None: all) say of their log files."""
-    promises, told = log_promises(state, as_of), told_logs(state, as_of)
-    return [LoggedSlice(piece, tuple(promises.get(piece.group, ())), told) for piece in slices]
+    pieces = list(slices)
+    promises, told = log_promises(state, as_of, partitions_of(pieces)), told_logs(state, as_of)
+    return [LoggedSlice(piece, tuple(promises.get(piece.group, ())), told) for piece in pieces]
 
 
-def _logged(state: TableState, as_of: str | None) -> Iterator[tuple[FileGroupId, WrittenFile]]:
+def partitions_of(slices: Iterable[FileSlice]) -> frozenset[str]:
+    return frozenset(piece.partition_path for piece in slices)
+
+
+def _logged(state: TableState, as_of: str | None, partitions: frozenset[str] | None) -> Iterator[tuple[FileGroupId, WrittenFile]]:
     archived = _archived(state, as_of)
-    for group, live in archived.live.groups.items():
+    for group, live in archived.live.within(partitions):
         yield from ((group, log) for log in live.logs)
     for write in state.active_writes(as_of):
         if write.instant_time > archived.boundary:
-            yield from ((group, file) for group, file in write.files if file.is_log)
+            yield from ((group, file) for group, file in write.files_in(partitions) if file.is_log)
 
 
 def _lost_logs(
@@ -153,31 +164,37 @@ def _after(file: ExpectedFile, begin: str) -> bool:
     return not file.instant_time or file.instant_time > begin
 
 
-def _expected(state: TableState, as_of: str | None) -> dict[FileGroupId, ExpectedFile]:
+def _expected(
+    state: TableState, as_of: str | None, writes: Sequence[_Write], partitions: frozenset[str] | None
+) -> dict[FileGroupId, ExpectedFile]:
     archived = _archived(state, as_of)
     expected = {
         group: ExpectedFile(group, live.base.instant_time, live.base.path)
-        for group, live in archived.live.groups.items()
+        for group, live in archived.live.within(partitions)
         if live.base is not None
     }
     born: set[FileGroupId] = set()
     pending = state.timeline.pending_compactions
-    for instant, metadata in _writes(state):
+    for instant, metadata in writes:
         if as_of is None or instant.requested_time <= as_of:
             if instant.requested_time > archived.boundary:
-                expected.update((file.group, file) for file in _written(state, instant))
+                expected.update((file.group, file) for file in _written(state, instant, partitions))
             continue
         for group, previous in _previous(metadata):
-            if previous in pending:
+            if previous in pending or _is_outside(group, partitions):
                 continue  # the slice to be says nothing about the one before it
             if previous in _NO_COMMIT or str(previous) > as_of:
                 born.add(group)
             elif group not in expected and group not in born:
                 expected[group] = ExpectedFile(group, str(previous), f"the base file of {group.file_id} written by {previous}")
         for group in replaced_groups(metadata):
-            if group not in expected and group not in born:
+            if group not in expected and group not in born and not _is_outside(group, partitions):
                 expected[group] = ExpectedFile(group, "", f"the base file of {group.file_id}, replaced by {instant.requested_time},")
     return expected
+
+
+def _is_outside(group: FileGroupId, partitions: frozenset[str] | None) -> bool:
+    return partitions is not None and group.partition_path not in partitions
 
 
 def _archived(state: TableState, as_of: str | None) -> ArchivedFiles:
@@ -189,7 +206,7 @@ def _archived(state: TableState, as_of: str | None) -> ArchivedFiles:
     return ArchivedFiles(LiveFiles(), is_known=False, all_told=False) if kept is None else ArchivedFiles(kept, as_of, all_told=False)
 
 
-def _writes(state: TableState) -> Iterator[tuple[Instant, HoodieCommitMetadata]]:
+def _writes(state: TableState) -> Iterator[_Write]:
     """Completed writes in order. Savepointed ones that outlived the archival of later ones prove nothing about now."""
     since = proven_since(state)
     for instant in state.timeline.completed().writes().instants:
@@ -197,8 +214,8 @@ def _writes(state: TableState) -> Iterator[tuple[Instant, HoodieCommitMetadata]]
             yield instant, state.commit_metadata(instant)
 
 
-def _written(state: TableState, instant: Instant) -> Iterator[ExpectedFile]:
-    for group, file in state.write_record(instant).files:
+def _written(state: TableState, instant: Instant, partitions: frozenset[str] | None) -> Iterator[ExpectedFile]:
+    for group, file in state.write_record(instant).files_in(partitions):
         if not file.is_log:
             yield ExpectedFile(group, instant.requested_time, file.path)
 
@@ -235,7 +252,8 @@ def changed_sizes(state: TableState, as_of: str | None, slices: Sequence[FileSli
 
     A log may be longer: other writers leave blocks of failed writes at its end.
     """
-    written = {file.path: file for _, file in _bases(state, as_of)}
+    partitions = partitions_of(slices)
+    written = {file.path: file for _, file in _bases(state, as_of, partitions)}
     bases = [(piece.base_file, written.get(piece.base_file.path)) for piece in slices if piece.base_file is not None]
     found = [
         ChangedSize(base.path, file.instant_time, base.size, file.size, False)
@@ -244,7 +262,7 @@ def changed_sizes(state: TableState, as_of: str | None, slices: Sequence[FileSli
     ]
     if not logs or not any(piece.log_files for piece in slices):
         return found
-    promises = log_promises(state, as_of)
+    promises = log_promises(state, as_of, partitions)
     sizes = {log.path: log.size for piece in slices for log in piece.log_files}
     return found + [
         ChangedSize(promise.path, promise.instant_time, sizes[promise.path], promise.end, True)
@@ -254,12 +272,12 @@ def changed_sizes(state: TableState, as_of: str | None, slices: Sequence[FileSli
     ]
 
 
-def _bases(state: TableState, as_of: str | None) -> Iterator[tuple[FileGroupId, WrittenFile]]:
-    for group, live in _archived(state, as_of).live.groups.items():
+def _bases(state: TableState, as_of: str | None, partitions: frozenset[str]) -> Iterator[tuple[FileGroupId, WrittenFile]]:
+    for group, live in _archived(state, as_of).live.within(partitions):
         if live.base is not None:
             yield group, live.base
     for write in state.active_writes(as_of):
-        yield from ((group, file) for group, file in write.files if not file.is_log)
+        yield from ((group, file) for group, file in write.files_in(partitions) if not file.is_log)
 
 
 def earliest_readable(state: TableState, after: str, *, logs: bool) -> str | None:

@@ -11,7 +11,7 @@ from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import Listing
 from lakehouse_engine.timeline.timeline import Timeline
-from lakehouse_engine.view.kept import KeptAt
+from lakehouse_engine.view.kept import KeptAt, KeptPartition
 from lakehouse_engine.view.listing import Lister
 from lakehouse_engine.view.slicing import build_file_groups, is_replaced, slice_as_of
 
@@ -171,8 +171,20 @@ class FileSystemView:
     def _latest_of(self, path: str) -> list[FileSlice]:
         found = self._latest.get(path)
         if found is None:
-            found = self._latest[path] = self._sliced(None, path)
+            kept = self._kept_of(path)
+            found = None if kept is None else kept.latest
+            if found is None:
+                found = self._sliced(None, path)
+                if kept is not None:
+                    kept.latest = found
+            self._latest[path] = found
         return found
+
+    def _kept_of(self, path: str) -> KeptPartition | None:
+        """What is kept of a partition, if the groups that this view tells of it are those."""
+        groups = self.file_groups(path)
+        kept = None if self._kept is None else self._kept.get(path)
+        return kept if kept is not None and kept.groups is groups else None
 
     def _sliced(self, instant: str | None, path: str) -> list[FileSlice]:
         live = (group for group in self.file_groups(path) if not is_replaced(group.group, self._replaced, instant))

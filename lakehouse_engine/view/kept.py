@@ -12,18 +12,21 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name
-from lakehouse_engine.model.files import FileGroup, LogFile
+from lakehouse_engine.model.files import FileGroup, FileSlice, LogFile
 from lakehouse_engine.storage.base import Listing, StoredFile
 from lakehouse_engine.view.news import Moment
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KeptPartition:
-    """The files of a partition as they were listed. `groups` were made of them; `rests_on` is what else they follow from."""
+    """The files of a partition as they were listed. `groups` were made of them; `rests_on` is what else they follow from. `latest` are the
+    slices that make the table now, once somebody asked.
+    """
 
     files: Listing
     groups: list[FileGroup]
     rests_on: Hashable
+    latest: list[FileSlice] | None = None
 
 
 @dataclass(slots=True)

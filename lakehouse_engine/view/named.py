@@ -47,7 +47,7 @@ class NamedFiles:
             self._logs = frozenset().union(*(names for names in known if names is not None))
         if log.name in self._logs:
             return True
-        live = self.archived().live.groups.get(FileGroupId(log.partition_path, log.file_id))
+        live = self.archived().live.of(FileGroupId(log.partition_path, log.file_id))
         return live is not None and any(file.path == log.path for file in live.logs)
 
     def _names(self, instant: Instant) -> frozenset[str] | None:
@@ -66,7 +66,7 @@ class NamedFiles:
             return False
         if base.instant_time > archived.told_to:
             return True
-        live = archived.live.groups.get(FileGroupId(base.partition_path, base.file_id))
+        live = archived.live.of(FileGroupId(base.partition_path, base.file_id))
         if live is None or live.base is None:
             return False
         # Of older versions of a group the checkpoint says nothing, and nothing rests on them but savepoints, which name files.

@@ -41,17 +41,31 @@ from lakehouse_engine.view.slicing import replaced_groups
 
 logger = logging.getLogger(__name__)
 
+_Write = tuple[Instant, StoredFile | None]
+
 
 @dataclass(frozen=True, slots=True)
 class _Partitions:
-    """Paths of the partitions that have files once `writes` are counted after what archived ones left."""
+    """Paths of the partitions that have files (`live`) once `writes` are counted after what archived ones left."""
 
     archived: LiveFiles
-    writes: tuple[tuple[Instant, StoredFile | None], ...]
+    writes: tuple[_Write, ...]
+    live: LiveFiles
     paths: tuple[str, ...]
 
-    def are_of(self, archived: LiveFiles, writes: tuple[tuple[Instant, StoredFile | None], ...]) -> bool:
-        return (self.archived is archived or not (len(archived) or len(self.archived))) and self.writes == writes
+    def are_of(self, archived: LiveFiles, writes: tuple[_Write, ...]) -> bool:
+        return self.are_before(archived, writes) and len(self.writes) == len(writes)
+
+    def are_before(self, archived: LiveFiles, writes: tuple[_Write, ...]) -> bool:
+        """Whether the same writes come first, after the same archived ones."""
+        return (self.archived is archived or not (len(archived) or len(self.archived))) and self.writes == writes[: len(self.writes)]
+
+
+@dataclass(slots=True)
+class _Box:
+    """The partitions that the last of several states asked for; shared by all that go on with one another's commits."""
+
+    found: _Partitions | None = None
 
 
 @dataclass(slots=True)
@@ -61,7 +75,7 @@ class _Commits:
     active: ActiveTimeline
     files: Mapping[Instant, StoredFile]
     known: dict[Instant, DecodedCommit] = field(default_factory=dict)
-    partitions: _Partitions | None = None
+    partitions: _Box = field(default_factory=_Box)
 
     def of(self, instant: Instant) -> HoodieCommitMetadata:
         return self._decoded(instant).metadata
@@ -82,12 +96,14 @@ class _Commits:
     def live_partitions(self, archived: LiveFiles, writes: Sequence[Instant]) -> tuple[str, ...] | None:
         """Partitions with files after these writes, and `archived`, sorted; None where one of the writes does not tell what it left."""
         key = tuple((one, self.files.get(one)) for one in writes)
-        found = self.partitions
+        found = self.partitions.found
         if found is None or not found.are_of(archived, key):
             if any(self.named(one) is None for one in writes):
                 return None
-            paths = archived.after(self.record(one) for one in writes).partitions()
-            found = self.partitions = _Partitions(archived, key, tuple(sorted(paths)))
+            known = 0 if found is None or not found.are_before(archived, key) else len(found.writes)
+            live = found.live if found is not None and known else archived
+            live = live.after(self.record(one) for one in writes[known:])
+            found = self.partitions.found = _Partitions(archived, key, live, tuple(sorted(live.partitions())))
         return found.paths
 
     def _decoded(self, instant: Instant) -> DecodedCommit:

@@ -10,6 +10,8 @@ import pytest
 
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import CorruptFileError, CorruptInstantError, MissingFileError
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.read import completeness
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.complete_slices import check_complete
 from lakehouse_engine.read.query import Query, plan_query
@@ -157,3 +159,37 @@ def test_a_commit_whose_file_was_changed_is_read_again() -> None:
     for now in (state.refresh(), state.advance()):
         with pytest.raises(CorruptInstantError):
             now.commit_metadata(last)
+
+
+def test_a_log_that_a_query_of_base_files_does_not_need_is_missed_by_the_snapshot_after_it() -> None:
+    storage = MemoryStorage()
+    table = made(storage, "mor")
+    table.upsert(rows((1,), 2, "a"))
+    storage.delete(table.state.view.latest_slices("day=a")[0].log_files[0].path)
+    handle = Handle(storage)
+    plan_query(handle.state, Query(kind="read_optimized"), {})
+    plan_query(handle.state, Query(kind="read_optimized", filters=pc.field("day") == "a"), {})
+    with pytest.raises(MissingFileError):
+        handle.read()
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_plan_of_a_known_table_asks_only_of_what_was_written_since(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    storage = MemoryStorage()
+    made(storage, kind)
+    handle = Handle(storage)
+    assert handle.read() == [1, 2, 3, 101, 102, 103, 104]
+    handle.upsert(101, ts=2, day="b")
+    asked, expected_file = [], completeness.ExpectedFile
+
+    def told(group: FileGroupId, instant_time: str, path: str) -> completeness.ExpectedFile:
+        asked.append(group.partition_path)
+        return expected_file(group, instant_time, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(completeness, "ExpectedFile", told)
+        assert handle.read() == [1, 2, 3, 101, 102, 103, 104]
+        assert set(asked) == {"day=b"}
+        asked.clear()
+        assert handle.read(pc.field("id") > 100) == [101, 102, 103, 104]
+        assert asked == []
