@@ -219,7 +219,7 @@ class HoodieTable(TableServices):
         arguments |= {name: as_input(arguments[name], wanted.driver_bytes) for name in _ROWS if arguments.get(name) is not None}
         request = WriteRequest(
             operation=operation,
-            data=None if operation is WriteOperationType.DELETE_PARTITION else as_input(data, wanted.driver_bytes),
+            data=None if operation is WriteOperationType.DELETE_PARTITION else as_input(data, wanted.driver_bytes, self._spark),
             options=wanted,
             extra_metadata={key: str(value) for key, value in (extra_metadata or {}).items()},
             **arguments,
@@ -247,7 +247,7 @@ def _check_arguments(operation: WriteOperationType, given: Mapping[str, Any]) ->
             near = get_close_matches(name, {*_ARGUMENTS, "options"}, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"{operation.value.lower()}() got an unexpected keyword argument {name!r}{hint}")
-    for name in ("replace_schema", "given_keys", "as_given"):
+    for name in ("replace_schema", "redefines", "given_keys", "as_given"):
         if name in given:
             check(name, "bool", given[name])
     for name in ("expected_instant", "write_id"):
