@@ -16,6 +16,7 @@ from lakehouse_engine.engine import TaskRunner, local_runner, looking_runner
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.files.crossing import told_of_crossing
 from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 from lakehouse_engine.options import ServiceOptions, WriteOptions
 from lakehouse_engine.options.arguments import check, checked
@@ -83,6 +84,11 @@ class HoodieTable(TableServices):
     def schema(self) -> pa.Schema:
         """User columns, in canonical Arrow types."""
         return table_schema(self.state)
+
+    @property
+    def keys_are_global(self) -> bool:
+        """Whether a record key is one row of the table; else it is one in each partition."""
+        return load_index(self.state, WriteOptions.read(self._effective({}))).is_global
 
     # reading
 

@@ -23,7 +23,7 @@ from lakehouse_engine.sql.grammar.references import Parts
 from lakehouse_engine.sql.grammar.statements import Delete, DropPartitions, Insert, MultiInsert, Truncate, Update
 from lakehouse_engine.statements.columns import overlaps
 from lakehouse_engine.statements.defaults import assigned, defaults_of, given_names, queried, with_absent
-from lakehouse_engine.statements.generated import completed, generated_of, left_to_default, unassigned
+from lakehouse_engine.statements.generated import completed, generated_of, left_to_default, may_move, unassigned
 from lakehouse_engine.statements.nested import Edits, edited
 
 if TYPE_CHECKING:
@@ -183,8 +183,23 @@ def update(run: Execution, statement: Update) -> WriteResult:
     computed = {one.column.lower() for one in generated} - {path[0] for path in edits.assigned}
     columns = ", ".join(_value(field, edits) for field in schema if field.name.lower() not in computed)
     where = "" if statement.condition is None else f" where {statement.condition}"
+    if may_move(table, (name for name, _ in assignments)):
+        return _moved(run, statement, table, f"select {RECORD_KEY}, {PARTITION_PATH}, {columns} from {_target(run, statement)}{where}")
     rows = run.query(f"select {RECORD_KEY}, {columns} from {_target(run, statement)}{where}")
     return table.upsert(rows, given_keys=True, as_given=True, expected=_expected(run, statement))
+
+
+def _moved(run: Execution, statement: Update, table: HoodieTable, query: str) -> WriteResult:
+    """Update rows that may leave their partitions: where they are in another one, in the same commit they go from the old one."""
+    # Both readings are of the same rows, also where a condition is of chance.
+    rows = run.spark.table(run.pins.keep(run.query(query))).cache()
+    try:
+        rows.count()
+        old = rows.select(RECORD_KEY, PARTITION_PATH)
+        new = rows.drop(PARTITION_PATH)
+        return table.upsert(new, delete_keys=old, given_keys=True, as_given=True, expected=_expected(run, statement))
+    finally:
+        rows.unpersist()
 
 
 def _expected(run: Execution, statement: Update | Delete) -> ExpectedState | None:

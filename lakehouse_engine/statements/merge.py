@@ -30,7 +30,7 @@ from lakehouse_engine.sql.grammar.statements import Merge, MergeClause
 from lakehouse_engine.statements.columns import overlaps
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.defaults import Defaults, defaults_of, merged
-from lakehouse_engine.statements.generated import generated_of, unassigned
+from lakehouse_engine.statements.generated import generated_of, may_move, unassigned
 from lakehouse_engine.statements.nested import Edits, conformed, edited
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
@@ -59,16 +59,17 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
         # Of what is cached it is known how large it is.
         joined.count()
         upserts = [number for number, clause in enumerate(statement.clauses) if clause.action != "delete"]
-        deletes = [number for number, clause in enumerate(statement.clauses) if clause.action == "delete"]
+        gone = [number for number, clause in enumerate(statement.clauses) if clause.action == "delete" or _may_move(clause, table, columns)]
         rows = joined.where(joined[_CLAUSE].isin(upserts))
         for one in generated:
             silent = [number for number in upserts if not _gives(statement.clauses[number], one.column, columns)]
             rows = with_generated(rows, [one], columns.schema, table.config, unless=rows[_CLAUSE].isin(silent))
         rows = rows.select(*map(quote_name, columns.schema.names))
         options = _OPTIONS if columns.schema == table.schema else {**_OPTIONS, **_EVOLVE}
-        if not deletes:
+        if not gone:
             return table.upsert(rows, as_given=True, options=options, expected=expected)
-        keys = joined.where(joined[_CLAUSE].isin(deletes)).select(RECORD_KEY, PARTITION_PATH).distinct()
+        # What is updated where it is stays: of one key in one partition rows to write come before rows to delete.
+        keys = joined.where(joined[_CLAUSE].isin(gone)).select(RECORD_KEY, PARTITION_PATH).distinct()
         return table.upsert(rows, delete_keys=keys, as_given=True, options=options, expected=expected)
     finally:
         joined.unpersist()
@@ -81,6 +82,12 @@ def _without_defaults_of(generated: Sequence[Generated], statement: Merge) -> Me
         for clause in statement.clauses
     )
     return replace(statement, clauses=tuple(clauses))
+
+
+def _may_move(clause: MergeClause, table: HoodieTable, columns: _Columns) -> bool:
+    """Whether rows that the clause updates may leave their partitions, from which they are to be taken then."""
+    assigned = columns.given if clause.assignments is None else [name for name, _ in clause.assignments]
+    return clause.action == "update" and may_move(table, assigned)
 
 
 def _gives(clause: MergeClause, column: str, columns: _Columns) -> bool:
