@@ -75,6 +75,8 @@ class TableWriter:
         if existing is None:
             return self.create(frame)
         is_table = existing in ("table", "materialized_view")
+        if is_table and hasattr(frame, "toArrow"):
+            frame = self.warehouse.computed(self.schema, self.identifier, frame)
         if is_table and self._fits(frame):
             # What the new rows may break is lifted before they come, what the old rows may break is kept once they are gone.
             self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
@@ -122,8 +124,8 @@ class TableWriter:
         options = {**self.config.options, **self._combine}
         with self._checked(frame) as rows:
             shape = self._shape(columns_of(rows))
-            # A row a record, as the batch is combined; in each partition, as far as is known before there is a table.
-            self._unique.check(rows, shape.record_key and (*shape.record_key, *shape.partition_by))
+            # A row a record, as the batch is combined.
+            self._unique.check(rows, shape.record_key and self.warehouse.identity_anew(shape, options))
             return self.warehouse.create_filled(self.schema, identifier, rows, shape, options, self.metadata, self.lengths)
 
     def _shape(self, columns: Sequence[str]) -> TableShape:
@@ -212,9 +214,8 @@ class TableWriter:
 
     def _records(self, operation: str, given: Mapping[str, str]) -> Sequence[str]:
         """The columns of which a write keeps one row each; none where each row that comes is stored."""
-        if operation == "upsert":
-            return self.warehouse.identity(self.schema, self.identifier, given)
-        return (*self.config.record_key, *self.config.partition_by) if given.get(_COMBINE_KEY) == "true" else ()
+        keeps_one = operation == "upsert" or given.get(_COMBINE_KEY) == "true"
+        return self.warehouse.identity(self.schema, self.identifier, given) if keeps_one else ()
 
     @property
     def _unique(self) -> UniqueWrites:
@@ -227,11 +228,17 @@ class TableWriter:
         Where stored columns go or change their type, that is a commit of its own before it. The model is computed before that, and if
         the write fails the table gets its columns back.
         """
+        computed = self.warehouse.computable(self.schema, self.identifier, columns_of(frame))
+        if computed:
+            frame = frame.selectExpr("*", *(f"cast(null as {kind}) as {quoted(name)}" for name, kind in computed.items()))
         self._check_shape(frame)
         # A shorter one is looked for in the rows that come; stored ones keep theirs until the table is built anew.
         self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
         plan = plan_columns(self.config.name, self.config.on_schema_change, self._table_types(), types_of(frame))
         batch = selected(frame, plan.select)
+        if computed:
+            # Of values as the table will have them.
+            batch = self.warehouse.computed(self.schema, self.identifier, batch.drop(*computed))
         if plan.reshape is None:
             yield batch, dict(EVOLVE) if plan.evolve else {}
             return
