@@ -20,6 +20,7 @@ from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.spark.schema import to_arrow_schema, to_spark_type
 from lakehouse_engine.sql.grammar.lexer import quote_name
 
+_UTC = frozenset({"UTC", "UCT", "GMT", "GREENWICH", "UNIVERSAL", "ZULU", "Z", "GMT0", "GMT+0", "GMT-0", "UTC+0", "+00:00", "+00"})
 _SHOWN = 300
 """Characters of a row in an error."""
 
@@ -118,4 +119,6 @@ def _check_zone(frame: DataFrame, one: Generated) -> None:
 
 
 def session_zone(frame: DataFrame) -> str:
-    return str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
+    """The time zone in which a frame's session computes; UTC under any of its names."""
+    zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
+    return "UTC" if zone.upper().removeprefix("ETC/") in _UTC else zone

@@ -48,7 +48,8 @@ def with_generated(state: TableState, request: WriteRequest, columns: Sequence[G
             column=columns[0].column,
         )
     whole = request.operation is not WriteOperationType.UPSERT or request.replaced_rows is not None
-    _check_inputs(columns, request.data.schema, schema, may_miss=whole and not request.replace_schema)
+    may_miss = whole and request.options.schema_evolution and not request.replace_schema
+    _check_inputs(columns, request.data.schema, schema, may_miss=may_miss)
     updates = None if request.update_columns is None else _updated(columns, request.update_columns)
     return replace(request, data=request.data.generated(columns, schema, config), update_columns=updates)
 

@@ -178,6 +178,20 @@ def test_rows_without_values_to_compute_need_no_spark(lakehouse: Lakehouse) -> N
     assert (stored(lakehouse), alone.schema.names) == ([], ["id", "ts", "n", "day", "twice"])
 
 
+def test_rows_that_leave_out_what_it_is_computed_of_are_null_in_it_only_where_columns_may_be_left_out(lakehouse: Lakehouse) -> None:
+    table, rows = made(lakehouse), lakehouse.sql("select 'a' as id, 1 as n")
+    for write in (table.insert, table.bulk_insert, table.insert_overwrite_table):
+        with pytest.raises(ConstraintError, match=r"'day' is GENERATED .* do not have 'ts', which it is computed of"):
+            write(rows)
+        write(rows, options=EVOLVE)
+        assert stored(lakehouse)[0] == row("a", None, 1)
+    with pytest.raises(ConstraintError, match="do not have 'ts'"):
+        table.insert_overwrite_table(rows, replace_schema=True)
+    table.insert_overwrite_table(lakehouse.sql(f"select 2 as n, 'b' as id, {at(FIRST)} as ts, 'x' as more"), replace_schema=True)
+    assert table.schema.names == ["n", "id", "ts", "more", "day", "twice"]
+    assert stored(lakehouse) == [row("b", FIRST, 2)]
+
+
 def test_upserts_of_some_columns_never_mix_what_it_is_computed_of(lakehouse: Lakehouse) -> None:
     lakehouse.sql("create table s.t (id int, a int, b int, c int generated always as (a + b), d int) tblproperties (primaryKey = 'id')")
     lakehouse.sql("insert into s.t (id, a, b, d) values (1, 1, 1, 1)")
@@ -239,6 +253,8 @@ def test_another_time_zone_is_refused_where_it_matters(lakehouse: Lakehouse, spa
         ("twice", ("n",), ""),
     ]
     lakehouse.sql("create table s.u (id int, b int generated always as (id + 1))")
+    spark.conf.set("spark.sql.session.timeZone", "Etc/UTC")
+    lakehouse.sql(f"insert into s.t (id, ts) values ('o', {at(FIRST)})")
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     for text in (f"insert into s.t (id, ts) values ('a', {at(FIRST)})", "update s.t set n = 1"):
         with pytest.raises(ConstraintError, match=r"'day' .* in the time zone UTC, and this session's is Asia/Tokyo"):
