@@ -186,7 +186,7 @@ class DuplicateKeyError(WriteError):
 
 
 class ConstraintError(WriteError):
-    """A row breaks NOT NULL or VARCHAR(n) of a column."""
+    """A row breaks NOT NULL, VARCHAR(n) or GENERATED ALWAYS AS of a column, or cannot be shown to keep it."""
 
 
 class PartitionValueError(WriteError):

@@ -16,6 +16,7 @@ from lakehouse_engine.engine import TaskRunner, local_runner, looking_runner
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.files.crossing import told_of_crossing
 from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 from lakehouse_engine.options import ServiceOptions, WriteOptions
 from lakehouse_engine.options.arguments import check, checked
@@ -83,6 +84,11 @@ class HoodieTable(TableServices):
     def schema(self) -> pa.Schema:
         """User columns, in canonical Arrow types."""
         return table_schema(self.state)
+
+    @property
+    def keys_are_global(self) -> bool:
+        """Whether a record key is one row of the table; else it is one in each partition."""
+        return load_index(self.state, WriteOptions.read(self._effective({}))).is_global
 
     # reading
 
@@ -219,7 +225,7 @@ class HoodieTable(TableServices):
         arguments |= {name: as_input(arguments[name], wanted.driver_bytes) for name in _ROWS if arguments.get(name) is not None}
         request = WriteRequest(
             operation=operation,
-            data=None if operation is WriteOperationType.DELETE_PARTITION else as_input(data, wanted.driver_bytes),
+            data=None if operation is WriteOperationType.DELETE_PARTITION else as_input(data, wanted.driver_bytes, self._spark),
             options=wanted,
             extra_metadata={key: str(value) for key, value in (extra_metadata or {}).items()},
             **arguments,
@@ -247,7 +253,7 @@ def _check_arguments(operation: WriteOperationType, given: Mapping[str, Any]) ->
             near = get_close_matches(name, {*_ARGUMENTS, "options"}, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"{operation.value.lower()}() got an unexpected keyword argument {name!r}{hint}")
-    for name in ("replace_schema", "given_keys", "as_given"):
+    for name in ("replace_schema", "redefines", "given_keys", "as_given"):
         if name in given:
             check(name, "bool", given[name])
     for name in ("expected_instant", "write_id"):

@@ -45,7 +45,7 @@ ROOMS = (
     ("tasks",),
     ("batch",),
     ("request",),
-    ("context", "result"),
+    ("context", "generated", "result"),
     ("batches", "locate"),
     ("plan",),
     ("shares",),

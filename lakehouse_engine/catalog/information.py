@@ -26,7 +26,7 @@ COLUMNS = pa.schema([
     ("ordinal_position", pa.int32()),
     *((name, pa.string()) for name in ("column_default", "is_nullable", "full_data_type", "data_type")),
     *((name, pa.int32()) for name in ("character_maximum_length", "numeric_precision", "numeric_scale", "partition_index")),
-    ("comment", pa.string()),
+    *((name, pa.string()) for name in ("is_generated", "generation_expression", "comment")),
 ])  # fmt: skip
 SCHEMATA = pa.schema([(name, pa.string()) for name in ("catalog_name", "schema_name", "comment")])
 VIEWS = pa.schema([
@@ -42,7 +42,7 @@ Wanted = Callable[[pa.Table], pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A column of a table or view. `type` and `default` as CREATE TABLE takes them.
+    """A column of a table or view. `type`, `default` and `generated` as CREATE TABLE takes them.
 
     `partition_index` counts from 1, None for no partition column."""
 
@@ -51,6 +51,7 @@ class Described:
     nullable: bool = True
     partition_index: int | None = None
     default: str | None = None
+    generated: str | None = None
 
 
 Describe = Callable[[RelationName, RelationKind], Sequence[Described]]
@@ -155,6 +156,8 @@ def _columns_of(catalog: Catalog, name: RelationName, kind: RelationKind, found:
         "numeric_precision": [precision for _, precision, _ in sizes],
         "numeric_scale": [scale for _, _, scale in sizes],
         "partition_index": [one.partition_index for one in found],
+        "is_generated": ["NEVER" if one.generated is None else "ALWAYS" for one in found],
+        "generation_expression": [one.generated for one in found],
         "comment": [comments.get(one.name) for one in found],
     })  # fmt: skip
 

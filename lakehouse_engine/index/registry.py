@@ -51,6 +51,11 @@ def load_index(state: TableState, options: WriteOptions) -> Index:
     return index
 
 
+def is_global_anew(options: WriteOptions) -> bool:
+    """Whether a table that is made with these options has an index by which a key is one row of the table."""
+    return options.index_type.replace("AUTO", "GLOBAL_SIMPLE").startswith("GLOBAL_")
+
+
 def stored_index_type(config: TableConfig) -> str:
     """The index that the table was created with; SIMPLE where nothing says."""
     kept = config.prefixed(STORED_PREFIX).get(INDEX_TYPE.key, "SIMPLE")

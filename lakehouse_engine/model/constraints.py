@@ -1,4 +1,5 @@
-"""What is said of a table's columns beyond their types: NOT NULL, VARCHAR(n), and DEFAULT, which SQL statements alone look at.
+"""What is said of a table's columns beyond their types: NOT NULL, VARCHAR(n), GENERATED ALWAYS AS (expression), and DEFAULT, which SQL
+statements alone look at.
 
 They are properties of this engine (`lakehouse.*`), not of the table's schema: readers of Hudi tables need every column nullable. Other
 writers of the table do not know them.
@@ -7,8 +8,9 @@ writers of the table do not know them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from lakehouse_engine.errors import PropertiesError
 
@@ -17,20 +19,39 @@ MAX_LENGTH_KEY = "lakehouse.columns.max.length"
 """`column,column` and `column:length,column:length`: names in Avro's alphabet, which has neither sign."""
 DEFAULTS_KEY = "lakehouse.columns.defaults"
 """A JSON object: of columns, the text of an expression of Spark SQL."""
+GENERATED_KEY = "lakehouse.columns.generated"
+"""A JSON list of objects with the fields of `Generated`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A column whose value is that of `expression`, which Spark computes of the row's `inputs`, other columns of the table.
+
+    `zone` is the time zone in which it is computed, empty where that does not matter.
+    """
+
+    column: str
+    expression: str
+    inputs: tuple[str, ...] = ()
+    zone: str = ""
+
+    def uses(self, column: str) -> bool:
+        return column.lower() in {name.lower() for name in self.inputs}
 
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
     """`not_null` are columns that hold no null; `max_length` has the most characters that a text column holds; `defaults` the expressions
-    whose values statements give to columns that are left out.
+    whose values statements give to columns that are left out; `generated` the columns that are computed of others.
     """
 
     not_null: tuple[str, ...] = ()
     max_length: tuple[tuple[str, int], ...] = ()
     defaults: tuple[tuple[str, str], ...] = ()
+    generated: tuple[Generated, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether rows have something to keep; defaults ask nothing of them."""
+        """Whether keyed rows have something to keep: defaults ask nothing of them, and generated columns were computed before."""
         return bool(self.not_null or self.max_length)
 
     @classmethod
@@ -42,13 +63,19 @@ class Constraints:
             if not digits.isdigit():
                 raise PropertiesError(f"{MAX_LENGTH_KEY}={properties[MAX_LENGTH_KEY]!r}: {item!r} is not of the form column:length")
             lengths.append((name, int(digits)))
-        return cls(tuple(_items(properties, NOT_NULL_KEY)), tuple(lengths), _defaults(properties))
+        return cls(tuple(_items(properties, NOT_NULL_KEY)), tuple(lengths), _defaults(properties), _generated(properties))
 
     def properties(self) -> dict[str, str | None]:
         """The changes of a table's properties that keep these, and no others."""
         lengths = ",".join(f"{name}:{length}" for name, length in self.max_length)
         defaults = json.dumps(dict(self.defaults), ensure_ascii=False) if self.defaults else None
-        return {NOT_NULL_KEY: ",".join(self.not_null) or None, MAX_LENGTH_KEY: lengths or None, DEFAULTS_KEY: defaults}
+        generated = json.dumps([asdict(one) for one in self.generated], ensure_ascii=False) if self.generated else None
+        return {
+            NOT_NULL_KEY: ",".join(self.not_null) or None,
+            MAX_LENGTH_KEY: lengths or None,
+            DEFAULTS_KEY: defaults,
+            GENERATED_KEY: generated,
+        }
 
     def is_not_null(self, column: str) -> bool:
         return column.lower() in {name.lower() for name in self.not_null}
@@ -58,6 +85,14 @@ class Constraints:
 
     def default_of(self, column: str) -> str | None:
         return next((text for name, text in self.defaults if name.lower() == column.lower()), None)
+
+    def generated_as(self, column: str) -> Generated | None:
+        return next((one for one in self.generated if one.column.lower() == column.lower()), None)
+
+    def generated_among(self, columns: Collection[str]) -> tuple[Generated, ...]:
+        """Those of the columns that a table has: what is said of others, which another writer took away, means nothing."""
+        known = {name.lower() for name in columns}
+        return tuple(one for one in self.generated if one.column.lower() in known)
 
     def with_not_null(self, column: str, wanted: bool) -> Constraints:
         others = tuple(name for name in self.not_null if name.lower() != column.lower())
@@ -71,8 +106,12 @@ class Constraints:
         others = tuple(pair for pair in self.defaults if pair[0].lower() != column.lower())
         return replace(self, defaults=others if text is None else (*others, (column, text)))
 
+    def with_generated(self, column: str, generated: Generated | None) -> Constraints:
+        others = tuple(one for one in self.generated if one.column.lower() != column.lower())
+        return replace(self, generated=others if generated is None else (*others, replace(generated, column=column)))
+
     def without(self, column: str) -> Constraints:
-        return self.with_not_null(column, False).with_length(column, None).with_default(column, None)
+        return self.with_not_null(column, False).with_length(column, None).with_default(column, None).with_generated(column, None)
 
 
 NO_CONSTRAINTS = Constraints()
@@ -93,3 +132,22 @@ def _defaults(properties: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
         raise PropertiesError(f"{DEFAULTS_KEY}={text!r} is not a JSON object of columns and texts")
     return tuple(found.items())
+
+
+def _generated(properties: Mapping[str, str]) -> tuple[Generated, ...]:
+    text = properties.get(GENERATED_KEY)
+    if not text:
+        return ()
+    try:
+        found = json.loads(text)
+        if not isinstance(found, list):
+            raise TypeError("it is no list")
+        return tuple(_one_generated(**one) for one in found)
+    except (ValueError, TypeError) as error:
+        raise PropertiesError(f"{GENERATED_KEY}={text!r} is not a JSON list of generated columns: {error}") from error
+
+
+def _one_generated(column: str, expression: str, inputs: Any = (), zone: str = "") -> Generated:
+    if not all(isinstance(one, str) for one in (column, expression, zone, *inputs)):
+        raise TypeError("names and expressions are texts")
+    return Generated(column, expression, tuple(inputs), zone)

@@ -96,6 +96,13 @@ def _default_rows(table: HoodieTable) -> list[list[str | None]]:
     return [["", "", ""], ["# Column Default Values", "", ""], *rows] if rows else []
 
 
+def _generated_rows(table: HoodieTable) -> list[list[str | None]]:
+    columns = table.config.constraints.generated_among(table.schema.names)
+    kinds = {field.name.lower(): to_spark_type(field.type).simpleString() for field in table.schema}
+    rows: list[list[str | None]] = [[one.column, kinds[one.column.lower()], one.expression] for one in columns]
+    return [["", "", ""], ["# Generated Columns", "", ""], *rows] if rows else []
+
+
 def _declared(field: pa.Field, constraints: Constraints) -> str:
     """The type as CREATE TABLE takes it, with what the column may hold."""
     length = constraints.length_of(field.name)
@@ -132,7 +139,7 @@ def _details(run: Execution, name: RelationName) -> list[list[str | None]]:
         rows.append(["View Text", config.materialized_query, ""])
     rows.append(["Provider", "hudi", ""])
     rows.extend([key, value, ""] for key, value in sorted(config.properties.items()))
-    return [*rows, *_default_rows(table)]
+    return [*rows, *_default_rows(table), *_generated_rows(table)]
 
 
 _HISTORY = pa.schema([
@@ -162,15 +169,18 @@ def show_partitions(run: Execution, statement: ShowPartitions) -> DataFrame:
 
 def show_create_table(run: Execution, statement: ShowCreateTable) -> DataFrame:
     config = run.table(statement.name).config
-    defaults = {name: config.constraints.default_of(name) for name, _ in _columns(run, statement.name)}
-    said = {name: "" if text is None else f" DEFAULT {text}" for name, text in defaults.items()}
-    columns = ",\n  ".join(f"`{name}` {kind}{said[name]}" for name, kind in _columns(run, statement.name))
+    columns = ",\n  ".join(f"`{name}` {kind}{_value_clause(config.constraints, name)}" for name, kind in _columns(run, statement.name))
     given = {"primaryKey": config.record_key_fields, "preCombineField": config.ordering_fields}
     properties = ", ".join(f"{key} = '{','.join(names)}'" for key, names in given.items() if names)
     lines = [f"CREATE TABLE {run.pins.name(statement.name)} (\n  {columns})", "USING hudi"]
     lines += [f"PARTITIONED BY ({', '.join(config.partition_fields)})"] if config.partition_fields else []
     lines += [f"TBLPROPERTIES ({properties})"] if properties else []
     return run.rows(["createtab_stmt"], [["\n".join(lines)]])
+
+
+def _value_clause(constraints: Constraints, column: str) -> str:
+    default, generated = constraints.default_of(column), constraints.generated_as(column)
+    return f" DEFAULT {default}" if default is not None else "" if generated is None else f" GENERATED ALWAYS AS ({generated.expression})"
 
 
 def refresh(run: Execution, statement: Refresh) -> None:

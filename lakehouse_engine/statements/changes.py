@@ -22,7 +22,8 @@ from lakehouse_engine.sql.grammar.lexer import quote_name, significant
 from lakehouse_engine.sql.grammar.references import Parts
 from lakehouse_engine.sql.grammar.statements import Delete, DropPartitions, Insert, MultiInsert, Truncate, Update
 from lakehouse_engine.statements.columns import overlaps
-from lakehouse_engine.statements.defaults import assigned, defaults_of, queried, with_absent
+from lakehouse_engine.statements.defaults import assigned, defaults_of, given_names, queried, with_absent
+from lakehouse_engine.statements.generated import completed, generated_of, left_to_default, may_move, unassigned
 from lakehouse_engine.statements.nested import Edits, edited
 
 if TYPE_CHECKING:
@@ -37,15 +38,20 @@ _EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 
 
 def insert(run: Execution, statement: Insert) -> WriteResult:
-    """Columns by position (or by the list, or by name), cast to the table's types; those that are left out have their defaults, or null."""
+    """Columns by position (or by the list, or by name), cast to the table's types; those that are left out are computed, have their
+    defaults, or null.
+    """
     table = run.changed(statement.name)
     schema = table.schema
     return _inserted(run, statement, table, _rows_of(run, statement, table, schema), schema)
 
 
 def _rows_of(run: Execution, statement: Insert, table: HoodieTable, schema: pa.Schema) -> DataFrame:
-    defaults = defaults_of(table, schema)
-    return with_absent(_shaped(queried(run, statement, schema, defaults), statement, schema), schema, defaults)
+    defaults, generated = defaults_of(table, schema), generated_of(table, schema)
+    query, has_defaults = queried(run, statement, schema, defaults)
+    left_out = left_to_default(statement, given_names(statement, schema), generated) if has_defaults else []
+    rows = _shaped(query, statement, schema).drop(*left_out)
+    return completed(with_absent(rows, schema, defaults), generated, schema, table.config)
 
 
 def multi_insert(run: Execution, statement: MultiInsert) -> list[WriteResult]:
@@ -126,9 +132,7 @@ def _typed(partition: tuple[tuple[str, object], ...]) -> Mapping[str, object]:
 def _shaped(frame: DataFrame, statement: Insert, schema: pa.Schema) -> DataFrame:
     if statement.by_name:
         return _nulls_typed(frame, schema)
-    static = dict(statement.partition)
-    fixed = {name.lower() for name in static}
-    names = list(statement.columns) or [name for name in schema.names if name.lower() not in fixed]
+    static, names = dict(statement.partition), given_names(statement, schema)
     if len(names) != len(frame.columns):
         raise SqlError(f"INSERT gives {len(frame.columns)} columns where {len(names)} are expected: {', '.join(names)}")
     known = {field.name.lower(): field for field in schema}
@@ -167,7 +171,8 @@ def update(run: Execution, statement: Update) -> WriteResult:
     """Rows for which the condition is true, with the assigned columns changed, are upserted under the keys that they have."""
     table = run.changed(statement.name)
     schema, config = table.schema, table.config
-    assignments = assigned(statement.assignments, defaults_of(table, schema))
+    generated = generated_of(table, schema)
+    assignments = assigned(unassigned(statement.assignments, generated), defaults_of(table, schema))
     edits = Edits(assigned={tuple(name.lower().split(".")): text for name, text in assignments})
     unknown = [path[0] for path in edits.assigned if path[0] not in {field.lower() for field in schema.names}]
     if unknown:
@@ -175,10 +180,26 @@ def update(run: Execution, statement: Update) -> WriteResult:
     keys = [name for name, _ in statement.assignments if overlaps(tuple(name.split(".")), config.record_key_fields)]
     if keys:
         raise UnsupportedSqlError(f"UPDATE cannot change the key column {keys[0]!r}; delete the row and insert it anew", column=keys[0])
-    columns = ", ".join(_value(field, edits) for field in schema)
+    computed = {one.column.lower() for one in generated} - {path[0] for path in edits.assigned}
+    columns = ", ".join(_value(field, edits) for field in schema if field.name.lower() not in computed)
     where = "" if statement.condition is None else f" where {statement.condition}"
+    if may_move(table, (name for name, _ in assignments)):
+        return _moved(run, statement, table, f"select {RECORD_KEY}, {PARTITION_PATH}, {columns} from {_target(run, statement)}{where}")
     rows = run.query(f"select {RECORD_KEY}, {columns} from {_target(run, statement)}{where}")
     return table.upsert(rows, given_keys=True, as_given=True, expected=_expected(run, statement))
+
+
+def _moved(run: Execution, statement: Update, table: HoodieTable, query: str) -> WriteResult:
+    """Update rows that may leave their partitions: where they are in another one, in the same commit they go from the old one."""
+    # Both readings are of the same rows, also where a condition is of chance.
+    rows = run.spark.table(run.pins.keep(run.query(query))).cache()
+    try:
+        rows.count()
+        old = rows.select(RECORD_KEY, PARTITION_PATH)
+        new = rows.drop(PARTITION_PATH)
+        return table.upsert(new, delete_keys=old, given_keys=True, as_given=True, expected=_expected(run, statement))
+    finally:
+        rows.unpersist()
 
 
 def _expected(run: Execution, statement: Update | Delete) -> ExpectedState | None:

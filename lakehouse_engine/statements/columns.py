@@ -27,6 +27,7 @@ from lakehouse_engine.sql.grammar.references import Parts
 from lakehouse_engine.sql.grammar.statements import AddColumns, AlterColumn, ColumnDefinition, DropColumns, RenameColumn
 from lakehouse_engine.sql.grammar.types import arrow_type, constraints_of, max_length
 from lakehouse_engine.statements.context import Execution
+from lakehouse_engine.statements.generated import check_is_free, generated_of
 from lakehouse_engine.statements.nested import Edits, edited
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.write.alter import evolve_schema, set_constraints
@@ -45,6 +46,8 @@ def add_columns(run: Execution, statement: AddColumns) -> None:
     table = run.changed(statement.name)
     nested = tuple(one for one in statement.columns if "." in one.name)
     kept = _new_constraints(run.pins.name(statement.name), statement.columns, nested)
+    for one in nested:
+        check_is_free(generated_of(table, table.schema), tuple(one.name.split(".")), "cannot be added")
     changes = table.schema
     for column in statement.columns:
         changes = _with_column(changes, column)
@@ -67,6 +70,13 @@ def _new_constraints(name: RelationName, columns: Iterable[ColumnDefinition], ne
             f" ALTER COLUMN {column} SET DEFAULT {text}, and UPDATE {name} SET {column} = DEFAULT for the old rows"
         )
         raise UnsupportedSqlError(message, relation=name, column=column)
+    if kept.generated:
+        first = kept.generated[0]
+        message = (
+            f"ADD COLUMN {first.column} ... GENERATED ALWAYS AS ({first.expression}) of {name}: stored rows would need it. Make a table"
+            " that has it (CREATE TABLE), and INSERT the rows of this one there"
+        )
+        raise UnsupportedSqlError(message, relation=name, column=first.column)
     if kept.not_null:
         message = "a new column is null in the rows that are there: add it without NOT NULL, fill it, then ALTER COLUMN ... SET NOT NULL"
         raise UnsupportedSqlError(message, column=kept.not_null[0])
@@ -119,6 +129,8 @@ def alter_column(run: Execution, statement: AlterColumn) -> None:
 
 def _set_type(run: Execution, statement: AlterColumn, path: Path) -> None:
     table, column = run.changed(statement.name), ".".join(path)
+    if statement.type is not None:
+        _check_type_stays(table, path)
     old = field_at(table.schema, path)[1]
     new = old if statement.type is None else old.with_type(arrow_type(statement.type, column))
     places = [] if statement.place is None else [(path, statement.place.after)]
@@ -146,6 +158,14 @@ def _set_type(run: Execution, statement: AlterColumn, path: Path) -> None:
         raise UnsupportedSqlError(_no_change(column, old, new, "that is narrower, and nothing was changed"), column=column)
     if changed is None:
         logger.info("ALTER COLUMN %s changed nothing: it is %s and stands there already", column, spark_name(old.type))
+
+
+def _check_type_stays(table: HoodieTable, path: Path) -> None:
+    check_is_free(generated_of(table, table.schema), path, "keeps its type")
+    one = table.config.constraints.generated_as(path[0])
+    if one is not None:
+        message = f"{path[0]!r} keeps its type: it is GENERATED ALWAYS AS ({one.expression}), which may have other values in another one"
+        raise UnsupportedSqlError(message, column=path[0])
 
 
 def _no_change(column: str, old: pa.Field, new: pa.Field, why: str) -> str:
@@ -191,8 +211,10 @@ def drop_columns(run: Execution, statement: DropColumns) -> Any:
     gone = _stored_paths(table, statement)
     if not gone:
         return None
+    generated = [one for one in generated_of(table, table.schema) if (one.column,) not in gone]
     for path in gone:
         _check_is_free(table, path, "cannot be dropped")
+        check_is_free(generated, path, "cannot be dropped")
     result = _rewrite(run, statement.name, table, Edits(dropped=frozenset(_folded(path) for path in gone)))
     constrain(table, lambda old: reduce(Constraints.without, (path[0] for path in gone if len(path) == 1), old))
     _forget_comments(run, statement.name, gone)
@@ -219,6 +241,7 @@ def rename_column(run: Execution, statement: RenameColumn) -> Any:
     path: Path = tuple(statement.column.split("."))
     _check_is_free(table, path, "keeps its name")
     path = _stored_path(table, statement.column, False) or path
+    check_is_free(generated_of(table, table.schema), path, "keeps its name")
     siblings = list(table.schema) if len(path) == 1 else children(field_at(table.schema, path[:-1])[1].type)
     check_names([field.with_name(statement.new_name) if field.name == path[-1] else field for field in siblings], ".".join(path[:-1]))
     check_reserved(pa.schema([pa.field(statement.new_name, pa.bool_())]))
@@ -237,6 +260,7 @@ def _named(kept: Constraints, like: Constraints, column: str, name: str) -> Cons
     """What `like` says of a column said of `name`, too."""
     kept = kept.with_length(name, like.length_of(column)) if like.length_of(column) is not None else kept
     kept = kept.with_default(name, like.default_of(column)) if like.default_of(column) is not None else kept
+    kept = kept.with_generated(name, like.generated_as(column)) if like.generated_as(column) is not None else kept
     return kept.with_not_null(name, True) if like.is_not_null(column) else kept
 
 
@@ -284,4 +308,4 @@ def _rewrite(run: Execution, parts: Parts, table: HoodieTable, edits: Edits) -> 
             value = edited(quote_name(field.name), field.type, path, edits)
             columns.append(f"{value} as {quote_name(edits.renamed.get(path, field.name))}")
     rows = run.spark.sql(f"select {', '.join(columns)} from {quote_name(run.target(parts))}")
-    return table.insert_overwrite_table(rows, replace_schema=True, expected=run.expected(parts))
+    return table.insert_overwrite_table(rows, replace_schema=True, redefines=True, expected=run.expected(parts))

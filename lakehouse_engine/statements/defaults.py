@@ -14,18 +14,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    DecimalType,
-    IntegralType,
-    MapType,
-    NullType,
-    NumericType,
-    StringType,
-    StructType,
-)
+from pyspark.sql.types import DataType, DecimalType, IntegralType, NullType, NumericType
 
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.model.constraints import Constraints
@@ -34,6 +23,7 @@ from lakehouse_engine.record.spark_types import spark_name
 from lakehouse_engine.spark.schema import to_spark_type
 from lakehouse_engine.sql.grammar.defaults import has_query, is_default, reads_relation, with_values
 from lakehouse_engine.sql.grammar.statements import Assignments, Insert, Merge, MergeClause, SetDefault
+from lakehouse_engine.statements.assignable import may_store
 from lakehouse_engine.statements.columns import constrain
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.table import HoodieTable
@@ -52,6 +42,10 @@ def set_default(run: Execution, statement: SetDefault) -> None:
         message = f"DEFAULT of {statement.column}, which is inside of another column, is not kept; set one of the whole column"
         raise UnsupportedSqlError(message, relation=".".join(statement.name), column=statement.column)
     column = field_at(table.schema, (statement.column,))[1].name
+    generated = table.config.constraints.generated_as(column)
+    if statement.default is not None and generated is not None:
+        message = f"DEFAULT of {column}: it is GENERATED ALWAYS AS ({generated.expression}), and can have one of them"
+        raise UnsupportedSqlError(message, relation=".".join(statement.name), column=column)
     if statement.default is not None:
         wanted = replace(table.config.constraints, defaults=((column, statement.default),))
         check_defaults(run, run.pins.name(statement.name), wanted, table.schema)
@@ -88,20 +82,12 @@ def _objection(run: Execution, text: str, kind: pa.DataType | None, length: int 
     unfit = f"its type {given.simpleString()} does not fit {spark_name(kind)}; write a value of that type"
     if isinstance(given, NullType):
         return None
-    if not _may_store(given, wanted):
+    if not may_store(given, wanted):
         return unfit
     try:
         return _lost(run, source, given, wanted, length)
     except PySparkException as error:
         return f"{unfit} ({_first_line(error)})"
-
-
-def _may_store(given: DataType, wanted: DataType) -> bool:
-    """Whether Spark's store assignment has a way from one type to the other; `_lost` looks at the value."""
-    if isinstance(wanted, BooleanType) or (isinstance(given, BooleanType) and not isinstance(wanted, StringType)):
-        return given == wanted
-    nested = (ArrayType, MapType, StructType)
-    return not (isinstance(given, nested) or isinstance(wanted, nested)) or type(given) is type(wanted)
 
 
 def _lost(run: Execution, source: str, given: DataType, wanted: DataType, length: int | None) -> str | None:
@@ -135,13 +121,12 @@ def _typed(text: str, kind: pa.DataType) -> str:
     return f"cast(({text}\n) as {to_spark_type(kind).simpleString()})"
 
 
-def queried(run: Execution, statement: Insert, schema: pa.Schema, defaults: Defaults) -> DataFrame:
-    """Rows of the INSERT's query, with values in the places of DEFAULT. Raises as `with_values`.
+def queried(run: Execution, statement: Insert, schema: pa.Schema, defaults: Defaults) -> tuple[DataFrame, bool]:
+    """Rows of the INSERT's query, with values in the places of DEFAULT; and whether the word is that. Raises as `with_values`.
 
     As in Spark, DEFAULT is a column where the query reads a relation that has one of that name.
     """
-    fixed = {name.lower() for name, _ in statement.partition}
-    names = list(statement.columns) or [name for name in schema.names if name.lower() not in fixed]
+    names = given_names(statement, schema)
 
     def value_of(number: int) -> str:
         return defaults.get(names[number].lower(), "null") if number < len(names) else "null"
@@ -150,11 +135,17 @@ def queried(run: Execution, statement: Insert, schema: pa.Schema, defaults: Defa
         try:
             rows = run.query(statement.query)
             _ = rows.schema  # on Spark Connect nothing is resolved before
-            return rows
+            return rows, False
         except PySparkException as error:
             if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
                 raise
-    return run.query(with_values(statement.query, value_of, by_name=statement.by_name))
+    return run.query(with_values(statement.query, value_of, by_name=statement.by_name)), True
+
+
+def given_names(statement: Insert, schema: pa.Schema) -> list[str]:
+    """The columns that an INSERT's query gives by position."""
+    fixed = {name.lower() for name, _ in statement.partition}
+    return list(statement.columns) or [name for name in schema.names if name.lower() not in fixed]
 
 
 def with_absent(rows: DataFrame, schema: pa.Schema, defaults: Defaults) -> DataFrame:

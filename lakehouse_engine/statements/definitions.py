@@ -40,6 +40,7 @@ from lakehouse_engine.sql.grammar.types import arrow_schema, constraints_of
 from lakehouse_engine.statements.columns import constrain
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.defaults import check_defaults
+from lakehouse_engine.statements.generated import settled
 from lakehouse_engine.write.alter import rename, set_properties, set_query
 from lakehouse_engine.write.create import TableSpec
 
@@ -95,6 +96,7 @@ def create_table(run: Execution, statement: CreateTable) -> Any:
     schema = to_arrow_schema(frame.schema) if frame is not None else arrow_schema(statement.columns)
     spec = table_spec(name, statement, schema)
     check_defaults(run, name, spec.constraints, schema)
+    spec = replace(spec, constraints=settled(run, name, spec))
     if found is not None and statement.or_replace and found[1] is RelationKind.TABLE:
         result = _replace(run, found[0], spec, frame)
         keep_comments(run, found[0], statement)
@@ -165,7 +167,7 @@ def _replace(run: Execution, name: RelationName, spec: TableSpec, frame: Any) ->
     constrain(table, lambda _: Constraints())
     options, expected = COMBINE if spec.record_key else None, run.reads.expected(name)
     try:
-        result = table.insert_overwrite_table(rows, replace_schema=True, options=options, expected=expected)
+        result = table.insert_overwrite_table(rows, replace_schema=True, redefines=True, options=options, expected=expected)
     except CommitOutcomeUnknownError:
         raise
     except BaseException:

@@ -54,7 +54,7 @@ def _table(run: Execution, statement: Describe, name: RelationName) -> dict[str,
     fixed = frozenset(one.lower() for one in table.config.constraints.not_null)
     return {
         "columns": [
-            {**_column(field, comments, fixed), **_default(table.config.constraints, field.name)}
+            {**_column(field, comments, fixed), **_value(table.config.constraints, field.name)}
             for field in to_spark_schema(table.schema).fields
         ],
         "location": table.storage.root,
@@ -67,8 +67,10 @@ def _table(run: Execution, statement: Describe, name: RelationName) -> dict[str,
     }
 
 
-def _default(constraints: Constraints, column: str) -> dict[str, str]:
-    text = constraints.default_of(column)
+def _value(constraints: Constraints, column: str) -> dict[str, str]:
+    text, generated = constraints.default_of(column), constraints.generated_as(column)
+    if generated is not None:
+        return {"generation_expression": generated.expression}
     return {} if text is None else {"default": text}
 
 

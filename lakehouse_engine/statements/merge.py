@@ -7,19 +7,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from lakehouse_engine.errors import SqlError, UnsupportedSqlError
+from lakehouse_engine.model.constraints import Generated
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.record.nested import children, with_new_fields
 from lakehouse_engine.record.schema import check_reserved
 from lakehouse_engine.record.types import canonical_schema
+from lakehouse_engine.spark.generated import with_generated
 from lakehouse_engine.spark.schema import to_arrow_type, to_spark_type
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs, rows_where
 from lakehouse_engine.sql.binding.partitions_read import partitions_read
@@ -28,6 +30,7 @@ from lakehouse_engine.sql.grammar.statements import Merge, MergeClause
 from lakehouse_engine.statements.columns import overlaps
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.defaults import Defaults, defaults_of, merged
+from lakehouse_engine.statements.generated import generated_of, may_move, unassigned
 from lakehouse_engine.statements.nested import Edits, conformed, edited
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
@@ -42,10 +45,10 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
     """Carry out a MERGE. Raises `DuplicateKeyError` when two source rows would write one key, `UnsupportedSqlError` as it says."""
     table = run.changed(statement.name)
     _check_clauses(statement, table)
-    defaults = defaults_of(table, table.schema)
-    statement = merged(statement, defaults)
+    defaults, generated = defaults_of(table, table.schema), generated_of(table, table.schema)
+    statement = merged(_without_defaults_of(generated, statement), defaults)
     source = run.query(f"select *, true as {_PRESENT} from {statement.source}{_alias(statement.source_alias)}")
-    columns = _Columns.of(statement, table, source, defaults)
+    columns = _Columns.of(statement, table, source, defaults, generated)
     target = run.target(statement.name, _needs(statement))
     # Of a name the plan is made once, and `rand()` in it has one seed; Spark Connect makes that of a query anew for each frame over it.
     joined = run.query(_joined(statement, columns, target, run.pins.keep(source)))
@@ -56,15 +59,42 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
         # Of what is cached it is known how large it is.
         joined.count()
         upserts = [number for number, clause in enumerate(statement.clauses) if clause.action != "delete"]
-        deletes = [number for number, clause in enumerate(statement.clauses) if clause.action == "delete"]
-        rows = joined.where(joined[_CLAUSE].isin(upserts)).select(*map(quote_name, columns.schema.names))
+        gone = [number for number, clause in enumerate(statement.clauses) if clause.action == "delete" or _may_move(clause, table, columns)]
+        rows = joined.where(joined[_CLAUSE].isin(upserts))
+        for one in generated:
+            silent = [number for number in upserts if not _gives(statement.clauses[number], one.column, columns)]
+            rows = with_generated(rows, [one], columns.schema, table.config, unless=rows[_CLAUSE].isin(silent))
+        rows = rows.select(*map(quote_name, columns.schema.names))
         options = _OPTIONS if columns.schema == table.schema else {**_OPTIONS, **_EVOLVE}
-        if not deletes:
+        if not gone:
             return table.upsert(rows, as_given=True, options=options, expected=expected)
-        keys = joined.where(joined[_CLAUSE].isin(deletes)).select(RECORD_KEY, PARTITION_PATH).distinct()
+        # What is updated where it is stays: of one key in one partition rows to write come before rows to delete.
+        keys = joined.where(joined[_CLAUSE].isin(gone)).select(RECORD_KEY, PARTITION_PATH).distinct()
         return table.upsert(rows, delete_keys=keys, as_given=True, options=options, expected=expected)
     finally:
         joined.unpersist()
+
+
+def _without_defaults_of(generated: Sequence[Generated], statement: Merge) -> Merge:
+    """DEFAULT leaves a generated column to be computed, as clauses do that do not name it."""
+    clauses = (
+        clause if clause.assignments is None else replace(clause, assignments=unassigned(clause.assignments, generated))
+        for clause in statement.clauses
+    )
+    return replace(statement, clauses=tuple(clauses))
+
+
+def _may_move(clause: MergeClause, table: HoodieTable, columns: _Columns) -> bool:
+    """Whether rows that the clause updates may leave their partitions, from which they are to be taken then."""
+    assigned = columns.given if clause.assignments is None else [name for name, _ in clause.assignments]
+    return clause.action == "update" and may_move(table, assigned)
+
+
+def _gives(clause: MergeClause, column: str, columns: _Columns) -> bool:
+    """Whether the clause has a value for a generated column."""
+    if clause.assignments is None:
+        return column.lower() in columns.given
+    return column.lower() in {name.lower() for name, _ in clause.assignments}
 
 
 def _needs(statement: Merge) -> Needs:
@@ -109,9 +139,13 @@ class _Columns:
     kinds: Mapping[str, pa.DataType]
     evolves: bool
     defaults: Defaults
+    generated: frozenset[str]
+    """In lower case; computed where a clause does not give them."""
 
     @classmethod
-    def of(cls, statement: Merge, table: HoodieTable, source: DataFrame, defaults: Defaults) -> _Columns:
+    def of(
+        cls, statement: Merge, table: HoodieTable, source: DataFrame, defaults: Defaults, generated: Sequence[Generated]
+    ) -> _Columns:
         """WITH SCHEMA EVOLUTION adds columns of the source that clauses with `*` or assignments by name ask for, and fields inside of them.
 
         Raises `SqlError` for an assignment to a column that neither side has, and typed errors for columns that a table cannot have.
@@ -130,7 +164,8 @@ class _Columns:
         unknown = sorted(named - {name.lower() for name in schema.names})
         if unknown:
             raise SqlError(f"the table has no column {unknown[0]!r}; it has {', '.join(stored.names)}", column=unknown[0])
-        return cls(schema, stored, {name: field.name for name, field in given.items()}, kinds, evolves, defaults)
+        computed = frozenset(one.column.lower() for one in generated)
+        return cls(schema, stored, {name: field.name for name, field in given.items()}, kinds, evolves, defaults, computed)
 
 
 def _joined(statement: Merge, columns: _Columns, target: str, source: str) -> str:
@@ -189,6 +224,8 @@ def _whole(clause: MergeClause, field: pa.Field, stored: str, right: str, column
     """The column of a clause with `*`: that of the source, fields inside of it by their names."""
     kept = stored if clause.action == "update" else None
     name = columns.given.get(field.name.lower())
+    if name is None and field.name.lower() in columns.generated:
+        return "null"
     if name is None and not columns.evolves:
         raise SqlError(f"the source of MERGE has no column {field.name!r} for the clause with *", column=field.name)
     if name is None:

@@ -1,6 +1,7 @@
 """One write, from a batch to a commit.
 
- 1. read the rows, by the table as it is: canonical types, record keys, partition paths; no lock   (`stage`, `input`)
+ 1. read the rows, by the table as it is: generated columns, canonical types, record keys,
+    partition paths; no lock                                                                      (`generated`, `stage`, `input`)
  2. lock the table, roll back what dead writers left, drop a metadata table that would go stale   (`transaction`)
  3. fix the schema: the batch's against the table's                                               (`context`)
  4. request the instant; reduce the batch to one row a key                                        (`batches`)
@@ -27,6 +28,7 @@ from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.commit_metadata import ROUTE_KEY, SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata, checksum_metadata
+from lakehouse_engine.model.constraints import Generated
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY
@@ -41,6 +43,7 @@ from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.stage import Stage
 from lakehouse_engine.write.batches import REPLACING, Batches
 from lakehouse_engine.write.context import WriteContext, prepare
+from lakehouse_engine.write.generated import generating, with_generated
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.result import no_change, result_of
 from lakehouse_engine.write.routes import PlannedWrite, Route, plan_write
@@ -69,8 +72,8 @@ def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner, k
             if (done := _written_before(transaction.state, request)) is not None:
                 return done
             since = _check_expected(transaction.state, request)
-            batches = Batches(request, _context(seen, transaction.state, request), stage)
-            return _Write(transaction, batches, runner, since).run()
+            now = _seen_now(seen, transaction.state, request)
+            return _Write(transaction, Batches(now.request, now.context, stage), runner, since).run()
 
 
 def _written_before(state: TableState, request: WriteRequest) -> WriteResult | None:
@@ -81,10 +84,19 @@ def _written_before(state: TableState, request: WriteRequest) -> WriteResult | N
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The table as it was when the rows were read."""
+    """The table as it was when the rows were read, and the request with what the table generates of them."""
 
     state: TableState
+    request: WriteRequest
     context: WriteContext
+    generating: tuple[Generated, ...]
+
+    @classmethod
+    def by(cls, state: TableState, request: WriteRequest, known: _Seen | None = None) -> _Seen:
+        """Raises as `with_generated` and `prepare`. `known`: what was settled before; rows that need nothing else stay the same ones."""
+        wanted = generating(state, request)
+        asked = known.request if known is not None and known.generating == wanted else with_generated(state, request, wanted)
+        return cls(state, asked, prepare(state, asked), wanted)
 
 
 def _read_ahead(storage: Storage, request: WriteRequest, stage: Stage, known: TableState | None) -> _Seen | None:
@@ -97,22 +109,22 @@ def _read_ahead(storage: Storage, request: WriteRequest, stage: Stage, known: Ta
     if any(instant.action in _UNDOING for instant in state.timeline.pending()):
         return None
     try:
-        context = prepare(state, request)
+        seen = _Seen.by(state, request)
     except LakehouseError as error:
         logger.info("the rows for %s are read under its lock: %s", state.config.name, error)
         return None
     try:
         # The first rows of a table go straight into its files: nobody waits for them.
-        Batches(request, context, stage).read(streams=len(state.timeline.completed().writes()) > 0)
+        Batches(seen.request, seen.context, stage).read(streams=len(state.timeline.completed().writes()) > 0)
     except Exception:
         if request.expected is not None:
             check_expected(state.refresh(), request.expected)  # files that are read may be cleaned when others commit meanwhile
         raise
-    return _Seen(state, context)
+    return seen
 
 
-def _context(seen: _Seen | None, now: TableState, request: WriteRequest) -> WriteContext:
-    return seen.context if seen is not None and seen.state is now else prepare(now, request)
+def _seen_now(seen: _Seen | None, now: TableState, request: WriteRequest) -> _Seen:
+    return seen if seen is not None and seen.state is now else _Seen.by(now, request, seen)
 
 
 def _check_expected(state: TableState, request: WriteRequest) -> Expectation | None:

@@ -20,7 +20,8 @@ class WriteRequest:
 
     `data` is None for DELETE_PARTITION only; for DELETE it has key columns (or meta columns). `delete_keys` has keys to delete in
     the same commit in which `data` is upserted. `update_columns` restricts what an update changes. `partitions` are partition paths
-    to replace. `extra_metadata` goes into the commit. `replace_schema` lets an INSERT_OVERWRITE_TABLE bring its own schema.
+    to replace. `extra_metadata` goes into the commit. `replace_schema` lets an INSERT_OVERWRITE_TABLE bring its own schema; with
+    `redefines` the caller says anew which columns are generated, and the rows are stored as they come.
     `replaced_rows` has `_hoodie_commit_seqno` of stored rows that go when `data` is added (without being compared with what is stored).
     `given_keys`: rows come from the table itself and carry their record key in `_hoodie_record_key`. `as_given`: rows were computed from
     stored ones, and what they hold is stored, nulls too, whatever the payload class would fill in or keep. `expected`: what was read for
@@ -37,6 +38,7 @@ class WriteRequest:
     partitions: tuple[str, ...] = ()
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     replace_schema: bool = False
+    redefines: bool = False
     given_keys: bool = False
     as_given: bool = False
     expected: ExpectedState | None = None

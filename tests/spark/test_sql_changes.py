@@ -81,3 +81,29 @@ def test_a_statement_has_the_effect_that_spark_computes(changed: Lakehouse, case
 def test_the_corpus_is_as_large_as_it_is_said_to_be() -> None:
     assert len(CHANGES) >= 200
     assert len({text for text, _ in CHANGES.values()}) == len(CHANGES)
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "BUCKET", "GLOBAL_SIMPLE"])
+@pytest.mark.parametrize("day", ["string", "string generated always as (left(at, 10))"])
+def test_rows_that_are_updated_into_another_partition_leave_the_old_one(lakehouse: Lakehouse, kind: str, index: str, day: str) -> None:
+    lakehouse.sql(
+        f"create table shop.moving (id int, at string, n int, day {day}) partitioned by (day)"
+        f" tblproperties (primaryKey = 'id', type = '{kind}', 'hoodie.index.type' = '{index}', 'hoodie.bucket.index.num.buckets' = '2')"
+    )
+    lakehouse.sql("insert into shop.moving values (1, '2024-01-01 x', 1, '2024-01-01'), (2, '2024-01-01 x', 2, '2024-01-01')")
+    lakehouse.sql("insert into shop.moving values (3, '2024-01-02 x', 3, '2024-01-02')")
+
+    def stored() -> list[tuple[object, ...]]:
+        return sorted(tuple(row) for row in lakehouse.sql("select id, left(at, 10), n, day from shop.moving").collect())
+
+    given = "" if "generated" in day else ", day = '2024-01-02'"
+    lakehouse.sql(f"update shop.moving set at = '2024-01-02 y', n = n + 10{given} where id <> 2 or rand() > 2")
+    assert stored() == [(1, "2024-01-02", 11, "2024-01-02"), (2, "2024-01-01", 2, "2024-01-01"), (3, "2024-01-02", 13, "2024-01-02")]
+    given = "" if "generated" in day else ", day = s.day"
+    lakehouse.sql(
+        "merge into shop.moving t using (select id, day, day || ' z' as at, 5 as n from values (1, '2024-01-03'), (2, '2024-01-01'),"
+        f" (4, '2024-01-04') as v(id, day)) s on t.id = s.id when matched and s.id = 1 then update set at = s.at{given}"
+        " when matched then update set * when not matched then insert * when not matched by source then delete"
+    )
+    assert stored() == [(1, "2024-01-03", 11, "2024-01-03"), (2, "2024-01-01", 5, "2024-01-01"), (4, "2024-01-04", 5, "2024-01-04")]

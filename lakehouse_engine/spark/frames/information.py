@@ -51,14 +51,21 @@ def information_frame(
 
 
 def _of_table(state: TableState) -> list[Described]:
-    config = state.config
+    config, constraints = state.config, state.config.constraints
     places = {name: number for number, name in enumerate(config.partition_fields, 1)}
     found = []
     for field in table_schema(state):
-        length = config.constraints.length_of(field.name)
-        kind = spark_name(field.type) if length is None else f"varchar({length})"
-        default = config.constraints.default_of(field.name)
-        found.append(Described(field.name, kind, not config.constraints.is_not_null(field.name), places.get(field.name), default))
+        length, generated = constraints.length_of(field.name), constraints.generated_as(field.name)
+        found.append(
+            Described(
+                field.name,
+                spark_name(field.type) if length is None else f"varchar({length})",
+                not constraints.is_not_null(field.name),
+                places.get(field.name),
+                constraints.default_of(field.name),
+                None if generated is None else generated.expression,
+            )
+        )
     return found
 
 

@@ -36,17 +36,6 @@ def default_expression(reader: StatementReader, *, placed: bool = False) -> str:
     return reader.text[reader.tokens[begin].start : reader.end_before()]
 
 
-def refuse_generated(reader: StatementReader, column: str) -> None:
-    """Raises `UnsupportedSqlError` where GENERATED stands."""
-    if reader.keyword() != "GENERATED":
-        return
-    clause = " ".join(token.text.upper() for token in reader.tokens[reader.at : reader.at + 3])
-    identity = "IDENTITY" in (reader.keyword(3), reader.keyword(4))
-    remedy = "give the values in each INSERT (uuid(), or a number of the source)" if identity else "compute it in the query, or in a view"
-    what = f"{clause} {'IDENTITY' if identity else '(...)'}"
-    raise UnsupportedSqlError(f"{what} of the column {column} is not supported: {remedy}", column=column)
-
-
 def has_query(text: str) -> bool:
     """Whether an expression has a sub-query in it."""
     signs = [token.keyword for token in significant(text)]
@@ -81,6 +70,21 @@ def with_values(query: str, value_of: ValueOf, *, by_name: bool) -> str:
     for token, value in reversed(edits):
         query = query[: token.start] + value + query[token.end :]
     return query
+
+
+def defaulted(query: str) -> tuple[frozenset[int], frozenset[int]]:
+    """The numbers of the places in which DEFAULT stands alone in each row of the INSERT's query, and of those in which in some of them."""
+    tokens = significant(query)
+    verb = tokens[0].keyword if tokens else ""
+    items = _rows(tokens) if verb == "VALUES" else _selected(tokens) if verb == "SELECT" else ()
+    said: dict[int, set[bool]] = {}
+    for number, item in items:
+        words = [token.keyword for token in item]
+        said.setdefault(number, set()).add(words[:1] == ["DEFAULT"] and (len(words) == 1 or (verb == "SELECT" and _is_named(words))))
+    return (
+        frozenset(number for number, found in said.items() if found == {True}),
+        frozenset(number for number, found in said.items() if len(found) > 1),
+    )
 
 
 def reads_relation(query: str) -> bool:

@@ -300,6 +300,8 @@ def _change_column(reader: StatementReader, name: Parts) -> Statement:
         raise reader.refusal(f"NOT NULL in CHANGE COLUMN: ALTER COLUMN {column} SET NOT NULL")
     if new.default is not None:
         raise reader.refusal(f"DEFAULT in CHANGE COLUMN: ALTER COLUMN {column} SET DEFAULT {new.default}")
+    if new.generated is not None:
+        raise reader.refusal(f"GENERATED in CHANGE COLUMN: CREATE OR REPLACE TABLE says what the column {column} is computed as")
     return AlterColumn(name, column, type=new.type, comment=new.comment, place=new.place)
 
 

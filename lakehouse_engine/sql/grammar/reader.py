@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.grammar.cursor import Cursor
-from lakehouse_engine.sql.grammar.defaults import default_expression, refuse_generated
+from lakehouse_engine.sql.grammar.defaults import default_expression
+from lakehouse_engine.sql.grammar.generated import generated_expression
 from lakehouse_engine.sql.grammar.lexer import QUERY_WORDS, TokenKind, significant, string_value
 from lakehouse_engine.sql.grammar.references import Parts, plain
 from lakehouse_engine.sql.grammar.statements import ColumnDefinition, Place, Properties, Value
@@ -166,11 +167,14 @@ class StatementReader(Cursor):
         return self.text[start:]
 
     def column(self, *, added: bool = False) -> ColumnDefinition:
-        """`name [:] type [NOT NULL] [DEFAULT expression] [COMMENT '...']`; one that is `added` may be a path, and have a place."""
+        """`name [:] type [NOT NULL] [DEFAULT expression | GENERATED ALWAYS AS (expression)] [COMMENT '...']`.
+
+        One that is `added` may be a path, and have a place.
+        """
         name = self.path() if added else self.identifier()
         self.accept(":")
         type_text = self._type()
-        nullable, comment, place, default = True, None, None, None
+        nullable, comment, place, default, generated = True, None, None, None, None
         while not self.done:
             if self.accept("NOT", "NULL"):
                 nullable = False
@@ -178,14 +182,17 @@ class StatementReader(Cursor):
                 comment = self.string("a comment")
             elif default is None and self.accept("DEFAULT"):
                 default = default_expression(self, placed=added)
+            elif generated is None and self.keyword() == "GENERATED":
+                generated = generated_expression(self, name)
             elif added and self.keyword() in ("FIRST", "AFTER"):
                 place = self.place()
             elif self.keyword() in _AFTER_TYPE and self.keyword() != "PRIMARY":
-                refuse_generated(self, name)
                 raise self.refusal(f"{self.keyword()} of a column")
             else:
                 break
-        return ColumnDefinition(name, type_text, nullable, comment, place, default)
+        if default is not None and generated is not None:
+            raise UnsupportedSqlError(f"the column {name} is GENERATED and has a DEFAULT: it can have one of them", column=name)
+        return ColumnDefinition(name, type_text, nullable, comment, place, default, generated)
 
     def _type(self) -> str:
         start, depth = self.at, 0

@@ -188,6 +188,7 @@ class ColumnDefinition:
     comment: str | None = None
     place: Place | None = None
     default: str | None = None
+    generated: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

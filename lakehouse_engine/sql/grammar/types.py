@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 
 from lakehouse_engine.errors import UnsupportedTypeError
-from lakehouse_engine.model.constraints import Constraints
+from lakehouse_engine.model.constraints import Constraints, Generated
 from lakehouse_engine.record.spark_types import BY_NAME
 from lakehouse_engine.sql.grammar.reader import StatementReader
 from lakehouse_engine.sql.grammar.statements import ColumnDefinition
@@ -22,12 +22,16 @@ def arrow_schema(columns: Iterable[ColumnDefinition]) -> pa.Schema:
 
 
 def constraints_of(columns: Iterable[ColumnDefinition]) -> Constraints:
-    """What the columns of CREATE TABLE or ADD COLUMNS hold beyond their types. Raises as `max_length`."""
+    """What the columns of CREATE TABLE or ADD COLUMNS hold beyond their types. Raises as `max_length`.
+
+    Of generated ones it is not known what they are computed of.
+    """
     listed = list(columns)
     lengths = ((one.name, max_length(one.type, one.name)) for one in listed)
     kept = tuple((name, length) for name, length in lengths if length is not None)
     defaults = tuple((one.name, one.default) for one in listed if one.default is not None)
-    return Constraints(tuple(one.name for one in listed if not one.nullable), kept, defaults)
+    generated = tuple(Generated(one.name, one.generated) for one in listed if one.generated is not None)
+    return Constraints(tuple(one.name for one in listed if not one.nullable), kept, defaults, generated)
 
 
 def max_length(text: str, column: str) -> int | None:

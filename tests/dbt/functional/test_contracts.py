@@ -273,13 +273,14 @@ models:
         return [tuple(row) for row in project.run_sql(f"select id, mail, p from {project.test_schema}.m order by id, p", fetch="all")]
 
     MERGE = "materialized='incremental', unique_key='id', incremental_strategy='merge'"
-    IN_PARTS = MERGE + ", partition_by=['p'], index='simple'"
+    PARTS = "unique_key='id', partition_by=['p'], index='simple'"
+    IN_PARTS = "materialized='incremental', incremental_strategy='merge', " + PARTS
 
     @pytest.mark.parametrize(
         ("config", "good", "bad", "example"),
         [
             ("materialized='table'", "(5, 'a', 'x'), (6, 'c', 'x')", "(5, 'd', 'x'), (6, 'd', 'x')", '{"mail":"d"}'),
-            ("materialized='table', unique_key='id', partition_by=['p']", "(5, 'a', 'x')", "(5, 'd', 'x'), (5, 'e', 'y')", '{"id":5}'),
+            ("materialized='table', " + PARTS, "(5, 'a', 'x')", "(5, 'd', 'x'), (5, 'e', 'y')", '{"id":5}'),
             (MERGE, "(1, 'c', 'x'), (5, 'a', 'x')", "(5, 'b', 'x')", '{"mail":"b"}'),
             (MERGE + ", table_type='mor'", "(1, 'b', 'x'), (2, 'a', 'y')", "(1, 'b', 'x')", '{"mail":"b"}'),
             (IN_PARTS, "(1, 'a', 'x'), (5, 'e', 'z')", "(1, 'e', 'y')", '{"id":1}'),
@@ -305,6 +306,16 @@ models:
         assert self.stored(project) == before
         self.run(project, config, good)
         assert self.stored(project) != before or good == "(1, 'b', 'z')"
+
+    @pytest.mark.parametrize("config", ["materialized='table'", MERGE])
+    def test_a_key_in_two_partitions_is_one_row_where_the_index_is_global(self, project: Any, config: str) -> None:
+        config += ", partition_by=['p']" + ("" if "unique_key" in config else ", unique_key='id'")
+        project.run_sql(f"drop table if exists {project.test_schema}.m")
+        for flags in ((), ("--full-refresh",)):
+            self.run(project, config, "(1, 'a', 'x'), (1, 'b', 'y'), (2, 'c', 'y')", *flags)
+            assert self.stored(project) == [(1, "b", "y"), (2, "c", "y")]
+        refused = self.run(project, config, "(1, 'a', 'x'), (2, 'a', 'y')", "--full-refresh", passes=False)
+        assert '{"mail":"a"}' in refused
 
     def test_a_row_that_breaks_a_check_is_shown(self, project: Any) -> None:
         message = self.run(project, "materialized='table'", "(-1, null, 'x')", passes=False)

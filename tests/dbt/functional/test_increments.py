@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from dbt.tests.util import run_dbt, write_file
@@ -123,3 +123,55 @@ class TestMergeWithPredicates(Changing):
             assert "1 row(s) have a key that is stored where incremental_predicates" in message
             assert f"{{{key}}}" in message
             assert self.rows(project) == stored
+
+
+class TestTablesWithGeneratedColumns(Changing):
+    """Made outside: models leave the columns out, which every write computes."""
+
+    STRATEGIES: ClassVar[dict[str, str]] = {
+        "append": "materialized='incremental', incremental_strategy='append', on_schema_change='fail'",
+        "merge": f"{MERGE}, on_schema_change='fail'",
+        "some columns": f"{MERGE}, merge_exclude_columns=['v'], on_schema_change='append_new_columns'",
+        "delete+insert": "materialized='incremental', unique_key='id', incremental_strategy='delete+insert', on_schema_change='ignore'",
+        "insert_overwrite": "materialized='incremental', incremental_strategy='insert_overwrite', partition_by='day'",
+        "sync": f"{MERGE}, on_schema_change='sync_all_columns'",
+        "replace_where": "materialized='incremental', incremental_strategy='replace_where', incremental_predicates=['day is not null']",
+        "table": "materialized='table'",
+        "audited": f"{MERGE}, audit=true",
+    }
+
+    def made(self, project: Any, config: str) -> None:
+        key = "primaryKey = 'id'" if config.startswith(MERGE) and "incremental_strategy" not in config else "type = 'cow'"
+        partitioned = "partitioned by (day)" if "partition_by" in config else ""
+        project.run_sql(f"drop table if exists {project.test_schema}.m")
+        project.run_sql(
+            f"create table {project.test_schema}.m (id int, at string, v int, day date generated always as (cast(left(at, 10) as date)),"
+            f" twice int generated always as (v * 2)) {partitioned} tblproperties ({key})"
+        )
+
+    def put(self, project: Any, strategy: str, text: str) -> None:
+        self.write(project, self.STRATEGIES[strategy], text)
+        self.run()
+
+    @pytest.mark.parametrize("strategy", STRATEGIES)
+    def test_they_are_computed(self, project, strategy):
+        self.made(project, self.STRATEGIES[strategy])
+        self.put(project, strategy, "select 1 as id, '2024-01-01 x' as at, 5 as v")
+        wide = "" if "'fail'" in self.STRATEGIES[strategy] else "L"
+        self.put(project, strategy, f"select 2{wide} as id, '2024-01-02 x' as at, 6 as v")
+        stored = self.rows(project, "id, string(day), twice")
+        second = (2, "2024-01-02", 12)
+        assert stored == ([second] if strategy in ("table", "replace_where") else [(1, "2024-01-01", 10), second])
+        assert [one.column for one in self.table(project).config.constraints.generated] == ["day", "twice"]
+        before = self.commits(project)
+        self.write(project, self.STRATEGIES[strategy], "select 3 as id, '2024-01-03 x' as at, 7 as v, 15 as twice")
+        assert "the column 'twice' is GENERATED ALWAYS AS (v * 2), and a row gives it another value" in self.fails()
+        assert self.commits(project) == before
+
+    def test_columns_that_a_merge_does_not_update_keep_theirs(self, project):
+        self.made(project, self.STRATEGIES["some columns"])
+        self.put(project, "some columns", "select 1 as id, '2024-01-01 x' as at, 5 as v")
+        self.put(project, "some columns", "select 1 as id, '2024-01-02 x' as at, 9 as v")
+        assert self.rows(project, "id, at, v, string(day), twice") == [(1, "2024-01-02 x", 5, "2024-01-02", 10)]
+        self.write(project, self.STRATEGIES["sync"], "select 1 as id, 9 as v")
+        assert "'day' is GENERATED ALWAYS AS (cast(left(at, 10) as date)), and the rows do not have 'at'" in self.fails()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+from dbt_common.exceptions import DbtConfigError
+
 from dbt.adapters.lakehouse.writing.constraints import checks_of, contract_text, lengths_of, uniques_of, violation_query
 
 MODEL = {
@@ -57,3 +60,17 @@ def test_the_text_of_a_contract_says_what_becomes_of_each_constraint_in_lines_of
         "-- not enforced: foreign_key (id) references s.t (key)",
     ]
     assert contract_text({**model, "config": {}}) == ""
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("generated  always as (date(ts))", r"\(generated always as \(date\(ts\)\)\) of day .*`day` <=> \(date\(ts\)\)"),
+        ("masked", r"\(masked\) of day .*expression: '<condition>'"),
+    ],
+)
+def test_a_custom_constraint_is_refused_with_a_check_that_stands_for_it(expression: str, said: str) -> None:
+    model = {**MODEL, "name": "m", "columns": {"day": {"constraints": [{"type": "custom", "expression": expression}]}}}
+    with pytest.raises(DbtConfigError, match=f"m: the custom constraint {said}"):
+        checks_of(model)
+    assert checks_of({**model, "config": {}}) == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.lakehouse.bridge.outcomes import table_type_of
+from dbt.adapters.lakehouse.bridge.words import spark_name
 from dbt.adapters.lakehouse.later import Later
 from dbt.adapters.lakehouse.names import same_names
 from lakehouse_engine import errors, options
@@ -17,12 +18,13 @@ from lakehouse_engine.catalog.names import RelationName, split_name
 
 if TYPE_CHECKING:
     from lakehouse_engine.catalog.functions import StoredFunction
-    from lakehouse_engine.model.constraints import Constraints
+    from lakehouse_engine.model.constraints import Constraints, Generated
 
 _alter = Later("lakehouse_engine.write.alter")
 _catalog = Later("lakehouse_engine.catalog.catalog")
 _expected = Later("lakehouse_engine.commit.expected")
 _functions = Later("lakehouse_engine.catalog.functions")
+_generated = Later("lakehouse_engine.spark.generated")
 _index = Later("lakehouse_engine.index.registry")
 _facade = Later("lakehouse_engine.lakehouse")
 _locations = Later("lakehouse_engine.storage.locations")
@@ -361,6 +363,11 @@ class Warehouse:
             table_type=table_type_of(config.table_type),
         )
 
+    def identity_anew(self, shape: TableShape, given: Mapping[str, str]) -> tuple[str, ...]:
+        """As `identity`, of a table that is made with the options of the write."""
+        is_global = _index.is_global_anew(options.WriteOptions.read({**self.options, **given}))
+        return shape.record_key if is_global else tuple(dict.fromkeys((*shape.record_key, *shape.partition_by)))
+
     def identity(self, schema: str, identifier: str, given: Mapping[str, str]) -> tuple[str, ...]:
         """The columns by which a row is the same record as a stored one: the record key, with the partition columns where the index
         keeps a key unique in its partition only. `given` are the options of the write.
@@ -387,6 +394,18 @@ class Warehouse:
         if change(table.config.constraints) != table.config.constraints:
             timeout = options.LOCK_TIMEOUT_MS.read(self.options)
             _alter.set_constraints(table.storage, change, lock_timeout_ms=timeout)
+
+    def computable(self, schema: str, identifier: str, columns: Iterable[str]) -> dict[str, str]:
+        """Generated columns of a table that are not among `columns`, where all that they are computed of is, with their types."""
+        table = self.table(schema, identifier)
+        wanted = [one.column for one in _computable(table, columns)]
+        return {name: spark_name(table.schema.field(name).type) for name in wanted}
+
+    def computed(self, schema: str, identifier: str, rows: Any) -> Any:
+        """The rows of a frame with such columns."""
+        table = self.table(schema, identifier)
+        wanted = _computable(table, rows.columns)
+        return _generated.with_generated(rows, wanted, table.schema, table.config) if wanted else rows
 
     def create_filled(
         self,
@@ -422,3 +441,9 @@ class Warehouse:
             # Another process may have written to it by now: what it wrote is not taken with it.
             self.catalog.drop_table(RelationName(schema, identifier), if_exists=True, unwritten=True)
             raise
+
+
+def _computable(table: Any, columns: Iterable[str]) -> list[Generated]:
+    known = {name.lower() for name in columns}
+    generated = table.config.constraints.generated_among(table.schema.names)
+    return [one for one in generated if one.column.lower() not in known and known >= {name.lower() for name in one.inputs}]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.writing.types import is_text, text_length
@@ -27,14 +30,31 @@ class Unique:
 
 
 def checks_of(model: Mapping[str, Any]) -> list[Check]:
-    """What the contract of a node, where it is enforced, says of rows: not_null, check, and the lengths of `varchar(n)`."""
+    """What the contract of a node, where it is enforced, says of rows: not_null, check, and the lengths of `varchar(n)`.
+
+    Raises `DbtConfigError` for a constraint of the type custom: its text would be one of a statement that is never run.
+    """
     if not _is_enforced(model):
         return []
+    _refuse_custom(model)
     lengths = {name: length for name, length in lengths_of(model).items() if length is not None}
     found = [Check(f"varchar({most}) of column '{name}'", f"char_length({quoted(name)}) > {most}") for name, most in lengths.items()]
     for constraint, columns in _given(model):
         found += _checks(constraint, columns)
     return found
+
+
+def _refuse_custom(model: Mapping[str, Any]) -> None:
+    custom = next(((one, names) for one, names in _given(model) if _kind(one) == "custom"), None)
+    if custom is None:
+        return
+    text, names = " ".join(str(custom[0].get("expression") or "").split()), ", ".join(custom[1])
+    generated = re.fullmatch(r"generated\s+always\s+as\s*(\(.*\))", text, re.IGNORECASE)
+    check = f"{quoted(custom[1][0])} <=> {generated[1]}" if generated and custom[1] else "<condition>"
+    raise DbtConfigError(
+        f"{model.get('name')}: the custom constraint ({text}) of {names or 'the model'} is not enforced: write"
+        f" {{type: check, expression: '{check}'}}; a contract's columns are all in the model's SQL"
+    )
 
 
 def uniques_of(model: Mapping[str, Any]) -> list[Unique]:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.lakehouse.columns import quoted
+
+if TYPE_CHECKING:
+    from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+
+PLACE = ("_hoodie_commit_seqno", "_hoodie_partition_path", "_hoodie_file_name")
+"""Which stored row, and in which file."""
 
 
 def columns_of(frame: Any) -> list[str]:
@@ -22,3 +30,18 @@ def selected(frame: Any, expressions: Sequence[str]) -> Any:
     """The frame with these columns; itself where they are its own, which Spark need not analyse again."""
     own = [f"{quoted(name)} as {quoted(name)}" for name in columns_of(frame)]
     return frame if own == list(expressions) else frame.selectExpr(*expressions)
+
+
+@contextmanager
+def viewed(warehouse: Warehouse, frame: Any, *, keep: bool = False) -> Iterator[str]:
+    """A session view over the frame. With `keep` its rows are computed once, so that two readings are the same rows."""
+    name = f"__dbt_{uuid.uuid4().hex}"
+    if keep:
+        frame = frame.persist()
+    frame.createOrReplaceTempView(name)
+    try:
+        yield name
+    finally:
+        warehouse.spark.catalog.dropTempView(name)
+        if keep:
+            frame.unpersist()

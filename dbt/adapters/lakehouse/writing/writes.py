@@ -5,8 +5,7 @@ Rows come as SQL; they are computed by Spark and written by the engine. Nothing 
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +24,7 @@ from dbt.adapters.lakehouse.bridge.warehouse import TableShape, Warehouse
 from dbt.adapters.lakehouse.bridge.words import spark_name
 from dbt.adapters.lakehouse.columns import plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
-from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS, missing_names, same_names
+from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS, same_names
 from dbt.adapters.lakehouse.reading.queries import (
     SOURCE,
     TARGET,
@@ -33,10 +32,10 @@ from dbt.adapters.lakehouse.reading.queries import (
     snapshot_changes,
     split_deleted,
 )
-from dbt.adapters.lakehouse.writing.checking import check_condition, check_predicates, check_rows, check_unique
+from dbt.adapters.lakehouse.writing.checking import check_condition, check_predicates, check_rows
 from dbt.adapters.lakehouse.writing.constraints import Check, Unique
-from dbt.adapters.lakehouse.writing.frames import columns_of, selected, types_of
-from dbt.adapters.lakehouse.writing.uniqueness import is_implied, updated, without
+from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, selected, types_of, viewed
+from dbt.adapters.lakehouse.writing.unique_writes import UniqueWrites
 
 EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 _COMBINE_KEY = "hoodie.combine.before.insert"
@@ -49,10 +48,6 @@ UNTOUCHED = {
     "hoodie.log.compaction.inline": "false",
 }
 """Options of a commit that may have to be taken back: nothing comes after it, and nothing that it replaced is deleted."""
-
-
-_PLACE = ("_hoodie_commit_seqno", "_hoodie_partition_path", "_hoodie_file_name")
-"""Which stored row, and in which file."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +75,8 @@ class TableWriter:
         if existing is None:
             return self.create(frame)
         is_table = existing in ("table", "materialized_view")
+        if is_table and hasattr(frame, "toArrow"):
+            frame = self.warehouse.computed(self.schema, self.identifier, frame)
         if is_table and self._fits(frame):
             # What the new rows may break is lifted before they come, what the old rows may break is kept once they are gone.
             self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
@@ -127,8 +124,8 @@ class TableWriter:
         options = {**self.config.options, **self._combine}
         with self._checked(frame) as rows:
             shape = self._shape(columns_of(rows))
-            # A row a record, as the batch is combined; in each partition, as far as is known before there is a table.
-            self._check_unique(rows, shape.record_key and (*shape.record_key, *shape.partition_by))
+            # A row a record, as the batch is combined.
+            self._unique.check(rows, shape.record_key and self.warehouse.identity_anew(shape, options))
             return self.warehouse.create_filled(self.schema, identifier, rows, shape, options, self.metadata, self.lengths)
 
     def _shape(self, columns: Sequence[str]) -> TableShape:
@@ -155,7 +152,7 @@ class TableWriter:
             updates = self._update_columns(columns_of(batch))
             if self.config.delete_condition is None and not self.config.predicates:
                 return self._put("upsert", batch, options, merge_update_columns=updates)
-            with self._view(batch, keep=True) as source:
+            with viewed(self.warehouse, batch, keep=True) as source:
                 self._check_predicates(source, columns_of(batch))
                 kept, more = self._split(batch, source)
                 return self._put("upsert", kept, options, merge_update_columns=updates, **more)
@@ -167,7 +164,7 @@ class TableWriter:
 
     def delete_insert(self, frame: Any, keys: Sequence[str]) -> Any:
         """Replace the stored rows whose key is among the incoming ones (and that the predicates hold for)."""
-        with self._increment(frame) as (batch, options), self._view(batch, keep=True) as source:
+        with self._increment(frame) as (batch, options), viewed(self.warehouse, batch, keep=True) as source:
             resolved = resolve(keys, columns_of(batch), "unique_key", self.config.name)
             if self.warehouse.sql(f"select 1 from {source} limit 1").isEmpty():
                 return self._put("insert", batch, options)  # no news: nothing is replaced, and nothing rewritten
@@ -178,7 +175,7 @@ class TableWriter:
 
     def replace_where(self, frame: Any, condition: str) -> Any:
         """Replace the stored rows that `condition` holds for; it has to hold for the rows that come, too."""
-        with self._increment(frame) as (batch, options), self._view(batch, keep=True) as source:
+        with self._increment(frame) as (batch, options), viewed(self.warehouse, batch, keep=True) as source:
             self._check_condition(condition, source, columns_of(batch))
             return self._rewrite(condition, source, columns_of(batch), options)
 
@@ -186,7 +183,7 @@ class TableWriter:
         """Apply a snapshot's staged changes: close rows, add rows. `staged` has `dbt_change_type` and dbt's helper columns."""
         kept = [name for name in columns_of(staged) if not _helper(name)]
         self._check_shape(staged.selectExpr(*map(quoted, kept)))
-        with self._view(staged, keep=True) as source:
+        with viewed(self.warehouse, staged, keep=True) as source:
             frame = self.warehouse.sql(snapshot_changes(source, self._name, kept, columns))
             plan = plan_columns(self.config.name, "append_new_columns", self._table_types(), types_of(frame))
             batch = selected(frame, plan.select)
@@ -213,78 +210,16 @@ class TableWriter:
                 table = self.warehouse.table(self.schema, self.identifier)
                 return getattr(table, operation)(rows, options=given, extra_metadata=dict(self.metadata), **{**more, **read})
 
-            identity = self._records(operation, given)
-            uniques = [one for one in self.uniques if not is_implied(one, identity)]
-            if not uniques or operation == "insert_overwrite_table":
-                self._check_unique(rows, identity)
-                return retried(write)
-            return self._put_unique(operation, rows, uniques, identity, house, more, write)
-
-    def _put_unique(
-        self,
-        operation: str,
-        rows: Any,
-        uniques: Sequence[Unique],
-        identity: Sequence[str],
-        house: Warehouse | None,
-        more: Mapping[str, Any],
-        write: Callable[..., Any],
-    ) -> Any:
-        """A write that rests on the stored rows, too: they are looked at before it, and again where others commit in between."""
-        reads_itself = house is not None or more["expected"] is not None
-
-        def attempt() -> Any:
-            seen = (house or self.warehouse) if reads_itself else self.warehouse.pinned()
-            waiting = nullcontext() if reads_itself else self.warehouse.locked(self.schema, self.identifier)
-            with waiting, self._view(rows) as source, self._view(seen.stored_rows(self.schema, self.identifier)) as stored:
-                for unique in uniques:
-                    if missing_names(unique.columns, self._table_types()):
-                        check_unique(seen, self.config.name, unique, f"select * from {source}", None, identity)
-                        continue  # a column that comes with these rows: it is null in those that are stored
-                    with self._staying(operation, source, stored, identity, more, columns_of(rows)) as (come, kept):
-                        check_unique(seen, self.config.name, unique, come, kept, identity)
-                return write(expected=seen.expected(self.schema, self.identifier))
-
-        return run_again(attempt, 0 if reads_itself else conflict_retries(self.config.options))
-
-    @contextmanager
-    def _staying(
-        self, operation: str, source: str, stored: str, identity: Sequence[str], more: Mapping[str, Any], columns: Sequence[str]
-    ) -> Iterator[tuple[str, str]]:
-        """Queries of the rows that a write stores, and of the stored ones that it leaves."""
-        come, kept = f"select * from {source}", f"select * from {stored}"
-        if operation == "insert_overwrite":
-            yield come, without(kept, come, resolve(self.config.partition_by, columns, "partition_by", self.config.name))
-        elif operation == "replace_rows":
-            with self._view(more["replaced"]) as gone:
-                yield come, without(kept, f"select * from {gone}", _PLACE)
-        elif operation == "upsert":
-            ordering = resolve_paths(self.config.ordering_fields, columns, "ordering_fields", self.config.name)
-            left = without(kept, come, identity, ordering)
-            if (updates := more.get("merge_update_columns")) is not None:
-                come = updated(come, columns, kept, identity, updates)
-            if (deleted := more.get("delete_keys")) is None:
-                yield come, left
-                return
-            with self._view(deleted) as gone:
-                known = columns_of(deleted)
-                newer = [] if missing_names(ordering, known) else ordering
-                yield come, without(left, f"select * from {gone}", [name for name in known if not missing_names([name], identity)], newer)
-        else:
-            yield come, kept
+            return self._unique.put(operation, rows, self._records(operation, given), house, more, write)
 
     def _records(self, operation: str, given: Mapping[str, str]) -> Sequence[str]:
         """The columns of which a write keeps one row each; none where each row that comes is stored."""
-        if operation == "upsert":
-            return self.warehouse.identity(self.schema, self.identifier, given)
-        return (*self.config.record_key, *self.config.partition_by) if given.get(_COMBINE_KEY) == "true" else ()
+        keeps_one = operation == "upsert" or given.get(_COMBINE_KEY) == "true"
+        return self.warehouse.identity(self.schema, self.identifier, given) if keeps_one else ()
 
-    def _check_unique(self, rows: Any, identity: Sequence[str]) -> None:
-        """Refuse rows that are all of the table, if two have values that have to be unique."""
-        for unique in self.uniques:
-            if not is_implied(unique, identity):
-                with self._view(rows) as source:
-                    check_unique(self.warehouse, self.config.name, unique, f"select * from {source}", None, identity)
+    @property
+    def _unique(self) -> UniqueWrites:
+        return UniqueWrites(self.warehouse, self.schema, self.identifier, self.config, self.uniques)
 
     @contextmanager
     def _increment(self, frame: Any) -> Iterator[tuple[Any, dict[str, str]]]:
@@ -293,15 +228,21 @@ class TableWriter:
         Where stored columns go or change their type, that is a commit of its own before it. The model is computed before that, and if
         the write fails the table gets its columns back.
         """
+        computed = self.warehouse.computable(self.schema, self.identifier, columns_of(frame))
+        if computed:
+            frame = frame.selectExpr("*", *(f"cast(null as {kind}) as {quoted(name)}" for name, kind in computed.items()))
         self._check_shape(frame)
         # A shorter one is looked for in the rows that come; stored ones keep theirs until the table is built anew.
         self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
         plan = plan_columns(self.config.name, self.config.on_schema_change, self._table_types(), types_of(frame))
         batch = selected(frame, plan.select)
+        if computed:
+            # Of values as the table will have them.
+            batch = self.warehouse.computed(self.schema, self.identifier, batch.drop(*computed))
         if plan.reshape is None:
             yield batch, dict(EVOLVE) if plan.evolve else {}
             return
-        with self._view(batch, keep=True), self._checked(batch):
+        with viewed(self.warehouse, batch, keep=True), self._checked(batch):
             batch.count()
             reshaped = self._reshape(plan.reshape)
             try:
@@ -369,7 +310,7 @@ class TableWriter:
         name = self.config.name
         keys = resolve(self.config.record_key, columns, "unique_key", name)
         unique = resolve(self.warehouse.identity(self.schema, self.identifier, self.config.options), columns, "unique_key", name)
-        with self._view(self.warehouse.stored_rows(self.schema, self.identifier)) as target:
+        with viewed(self.warehouse, self.warehouse.stored_rows(self.schema, self.identifier)) as target:
             check_predicates(self.warehouse, self.config, source, target, unique, keys)
 
     def _check_condition(self, condition: str, source: str, columns: Sequence[str]) -> None:
@@ -397,8 +338,8 @@ class TableWriter:
             house = self.warehouse.pinned() if own_reading else self.warehouse
             # The batches of a microbatch model all replace rows of one table: without the lock they would overtake each other.
             waiting = house.locked(self.schema, self.identifier) if own_reading else nullcontext()
-            with waiting, self._view(house.stored_rows(self.schema, self.identifier)) as target:
-                gone = house.sql(f"select {', '.join(_PLACE)} from {target} as {TARGET} where coalesce({condition}, false)")
+            with waiting, viewed(self.warehouse, house.stored_rows(self.schema, self.identifier)) as target:
+                gone = house.sql(f"select {', '.join(PLACE)} from {target} as {TARGET} where coalesce({condition}, false)")
                 expected = house.expected(self.schema, self.identifier)
                 return self._put("replace_rows", rows, options, house, replaced=gone, expected=expected)
 
@@ -424,23 +365,9 @@ class TableWriter:
         if not self.checks and not self.uniques:
             yield frame
             return
-        with self._view(frame, keep=True) as source:
+        with viewed(self.warehouse, frame, keep=True) as source:
             check_rows(self.warehouse, self.config.name, self.checks, source)
             yield frame
-
-    @contextmanager
-    def _view(self, frame: Any, *, keep: bool = False) -> Iterator[str]:
-        """A session view over the frame. With `keep` its rows are computed once, so that two readings are the same rows."""
-        name = f"__dbt_{uuid.uuid4().hex}"
-        if keep:
-            frame = frame.persist()
-        frame.createOrReplaceTempView(name)
-        try:
-            yield name
-        finally:
-            self.warehouse.spark.catalog.dropTempView(name)
-            if keep:
-                frame.unpersist()
 
 
 def commit_metadata(model: Mapping[str, Any], invocation_id: str, dbt_version: str) -> dict[str, str]:

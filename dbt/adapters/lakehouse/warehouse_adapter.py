@@ -1,0 +1,166 @@
+"""What dbt asks of a warehouse's directory, without Spark: schemas, relations, columns, documentation, freshness, moments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dbt.adapters.base import available
+from dbt.adapters.base.impl import FreshnessResponse
+from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.contracts.macros import MacroResolverProtocol
+from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.events.logging import AdapterLogger
+from dbt.adapters.spark import SparkAdapter
+from dbt_common.contracts.metadata import CatalogTable
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.lakehouse.bridge.warehouse import HeldTables, Warehouse
+from dbt.adapters.lakehouse.column import LakehouseColumn
+from dbt.adapters.lakehouse.connections import LakehouseConnectionManager
+from dbt.adapters.lakehouse.reading import travel
+from dbt.adapters.lakehouse.reading.catalog import CatalogEntry, catalog_table
+from dbt.adapters.lakehouse.reading.introspection import Introspection
+from dbt.adapters.lakehouse.relation import LakehouseRelation
+from dbt.adapters.lakehouse.work.held import held_tables
+
+if TYPE_CHECKING:
+    import agate
+
+Result = TypeVar("Result")
+logger = AdapterLogger("Lakehouse")
+
+
+class WarehouseAdapter(SparkAdapter):
+    """The part of the adapter that reads. What dbt-spark reads out of Spark's catalog, this reads from the engine."""
+
+    Relation = LakehouseRelation
+    Column = LakehouseColumn
+    ConnectionManager = LakehouseConnectionManager
+    connections: LakehouseConnectionManager
+
+    @property
+    def _files(self) -> Warehouse:
+        connection = self.connections.get_if_exists()
+        return self._house(held_tables(str(connection.name)) if connection else None)
+
+    def _house(self, held: HeldTables | None = None) -> Warehouse:
+        given = self.config.credentials
+        return Warehouse(given.warehouse, options=given.hoodie, storage_options=given.storage_options, held=held)
+
+    @property
+    def _metadata(self) -> Introspection:
+        return Introspection(self._files, self.connections)
+
+    def _ask(self, question: Callable[[Introspection], Result]) -> Result:
+        with self.connections.exception_handler("metadata"):
+            return question(self._metadata)
+
+    def list_schemas(self, database: str | None) -> list[str]:
+        return self._ask(lambda metadata: metadata.warehouse.schemas())
+
+    @available.parse(lambda *a, **k: False)
+    def check_schema_exists(self, database: str | None, schema: str) -> bool:
+        return schema.lower() in (name.lower() for name in self.list_schemas(database))
+
+    @available.parse_none
+    def create_schema(self, relation: LakehouseRelation) -> None:
+        self._ask(lambda metadata: metadata.warehouse.create_schema(relation.schema))
+
+    @available.parse_none
+    def drop_schema(self, relation: LakehouseRelation) -> None:
+        self._ask(lambda metadata: metadata.warehouse.drop_schema(relation.schema))
+        self.cache.drop_schema(relation.database, relation.schema)
+
+    def list_relations(self, database: str | None, schema: str) -> list[LakehouseRelation]:
+        """Whatever catalog is named: packages name one, and dbt's cache would keep its relations apart."""
+        found: list[LakehouseRelation] = super().list_relations(None, schema)
+        return found
+
+    def list_relations_without_caching(self, schema_relation: LakehouseRelation) -> list[LakehouseRelation]:
+        found = self._ask(lambda metadata: metadata.warehouse.relations(schema_relation.schema))
+        return [self._relation(schema_relation.schema, name, kind) for name, kind in found]
+
+    def _relation(self, schema: str, identifier: str, kind: str) -> LakehouseRelation:
+        return self.Relation.create(schema=schema, identifier=identifier, type=RelationType(kind), quote_policy=self.config.quoting)
+
+    @available.parse_list
+    def get_columns_in_relation(self, relation: LakehouseRelation) -> list[LakehouseColumn]:
+        columns = self._ask(lambda metadata: metadata.columns(relation))
+        return [
+            LakehouseColumn(column=name, dtype=kind, table_schema=relation.schema, table_name=relation.identifier, column_index=position)
+            for position, (name, kind) in enumerate(columns)
+        ]
+
+    @available.parse_none
+    def drop_relation(self, relation: LakehouseRelation) -> None:
+        self.cache_dropped(relation)
+        self._ask(lambda metadata: metadata.drop(relation))
+
+    @available.parse_none
+    def truncate_relation(self, relation: LakehouseRelation) -> None:
+        self._ask(lambda metadata: metadata.truncate(relation))
+
+    @available.parse_none
+    def rename_relation(self, from_relation: LakehouseRelation, to_relation: LakehouseRelation) -> None:
+        self.cache_renamed(from_relation, to_relation)
+        self._ask(lambda metadata: metadata.rename(from_relation, to_relation))
+
+    # -- documentation and freshness
+
+    def get_catalog(self, relation_configs: Iterable[Any], used_schemas: frozenset[tuple[str, str]]) -> tuple[agate.Table, list[Exception]]:
+        schemas = sorted({schema for _, schema in used_schemas})
+        relations = [relation for schema in schemas for relation in self.list_relations(None, schema)]
+        return self.get_catalog_by_relations(used_schemas, set(relations))
+
+    def get_catalog_by_relations(
+        self, used_schemas: frozenset[tuple[str, str]], relations: set[LakehouseRelation]
+    ) -> tuple[agate.Table, list[Exception]]:
+        entries: list[CatalogEntry] = []
+        failures: list[Exception] = []
+        with self.connection_named("catalog"):
+            for relation in sorted(relations, key=str):
+                try:
+                    entry = self._ask(lambda metadata, relation=relation: metadata.entry(relation))  # type: ignore[misc]
+                except DbtRuntimeError as error:  # noqa: PERF203 - one relation that cannot be read must not hide the others
+                    logger.warning(f"{relation} is left out of the catalog: {error.msg}")
+                    failures.append(error)
+                else:
+                    entries += [entry] if entry else []
+        return catalog_table(entries), failures
+
+    def get_catalog_for_single_relation(self, relation: LakehouseRelation) -> CatalogTable | None:
+        entry = self._ask(lambda metadata: metadata.entry(relation))
+        return entry.as_catalog_table() if entry else None
+
+    def calculate_freshness_from_metadata_batch(
+        self, sources: list[LakehouseRelation], macro_resolver: MacroResolverProtocol | None = None
+    ) -> tuple[list[AdapterResponse | None], dict[LakehouseRelation, FreshnessResponse]]:
+        """The time of each table's last completed write; no query runs."""
+        now = datetime.now(timezone.utc)
+        written = {source: self._ask(lambda metadata, source=source: metadata.last_write(source)) for source in sources}  # type: ignore[misc]
+        return [], {source: self._create_freshness_response(moment, now) for source, moment in written.items()}
+
+    def calculate_freshness_from_metadata(
+        self, source: LakehouseRelation, macro_resolver: MacroResolverProtocol | None = None
+    ) -> tuple[AdapterResponse | None, FreshnessResponse]:
+        _, answers = self.calculate_freshness_from_metadata_batch([source], macro_resolver)
+        return None, answers[source]
+
+    # -- moments
+
+    @available.parse(lambda relation, *a, **k: str(relation))
+    def relation_at(self, relation: LakehouseRelation, point: Any) -> str:
+        """The relation as it was at an instant, a time, or `-N` commits ago."""
+        return self._ask(lambda metadata: travel.at(metadata.warehouse, relation, point))
+
+    @available.parse(lambda relation, *a, **k: str(relation))
+    def relation_changes(self, relation: LakehouseRelation, begin: Any = "earliest", end: Any = None) -> str:
+        """The relation's changes after `begin` up to `end`."""
+        return self._ask(lambda metadata: travel.changes(metadata.warehouse, relation, begin, end))
+
+    @available.parse(lambda relation, *a, **k: str(relation))
+    def relation_read_optimized(self, relation: LakehouseRelation) -> str:
+        """The base files of a merge-on-read table; of a copy-on-write table all of it."""
+        return travel.read_optimized(relation)

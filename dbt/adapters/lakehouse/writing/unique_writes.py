@@ -1,0 +1,111 @@
+"""Writes of a table whose contract says that rows are unique: they rest on the stored rows that stay beside those that come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, retried, run_again
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+from dbt.adapters.lakehouse.columns import resolve, resolve_paths
+from dbt.adapters.lakehouse.config.model_config import ModelConfig
+from dbt.adapters.lakehouse.names import missing_names
+from dbt.adapters.lakehouse.writing.checking import check_unique
+from dbt.adapters.lakehouse.writing.constraints import Unique
+from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, viewed
+from dbt.adapters.lakehouse.writing.uniqueness import is_implied, updated, without
+
+
+@dataclass(frozen=True)
+class UniqueWrites:
+    """Of one model's table. `identity` are the columns of which a write keeps one row each, none where each row that comes is stored."""
+
+    warehouse: Warehouse
+    schema: str
+    identifier: str
+    config: ModelConfig
+    uniques: Sequence[Unique] = ()
+
+    def check(self, rows: Any, identity: Sequence[str]) -> None:
+        """Refuse rows that are all of the table, if two have values that have to be unique."""
+        for unique in self.uniques:
+            if not is_implied(unique, identity):
+                with viewed(self.warehouse, rows) as source:
+                    check_unique(self.warehouse, self.config.name, unique, f"select * from {source}", None, identity)
+
+    def put(
+        self,
+        operation: str,
+        rows: Any,
+        identity: Sequence[str],
+        house: Warehouse | None,
+        more: Mapping[str, Any],
+        write: Callable[..., Any],
+    ) -> Any:
+        """Have `write` write the rows, where they keep what has to be unique. `more` are arguments of the operation, and `house` is what
+        they were read in, if that is another reading than the model's.
+        """
+        uniques = [one for one in self.uniques if not is_implied(one, identity)]
+        if not uniques or operation == "insert_overwrite_table":
+            self.check(rows, identity)
+            return retried(write)
+        return self._put_beside_stored(operation, rows, uniques, identity, house, more, write)
+
+    def _put_beside_stored(
+        self,
+        operation: str,
+        rows: Any,
+        uniques: Sequence[Unique],
+        identity: Sequence[str],
+        house: Warehouse | None,
+        more: Mapping[str, Any],
+        write: Callable[..., Any],
+    ) -> Any:
+        """A write that rests on the stored rows, too: they are looked at before it, and again where others commit in between."""
+        reads_itself = house is not None or more["expected"] is not None
+
+        def attempt() -> Any:
+            seen = (house or self.warehouse) if reads_itself else self.warehouse.pinned()
+            waiting = nullcontext() if reads_itself else self.warehouse.locked(self.schema, self.identifier)
+            with waiting, viewed(self.warehouse, rows) as source, self._stored(seen) as stored:
+                known = self.warehouse.table(self.schema, self.identifier).schema.names
+                for unique in uniques:
+                    if missing_names(unique.columns, known):
+                        check_unique(seen, self.config.name, unique, f"select * from {source}", None, identity)
+                        continue  # a column that comes with these rows: it is null in those that are stored
+                    with self._staying(operation, source, stored, identity, more, columns_of(rows)) as (come, kept):
+                        check_unique(seen, self.config.name, unique, come, kept, identity)
+                return write(expected=seen.expected(self.schema, self.identifier))
+
+        return run_again(attempt, 0 if reads_itself else conflict_retries(self.config.options))
+
+    def _stored(self, seen: Warehouse) -> AbstractContextManager[str]:
+        return viewed(self.warehouse, seen.stored_rows(self.schema, self.identifier))
+
+    @contextmanager
+    def _staying(
+        self, operation: str, source: str, stored: str, identity: Sequence[str], more: Mapping[str, Any], columns: Sequence[str]
+    ) -> Iterator[tuple[str, str]]:
+        """Queries of the rows that a write stores, and of the stored ones that it leaves."""
+        come, kept = f"select * from {source}", f"select * from {stored}"
+        if operation == "insert_overwrite":
+            yield come, without(kept, come, resolve(self.config.partition_by, columns, "partition_by", self.config.name))
+        elif operation == "replace_rows":
+            with viewed(self.warehouse, more["replaced"]) as gone:
+                yield come, without(kept, f"select * from {gone}", PLACE)
+        elif operation == "upsert":
+            ordering = resolve_paths(self.config.ordering_fields, columns, "ordering_fields", self.config.name)
+            left = without(kept, come, identity, ordering)
+            if (updates := more.get("merge_update_columns")) is not None:
+                come = updated(come, columns, kept, identity, updates)
+            if (deleted := more.get("delete_keys")) is None:
+                yield come, left
+                return
+            with viewed(self.warehouse, deleted) as gone:
+                known = columns_of(deleted)
+                newer = [] if missing_names(ordering, known) else ordering
+                yield come, without(left, f"select * from {gone}", [name for name in known if not missing_names([name], identity)], newer)
+        else:
+            yield come, kept

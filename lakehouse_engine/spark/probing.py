@@ -1,0 +1,44 @@
+"""Questions to Spark's analysis whose answer may be an error."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
+from pyspark.sql import DataFrame
+
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+def resolves(make: Callable[[], DataFrame]) -> bool:
+    """Whether all names in a query are there. Raises what Spark does for a query that is wrong otherwise."""
+    with _unlogged():
+        try:
+            _ = make().schema  # on Spark Connect nothing is resolved before
+        except PySparkException as error:
+            if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+                raise
+            return False
+    return True
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """PySpark prints every error that it raises: here one is an answer, and no error."""
+    thread = threading.get_ident()
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]  # any other logger of that name would break PySpark's own logging
+
+    def of_others(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
+    for logger in loggers:
+        logger.addFilter(of_others)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(of_others)

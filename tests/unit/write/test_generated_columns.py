@@ -1,0 +1,103 @@
+"""Writes to a table with generated columns in a process without Spark: nothing is stored whose value nobody computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.errors import ConstraintError, OptionError
+from lakehouse_engine.model.constraints import Constraints, Generated
+from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.options import WriteOptions
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.write.alter import set_constraints
+from lakehouse_engine.write.batch.input import ArrowInput, RowKeying
+from lakehouse_engine.write.create import TableSpec, create_table
+from lakehouse_engine.write.operation import execute_write
+from lakehouse_engine.write.request import WriteRequest
+from lakehouse_engine.write.source import RowSource
+
+SCHEMA = pa.schema([("id", pa.int64()), ("a", pa.int64()), ("g", pa.int64())])
+GENERATED = Constraints(generated=(Generated("g", "a + 1", ("a",)),))
+ROWS = pa.table({"id": [1], "a": [1], "g": [2]}, schema=SCHEMA)
+
+WRITES: dict[str, Callable[[HoodieTable, Any], Any]] = {
+    "bulk_insert": lambda table, data: table.bulk_insert(data),
+    "insert": lambda table, data: table.insert(data),
+    "upsert": lambda table, data: table.upsert(data),
+    "some columns": lambda table, data: table.upsert(data, merge_update_columns=["g"]),
+    "insert_overwrite": lambda table, data: table.insert_overwrite(data),
+    "insert_overwrite_table": lambda table, data: table.insert_overwrite_table(data),
+    "replace_schema": lambda table, data: table.insert_overwrite_table(data, replace_schema=True),
+    "replace_rows": lambda table, data: table.replace_rows(data, replaced=table.to_arrow(meta_columns=True)),
+}
+
+
+def make(folder: Path, kind: str = "cow", constraints: Constraints = GENERATED) -> HoodieTable:
+    storage = LocalStorage(str(folder / "t"))
+    create_table(storage, TableSpec(name="t", schema=SCHEMA, record_key=["id"], table_type=kind))
+    HoodieTable.open(storage.root).insert(ROWS)
+    set_constraints(storage, lambda _: constraints, lock_timeout_ms=1000)
+    return HoodieTable.open(storage.root)
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("given", [ROWS, ROWS.drop_columns(["g"])], ids=["right values", "none"])
+def test_rows_are_refused_by_name_and_nothing_is_written(tmp_path: Path, kind: str, write: str, given: pa.Table) -> None:
+    table = make(tmp_path, kind)
+    with pytest.raises(ConstraintError, match=r"'g' is GENERATED ALWAYS AS \(a \+ 1\), which only Spark computes") as raised:
+        WRITES[write](table, given)
+    assert raised.value.context["column"] == "g"
+    assert (len(table.history()), table.to_arrow()) == (1, ROWS)
+
+
+def test_deletions_and_no_rows_go_through(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.upsert(SCHEMA.empty_table(), delete_keys=pa.table({"id": [1]}))
+    assert table.to_arrow().num_rows == 0
+    table.insert_overwrite_table(SCHEMA.empty_table().drop_columns(["g"]), replace_schema=True)
+    assert table.schema.names == ["id", "a", "g"]
+    table.delete_partitions([""])
+
+
+def test_a_column_that_the_table_does_not_have_is_no_matter(tmp_path: Path) -> None:
+    table = make(tmp_path, constraints=Constraints(generated=(Generated("other", "a + 1", ("a",)),)))
+    table.upsert(ROWS.set_column(1, "a", pa.array([5])))
+    assert table.to_arrow().column("a").to_pylist() == [5]
+
+
+def test_rows_are_stored_as_they_come_only_where_columns_are_said_anew(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    with pytest.raises(OptionError, match="redefines is of a write with replace_schema"):
+        table.upsert(ROWS, redefines=True)
+    table.insert_overwrite_table(ROWS.drop_columns(["g"]), replace_schema=True, redefines=True)
+    assert table.schema.names == ["id", "a"]
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaken(ArrowInput):
+    """Rows that are read while somebody else says what a column is computed as."""
+
+    root: str
+
+    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
+        set_constraints(LocalStorage(self.root), lambda _: GENERATED, lock_timeout_ms=1000)
+        return ArrowInput(self.table).stage(keying, storage, folder, gathered)
+
+
+def test_a_column_that_is_said_to_be_generated_while_rows_are_read_counts(tmp_path: Path) -> None:
+    table = make(tmp_path, constraints=Constraints())
+    data = Overtaken(ROWS.set_column(2, "g", pa.array([9])), table.storage.root)
+    request = WriteRequest(WriteOperationType.UPSERT, data, WriteOptions.read({}))
+    with pytest.raises(ConstraintError, match="which only Spark computes"):
+        execute_write(table.storage, request, LocalRunner())
+    assert (len(table.history()), table.to_arrow()) == (1, ROWS)
