@@ -27,6 +27,7 @@ from lakehouse_engine.options import (
     check_known,
     stored_defaults,
 )
+from lakehouse_engine.options.unavailable import stored_keys
 from lakehouse_engine.record.keys.keygen import choose_key_generator
 from lakehouse_engine.record.merging.ordering_fields import OrderingFields
 from lakehouse_engine.record.merging.payloads import EVENT_TIME_STRATEGY, PAYLOADS, last_name, payload_of
@@ -138,7 +139,7 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
         raise OptionError(f"the payload class {payload!r} is not known; the engine has {', '.join(PAYLOADS)}", table=spec.name)
     key_generator = choose_key_generator(spec.record_key, spec.partition_by)
     apart = (PAYLOAD_CLASS.key, *PAYLOAD_CLASS.aliases, MERGE_MODE.key, *MERGE_MODE.aliases, DELETE_FIELD.key, DELETE_MARKER.key)
-    given = {key: value for key, value in spec.properties.items() if key not in apart}
+    given = {key: value for key, value in stored_keys(spec.properties).items() if key not in apart}
     properties = {
         "hoodie.table.name": spec.name,
         "hoodie.database.name": "",

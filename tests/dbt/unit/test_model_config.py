@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.lakehouse.config.model_config import ModelConfig, check_config, check_strategy_name, strategy_of
+from dbt.adapters.lakehouse.config.model_config import OWN_KEYS, ModelConfig, check_config, check_strategy_name, strategy_of
 
 
 def config(**values: Any) -> dict[str, Any]:
@@ -93,6 +93,12 @@ def test_short_names_of_services_become_hoodie_keys_which_the_profile_does_not_o
         (config(unique_key="id", audit=True, incremental_strategy="microbatch"), "each of its batches is a commit"),
         (config(audit=True, incremental_strategy="my_own"), "the project's own"),
         (config(index="record_level"), "not available"),
+        (config(table_version=8), "table_version 8 is not available in this version; tables are written in version 6"),
+        (config(table_version="9"), "table_version 9 is not available in this version"),
+        (config(table_version=5), "table_version 5 is no version of Hudi tables"),
+        (config(table_version=True), "is no version of Hudi tables"),
+        (config(hoodie={"hoodie.table.version": 8}), "'table_version'"),
+        (config(hoodie={"hoodie.write.table.version": 8}), "'table_version'"),
         (config(on_schema_change="append_new_column"), "did you mean 'append_new_columns'"),
         (config(on_duplicate_source_keys="fail"), "latest, error"),
         (config(incremental_strategy="merge"), "needs a unique_key"),
@@ -113,6 +119,12 @@ def test_wrong_values_are_refused_with_the_model_and_the_remedy(values: dict[str
     with pytest.raises(DbtConfigError, match=words) as caught:
         check_config("model 'orders'", values, [])
     assert "model 'orders'" in str(caught.value)
+
+
+@pytest.mark.parametrize("version", [6, "6", None])
+def test_the_version_that_there_is_may_be_said(version: Any) -> None:
+    check_config("m", config(table_version=version), [])
+    assert "table_version" in OWN_KEYS
 
 
 @pytest.mark.parametrize(

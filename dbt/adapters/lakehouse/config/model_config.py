@@ -22,6 +22,8 @@ STORED = ("table", "incremental", "snapshot", "seed", "materialized_view")
 TABLE_TYPES = ("cow", "mor")
 INDEXES = ("auto", "simple", "global_simple", "bloom", "global_bloom", "bucket", "record_level")
 INDEXES_LATER = ("record_level",)
+TABLE_VERSION = "6"
+TABLE_VERSIONS_LATER = ("8", "9")
 SCHEMA_CHANGES = ("ignore", "fail", "append_new_columns", "sync_all_columns")
 DUPLICATES = ("latest", "error")
 OWN_KEYS = (
@@ -38,6 +40,7 @@ OWN_KEYS = (
     "on_duplicate_source_keys",
     "index",
     "audit",
+    "table_version",
     "hoodie",
     *SERVICES,
     *SERVICES_LATER,
@@ -114,6 +117,8 @@ CONFIG_OF_OPTION = {
     "hoodie.datasource.write.operation": "incremental_strategy",
     "hoodie.index.type": "index",
     "hoodie.table.name": "alias",
+    "hoodie.table.version": "table_version",
+    "hoodie.write.table.version": "table_version",
 }
 """Hudi keys that a dbt config speaks for; given twice they would contradict each other."""
 
@@ -134,6 +139,7 @@ class LakehouseConfig(AdapterConfig):
     on_duplicate_source_keys: str = "latest"
     index: str = "auto"
     audit: bool = False
+    table_version: int = 6
     hoodie: dict[str, Any] | None = None
     compaction: dict[str, Any] | None = None
     clustering: dict[str, Any] | None = None
@@ -373,6 +379,10 @@ def _check_unavailable(name: str, config: Mapping[str, Any]) -> None:
     for service in SERVICES_LATER:
         if config.get(service):
             raise DbtConfigError(f"{name}: '{service}' is not available in this version; leave it out")
+    version = config.get("table_version")
+    if version is not None and (isinstance(version, bool) or str(version).strip() != TABLE_VERSION):
+        later = " is not available in this version" if str(version).strip() in TABLE_VERSIONS_LATER else " is no version of Hudi tables"
+        raise DbtConfigError(f"{name}: table_version {version}{later}; tables are written in version {TABLE_VERSION}, so leave it out")
     if any((config.get("grants") or {}).values()):
         raise DbtConfigError(f"{name}: grants cannot be applied: a warehouse directory has no users; use the permissions of its storage")
 
