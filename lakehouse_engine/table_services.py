@@ -199,8 +199,14 @@ class TableServices:
     def clean(
         self, *, retain_commits: int | None = None, dry_run: bool = False, options: Mapping[str, Any] | None = None
     ) -> CleanResult:
-        """Delete files that no query within the retention reads; `retain_commits` keeps those of so many commits."""
+        """Delete files that no query within the retention reads; `retain_commits` keeps those of so many commits.
+
+        Raises `OptionError` for `retain_commits` beside a policy that does not look at it.
+        """
         given = dict(options or {})
+        policy = CLEAN_POLICY.read(given)
+        if retain_commits is not None and policy != KEEP_LATEST_COMMITS:
+            raise OptionError(f"retain_commits goes with {CLEAN_POLICY.key}={KEEP_LATEST_COMMITS}, not {policy}", table=self._state.config.name)
         if retain_commits is not None:
             given = {CLEAN_POLICY.key: KEEP_LATEST_COMMITS, **given, CLEAN_COMMITS.key: retain_commits}
         effective = self._effective(given)

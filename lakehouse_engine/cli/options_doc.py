@@ -27,7 +27,8 @@ _UNAVAILABLE = """
 ## Refused by name
 
 These keys of Hudi's ask for what this version has not, and so does every other key under `hoodie.metadata.`, `hoodie.clustering.` and
-`hoodie.table.cdc.`. The value in the table is accepted, as it asks for what is done; others raise `UnavailableError`, and nothing is changed.
+`hoodie.table.cdc.`. The value in the table is accepted, as it asks for what is done; others raise `UnavailableError`, and nothing is
+changed.
 
 | Key | Accepted | |
 |---|---|---|

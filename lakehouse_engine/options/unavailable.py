@@ -16,10 +16,11 @@ UPGRADE = (
     " Hudi itself can upgrade one"
 )
 DOWNGRADE = (
-    "a table's version cannot be changed in this version: tables are written in table version 6; Hudi itself can downgrade one that it upgraded"
+    "a table's version cannot be changed in this version: tables are written in table version 6; Hudi itself can downgrade one that it"
+    " upgraded"
 )
 RECORD_INDEX = "the record-level index is not available in this version; use SIMPLE, BLOOM, their GLOBAL_ forms or BUCKET"
-METADATA_TABLE = "the metadata table is not available in this version: files are found by listing, and where Hudi has made one it is dropped"
+METADATA_TABLE = "the metadata table is not available in this version: files are found by listing; one that Hudi made is dropped by a write"
 CHANGE_DATA = "change data capture is not available in this version; an incremental query has the newest state of the rows that changed"
 
 _FALSE = ("false",)

@@ -42,6 +42,8 @@ from lakehouse_engine.write.result import no_change
 
 MADE_OF = "lakehouse.materialized.made.of"
 """In the extra metadata of a commit: what its rows were made of. Not there where that does not tell the rows."""
+_STAGED = "__lakehouse_new"
+"""How the name of what takes a relation's place ends until then. What a killed process left under it goes: nobody else has such names."""
 _OF_THE_MOMENT = words(
     "CURRENT_TIMESTAMP CURRENT_DATE CURRENT_TIME CURDATE NOW LOCALTIMESTAMP CURRENT_TIMEZONE UNIX_TIMESTAMP CURRENT_USER SESSION_USER USER"
     " CURRENT_SCHEMA CURRENT_DATABASE CURRENT_CATALOG RAND RANDN RANDOM RANDSTR UNIFORM UUID SHUFFLE TABLESAMPLE INPUT_FILE_NAME"
@@ -192,7 +194,7 @@ def _in_place_of(
 
     run.catalog.check_moves(name, "replaced")
     may_go()
-    staged = RelationName(name.schema, f"{name.name}__new")
+    staged = RelationName(name.schema, f"{name.name}{_STAGED}")
     run.catalog.drop_table(staged, if_exists=True)
     result = filled(run, staged, spec, rows, made_of)
     if kind is RelationKind.TABLE:

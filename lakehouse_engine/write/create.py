@@ -38,7 +38,7 @@ from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.locks.settings import check_provider_fits
 
 _KEY_GENERATORS = "org.apache.hudi.keygen."
-_TABLE_TYPES = {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ}
+TABLE_TYPES = {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ}
 _TABLE_KEYS = ("hoodie.table.keygenerator.class", "hoodie.datasource.write.partitionpath.urlencode", "hoodie.database.name")
 
 
@@ -61,7 +61,7 @@ class TableSpec:
     @property
     def stored_type(self) -> TableType:
         """What the properties say for `table_type`."""
-        return _TABLE_TYPES[self.table_type]
+        return TABLE_TYPES[self.table_type]
 
 
 # Hudi from 1.1 on writes the key of a ComplexKeyGenerator with one key field as `field:value`, releases 0.14.1 to 1.0 (and we) as the bare
@@ -91,7 +91,7 @@ def create_table(storage: Storage, spec: TableSpec) -> TableConfig:
 
 
 def _check(spec: TableSpec, schema: pa.Schema) -> None:
-    if spec.table_type not in _TABLE_TYPES:
+    if spec.table_type not in TABLE_TYPES:
         raise OptionError(f"table_type={spec.table_type!r} is neither 'cow' nor 'mor'", table=spec.name)
     if len(spec.ordering_fields) > 1:
         raise OptionError(
@@ -143,7 +143,7 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
     properties = {
         "hoodie.table.name": spec.name,
         "hoodie.database.name": "",
-        "hoodie.table.type": _TABLE_TYPES[spec.table_type].value,
+        "hoodie.table.type": TABLE_TYPES[spec.table_type].value,
         "hoodie.table.version": "6",
         "hoodie.timeline.layout.version": "1",
         "hoodie.table.keygenerator.class": _KEY_GENERATORS + key_generator,

@@ -73,6 +73,36 @@ class TestMergeByKeyAndOrdering(Base):
         assert (second["operation"], second["inserts"], second["deletes"]) == ("upsert", 1, 1)
 
 
+class TestDeletionsOfAFirstBuild(Base):
+    """A build from nothing gives the table that the same rows give batch by batch."""
+
+    ROWS = values("id, ts, v, gone", "1, 1, 'a', false", "1, 2, 'a', true", "2, 1, 'b', true", "2, 2, 'b', false", "3, 1, 'c', true")
+    MODEL = model("materialized='incremental', unique_key='id', ordering_fields='ts', delete_condition='DBT_INTERNAL_SOURCE.gone'", ROWS)
+
+    def test_deleted_keys_do_not_come_back_by_a_full_refresh(self, project):
+        self.run()
+        assert self.rows(project, "id, ts") == [(2, 2)]
+        self.run()
+        assert self.rows(project, "id, ts") == [(2, 2)]
+        self.run("--full-refresh")
+        assert self.rows(project, "id, ts") == [(2, 2)]
+
+
+class TestAViewInPlaceOfATable(Base):
+    MODEL = "{{ config(materialized='table') }} select 1 as id"
+
+    def test_savepoints_keep_the_table_until_they_are_deleted(self, project):
+        self.run()
+        run_dbt(["run-operation", "savepoint", "--args", "{model: m, name: keep_me}"])
+        write_file(self.MODEL.replace("'table'", "'view'"), project.project_root, "models", "m.sql")
+        _, output = run_dbt_and_capture(["run"], expect_pass=False)
+        assert "its savepoints would be lost with it: keep_me" in output
+        assert self.table(project).to_arrow(as_of="keep_me").to_pylist() == [{"id": 1}]
+        run_dbt(["run-operation", "delete_savepoint", "--args", f"{{relation: {project.test_schema}.m, savepoint: keep_me}}"])
+        self.run()
+        assert self.rows(project) == [(1,)]
+
+
 class TestFullRefreshKeepsHistory(Base):
     MODEL = model("materialized='incremental', unique_key='id'", values("id, v", "1, 'a'"), values("id, v", "2, 'b'"))
 
