@@ -206,7 +206,8 @@ class TableServices:
         given = dict(options or {})
         policy = CLEAN_POLICY.read(given)
         if retain_commits is not None and policy != KEEP_LATEST_COMMITS:
-            raise OptionError(f"retain_commits goes with {CLEAN_POLICY.key}={KEEP_LATEST_COMMITS}, not {policy}", table=self._state.config.name)
+            message = f"retain_commits goes with {CLEAN_POLICY.key}={KEEP_LATEST_COMMITS}, not {policy}"
+            raise OptionError(message, table=self._state.config.name)
         if retain_commits is not None:
             given = {CLEAN_POLICY.key: KEEP_LATEST_COMMITS, **given, CLEAN_COMMITS.key: retain_commits}
         effective = self._effective(given)

@@ -297,12 +297,13 @@ def test_create_or_replace_does_not_pass_over_options(orders: Lakehouse) -> None
 
 
 def test_properties_name_columns_in_any_case(lakehouse: Lakehouse) -> None:
-    columns = "table shop.t (Id bigint, Ts bigint, Day string) partitioned by (DAY) tblproperties (primaryKey = 'ID', preCombineField = 'TS'"
-    lakehouse.sql(f"create {columns}, type = 'MOR')")
+    columns = "table shop.t (Id bigint, Ts bigint, Day string) partitioned by (DAY)"
+    properties = "primaryKey = 'ID', preCombineField = 'TS'"
+    lakehouse.sql(f"create {columns} tblproperties ({properties}, type = 'MOR')")
     config = lakehouse.table("shop.t").config
     assert (config.record_key_fields, config.ordering_fields, config.partition_fields) == (("Id",), ("Ts",), ("Day",))
     assert config.table_type.value == "MERGE_ON_READ"
-    lakehouse.sql(f"create or replace {columns})")
+    lakehouse.sql(f"create or replace {columns} tblproperties ({properties})")
     assert lakehouse.table("shop.t").config.table_type.value == "MERGE_ON_READ"
 
 

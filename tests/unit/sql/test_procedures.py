@@ -474,5 +474,6 @@ def test_a_clean_is_not_told_to_keep_what_its_policy_does_not_look_at(table: Hoo
 
 
 def test_a_clean_takes_all_that_hudi_takes_where_the_policy_says_which_counts(table: HoodieTable) -> None:
-    text = "call run_clean(table => 'a.b', retain_commits => 1, hours_retained => 2, clean_policy => 'keep_latest_by_hours', dry_run => true)"
+    arguments = "retain_commits => 1, hours_retained => 2, clean_policy => 'keep_latest_by_hours'"
+    text = f"call run_clean(table => 'a.b', {arguments}, dry_run => true)"
     assert rows(table, text)[0]["clean_policy"] == "KEEP_LATEST_BY_HOURS"

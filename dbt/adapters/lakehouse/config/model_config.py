@@ -26,6 +26,8 @@ TABLE_VERSION = "6"
 TABLE_VERSIONS_LATER = ("8", "9")
 SCHEMA_CHANGES = ("ignore", "fail", "append_new_columns", "sync_all_columns")
 DUPLICATES = ("latest", "error")
+COLUMNS = ("unique_key", "ordering_fields", "precombine_field", "partition_by", "merge_update_columns", "merge_exclude_columns")
+"""Configs that name columns."""
 OWN_KEYS = (
     "table_type",
     "ordering_fields",
@@ -265,6 +267,7 @@ def check_config(name: str, config: Mapping[str, Any], extra: Sequence[str], *, 
 def check_values(name: str, config: Mapping[str, Any]) -> None:
     """Refuse values that cannot be right, alone or together. Raises `DbtConfigError`."""
     _check_choices(name, config)
+    _check_columns(name, config)
     _check_key_configs(name, config)
     _check_strategy(name, config)
     _check_audit(name, config)
@@ -284,6 +287,15 @@ def _check_choices(name: str, config: Mapping[str, Any]) -> None:
         value = config.get(key)
         if value is not None and str(value).lower() not in valid:
             raise DbtConfigError(f"{name}: {key} '{value}' is not one of {', '.join(valid)}{did_you_mean(str(value).lower(), valid)}")
+
+
+def _check_columns(name: str, config: Mapping[str, Any]) -> None:
+    """Columns are a name or a list of names: of a mapping, as other adapters take one, the keys would count as columns."""
+    for key in COLUMNS:
+        value = config.get(key)
+        listed = [value] if isinstance(value, str) or value is None else value
+        if not isinstance(listed, list | tuple) or not all(isinstance(item, str | None) for item in listed):
+            raise DbtConfigError(f"{name}: {key} is a column or a list of columns, not {type(value).__name__} '{value}'")
 
 
 def _check_key_configs(name: str, config: Mapping[str, Any]) -> None:
