@@ -88,6 +88,27 @@ class TestDeletionsOfAFirstBuild(Base):
         assert self.rows(project, "id, ts") == [(2, 2)]
 
 
+class TestBuckets(Base):
+    """Buckets are for the life of a table: another index takes a full refresh, and gets it."""
+
+    MODEL = model(
+        "materialized='incremental', unique_key='id', index=var('index', 'auto'), hoodie={'hoodie.bucket.index.num.buckets': var('n', 4)}",
+        values("id, v", "1, 'a'", "2, 'b'"),
+        values("id, v", "2, 'c'"),
+    )
+
+    def test_another_index_or_number_of_buckets_is_refused_until_the_table_is_built_anew(self, project):
+        self.run()
+        for given in ("{index: bucket}", "{index: bucket, n: 2}", "{index: bloom}"):
+            _, output = run_dbt_and_capture(["run", "--vars", given], expect_pass=False)
+            assert "index (or the number of its buckets, or their field) is not that of the table" in output
+            assert "--full-refresh" in output
+            assert self.run("--vars", given, "--full-refresh")["operation"] in ("bulk_insert", "insert_overwrite_table")
+            assert self.rows(project) == [(1, "a"), (2, "b")]
+            self.run("--vars", given)
+            assert self.rows(project) == [(1, "a"), (2, "c")]
+
+
 class TestAViewInPlaceOfATable(Base):
     MODEL = "{{ config(materialized='table') }} select 1 as id"
 

@@ -132,8 +132,8 @@ class TableWriter:
         """A table that is built anew takes its savepoints with it; those of protected runs were made for less."""
         if kept := kept_savepoints(self.warehouse, self.schema, self.identifier):
             raise DbtDatabaseError(
-                f"{self.config.name}: its key, partitions, ordering or type changed, so {self.schema}.{self.identifier} is built anew, "
-                f"and its savepoints would be lost: {', '.join(kept)}; delete them first (dbt run-operation delete_savepoint)"
+                f"{self.config.name}: its key, partitions, ordering, type or buckets changed, so {self.schema}.{self.identifier} is built "
+                f"anew, and its savepoints would be lost: {', '.join(kept)}; delete them first (dbt run-operation delete_savepoint)"
             )
 
     def _create(self, identifier: str, frame: Any) -> Any:
@@ -155,7 +155,11 @@ class TableWriter:
         )
 
     def _fits(self, frame: Any) -> bool:
-        return self.warehouse.shape(self.schema, self.identifier).fits(self._shape(columns_of(frame)))
+        shape = self.warehouse.shape(self.schema, self.identifier)
+        return shape.fits(self._shape(columns_of(frame))) and self._keeps_buckets()
+
+    def _keeps_buckets(self) -> bool:
+        return self.warehouse.keeps_buckets(self.schema, self.identifier, self.config.options)
 
     # -- increments
 
@@ -341,6 +345,12 @@ class TableWriter:
             raise DbtDatabaseError(
                 f"{self.config.name}: hive_style_partitioning is {_flag(wanted.hive_style)} but the table was built with"
                 f" {_flag(mine.hive_style)}; {self._rebuild}"
+            )
+
+        if not self._keeps_buckets():
+            raise DbtDatabaseError(
+                f"{self.config.name}: index (or the number of its buckets, or their field) is not that of the table, which keeps buckets "
+                f"for its life; {self._rebuild}"
             )
 
     @property
