@@ -155,3 +155,10 @@ def test_strategies_of_the_project_are_accepted_and_mistyped_ones_are_not() -> N
         check_strategy_name("m", config(incremental_strategy="upsert"), set())
     with pytest.raises(DbtConfigError, match="did you mean 'insert_overwrite'"):
         check_strategy_name("m", config(incremental_strategy="insert-overwrite"), set())
+
+
+def test_a_key_that_a_python_model_asks_for_is_its_own() -> None:
+    asked = {"materialized": "table", "mine": 1, "config_keys_used": ["mine"], "parttion_by": "day"}
+    check_config("m", {key: asked[key] for key in asked if key != "parttion_by"}, ["mine", "config_keys_used"])
+    with pytest.raises(DbtConfigError, match="'parttion_by' is not known; did you mean 'partition_by'"):
+        check_config("m", asked, ["mine", "config_keys_used", "parttion_by"])

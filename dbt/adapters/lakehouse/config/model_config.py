@@ -252,7 +252,8 @@ def check_config(name: str, config: Mapping[str, Any], extra: Sequence[str], *, 
     a key that is close to one of ours is refused. A key whose value is none says nothing: projects for several adapters choose so
     between them. Raises `DbtConfigError` with `name`.
     """
-    known = (*OWN_KEYS, *DBT_KEYS)
+    # What a Python model asks `dbt.config.get` for is its own.
+    known = (*OWN_KEYS, *DBT_KEYS, *(config.get("config_keys_used") or ()))
     for key in extra:
         if key in known or key in WITHOUT_EFFECT or config.get(key) is None:
             continue
