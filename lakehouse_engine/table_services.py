@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from lakehouse_engine.commit.beside.writers import find_writers
 from lakehouse_engine.engine import TaskRunner, local_runner
 from lakehouse_engine.errors import OptionError, SavepointError, UnavailableError
+from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.model.services import ArchiveResult, CleanResult, CompactionResult, RestoreResult, RollbackResult, Savepoint
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.writers import Writer
@@ -78,6 +79,11 @@ class TableServices:
     @property
     def timeline(self) -> Timeline:
         return self.state.timeline
+
+    @property
+    def is_key_of_partition(self) -> bool:
+        """Whether a record key is unique in its partition only, by the index of writes."""
+        return bool(self.config.partition_fields) and not load_index(self._state, WriteOptions.read(self._effective({}))).is_global
 
     @property
     def services(self) -> TableServices:

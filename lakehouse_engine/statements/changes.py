@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from lakehouse_engine.sql.grammar.references import Parts
 from lakehouse_engine.sql.grammar.statements import Delete, DropPartitions, Insert, MultiInsert, Truncate, Update
 from lakehouse_engine.statements.columns import overlaps
 from lakehouse_engine.statements.defaults import assigned, defaults_of, queried, with_absent
+from lakehouse_engine.statements.moving import ONCE, left_behind, moving_columns, old_values
 from lakehouse_engine.statements.nested import Edits, edited
 
 if TYPE_CHECKING:
@@ -177,8 +178,25 @@ def update(run: Execution, statement: Update) -> WriteResult:
         raise UnsupportedSqlError(f"UPDATE cannot change the key column {keys[0]!r}; delete the row and insert it anew", column=keys[0])
     columns = ", ".join(_value(field, edits) for field in schema)
     where = "" if statement.condition is None else f" where {statement.condition}"
+    moving = moving_columns(table, [name for name, _ in assignments])
+    if moving:
+        return _moved(run, statement, table, f"{RECORD_KEY}, {columns}", where, moving)
     rows = run.query(f"select {RECORD_KEY}, {columns} from {_target(run, statement)}{where}")
     return table.upsert(rows, given_keys=True, as_given=True, expected=_expected(run, statement))
+
+
+def _moved(run: Execution, statement: Update, table: HoodieTable, columns: str, where: str, moving: Sequence[str]) -> WriteResult:
+    """The rows where they go, and deletions where they were, in one commit."""
+    olds = ", ".join(old_values(moving))
+    rows = run.query(f"select {PARTITION_PATH}, {columns}, {olds} from {_target(run, statement)}{where}").cache()
+    try:
+        rows.count()
+        coming = rows.select(RECORD_KEY, *map(quote_name, table.schema.names))
+        expected = _expected(run, statement)
+        gone = left_behind(rows, moving)
+        return table.upsert(coming, delete_keys=gone, given_keys=True, as_given=True, options=ONCE, expected=expected)
+    finally:
+        rows.unpersist()
 
 
 def _expected(run: Execution, statement: Update | Delete) -> ExpectedState | None:

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from lakehouse_engine.sql.grammar.statements import Merge, MergeClause
 from lakehouse_engine.statements.columns import overlaps
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.defaults import Defaults, defaults_of, merged
+from lakehouse_engine.statements.moving import left_behind, moving_columns, old_values
 from lakehouse_engine.statements.nested import Edits, conformed, edited
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
@@ -48,7 +49,8 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
     columns = _Columns.of(statement, table, source, defaults)
     target = run.target(statement.name, _needs(statement))
     # Of a name the plan is made once, and `rand()` in it has one seed; Spark Connect makes that of a query anew for each frame over it.
-    joined = run.query(_joined(statement, columns, target, run.pins.keep(source)))
+    moving = moving_columns(table, _assigned(statement))
+    joined = run.query(_joined(statement, columns, target, run.pins.keep(source), moving))
     joined = run.spark.table(run.pins.keep(joined)).cache()
     run.narrow(statement.name, lambda state: _partitions_read(statement, state))
     expected = run.expected(statement.name)
@@ -59,12 +61,21 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
         deletes = [number for number, clause in enumerate(statement.clauses) if clause.action == "delete"]
         rows = joined.where(joined[_CLAUSE].isin(upserts)).select(*map(quote_name, columns.schema.names))
         options = _OPTIONS if columns.schema == table.schema else {**_OPTIONS, **_EVOLVE}
-        if not deletes:
+        if not deletes and not moving:
             return table.upsert(rows, as_given=True, options=options, expected=expected)
-        keys = joined.where(joined[_CLAUSE].isin(deletes)).select(RECORD_KEY, PARTITION_PATH).distinct()
+        keys = joined.where(joined[_CLAUSE].isin(deletes)).select(RECORD_KEY, PARTITION_PATH)
+        if moving:
+            keys = keys.union(left_behind(joined.where(joined[_CLAUSE].isin(upserts)), moving))
+        keys = keys.distinct()
         return table.upsert(rows, delete_keys=keys, as_given=True, options=options, expected=expected)
     finally:
         joined.unpersist()
+
+
+def _assigned(statement: Merge) -> set[str] | None:
+    """Columns that stored rows may have changed; None for all."""
+    updates = [clause.assignments for clause in statement.clauses if clause.action == "update"]
+    return None if None in updates else {name for assignments in updates for name, _ in assignments or ()}
 
 
 def _needs(statement: Merge) -> Needs:
@@ -133,13 +144,13 @@ class _Columns:
         return cls(schema, stored, {name: field.name for name, field in given.items()}, kinds, evolves, defaults)
 
 
-def _joined(statement: Merge, columns: _Columns, target: str, source: str) -> str:
+def _joined(statement: Merge, columns: _Columns, target: str, source: str, moving: Sequence[str]) -> str:
     left = quote_name(statement.alias or statement.name[-1])
     right = quote_name(statement.source_alias or "__lakehouse_source")
     made = [_column(statement, field, left, right, columns) for field in columns.schema]
     whens = " ".join(f"when {_applies(clause, left, right)} then {number}" for number, clause in enumerate(statement.clauses))
     keys = f"{left}.{RECORD_KEY} as {RECORD_KEY}, {left}.{PARTITION_PATH} as {PARTITION_PATH}"
-    selected = ", ".join([f"case {whens} end as {_CLAUSE}", keys, *made])
+    selected = ", ".join([f"case {whens} end as {_CLAUSE}", keys, *made, *old_values(moving, left)])
     join = f"{quote_name(target)} as {left} {_kind(statement)} join {quote_name(source)} as {right} on {statement.condition}"
     return f"select * from (select {selected} from {join}) where {_CLAUSE} is not null"
 
