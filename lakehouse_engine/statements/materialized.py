@@ -73,9 +73,9 @@ def create_materialized_view(run: Execution, statement: CreateMaterializedView) 
     if found is None:
         result = filled(run, name, spec, rows, made_of)
     elif table is not None and expected is not None and _fits(table.config, spec):
-        result = _put(table, rows, made_of, expected)
         given = {key: value for key, value in spec.properties.items() if key in OPTIONS}
-        set_properties(table.storage, given, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
+        set_properties(table.storage, given, lock_timeout_ms=LOCK_TIMEOUT_MS.default)  # first: it refuses what the table has for life
+        result = _put(table, rows, made_of, expected)
         set_query(table.storage, query, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
     else:
         result = _in_place_of(run, name, found[1], spec, rows, made_of)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, MapType, StructType
 
-from lakehouse_engine.errors import SqlError, UnsupportedSqlError
+from lakehouse_engine.errors import DuplicateKeyError, SqlError, UnsupportedSqlError
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.record.nested import children, with_new_fields
@@ -64,12 +64,21 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
         if not deletes and not moving:
             return table.upsert(rows, as_given=True, options=options, expected=expected)
         keys = joined.where(joined[_CLAUSE].isin(deletes)).select(RECORD_KEY, PARTITION_PATH)
+        _check_once(joined.where(joined[_CLAUSE].isin(upserts)), keys, table)
         if moving:
             keys = keys.union(left_behind(joined.where(joined[_CLAUSE].isin(upserts)), moving))
         keys = keys.distinct()
         return table.upsert(rows, delete_keys=keys, as_given=True, options=options, expected=expected)
     finally:
         joined.unpersist()
+
+
+def _check_once(updated: DataFrame, deleted: DataFrame, table: HoodieTable) -> None:
+    """Raise `DuplicateKeyError` for a stored row that two rows of the source match, of which one updates and one deletes it."""
+    both = updated.join(deleted, [RECORD_KEY, PARTITION_PATH], "left_semi").select(RECORD_KEY).head(1)
+    if both:
+        message = f"two rows of the source match the row of the key {both[0][0]!r}: one updates it, and one deletes it"
+        raise DuplicateKeyError(message, table=table.config.name)
 
 
 def _assigned(statement: Merge) -> set[str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.errors import DuplicateKeyError
+from lakehouse_engine.errors import DuplicateKeyError, OptionError
 
 Rows = list[tuple[object, ...]]
 
@@ -60,3 +60,24 @@ def test_rows_of_one_key_in_two_partitions_stay_two(lakehouse: Lakehouse, kind: 
     with pytest.raises(DuplicateKeyError):
         lakehouse.sql("update shop.t set p = 'z'")
     assert rows(lakehouse) == [(1, "a", "y", 1), (1, "b", "x", 1)]
+
+
+def test_a_row_that_is_updated_and_deleted_at_once_is_refused(shop: Lakehouse) -> None:
+    before = rows(shop)
+    with pytest.raises(DuplicateKeyError, match="match the row of the key '1': one updates it, and one deletes it"):
+        shop.sql(
+            "merge into shop.t as t using (select * from values (1, 'U'), (1, 'D'), (2, 'D') as s(id, v)) as s on t.id = s.id"
+            " when matched and s.v = 'D' then delete when matched then update set v = s.v"
+        )
+    assert rows(shop) == before
+
+
+def test_the_index_of_buckets_is_not_set_or_taken_away(shop: Lakehouse) -> None:
+    kept = shop.table("shop.t").config.prefixed("lakehouse.default.")["hoodie.index.type"]
+    other = "GLOBAL_SIMPLE" if kept == "BUCKET" else "BUCKET"
+    refused = [f"set tblproperties (hoodie.index.type = '{other}')", "unset tblproperties (hoodie.index.type)"]
+    refused += ["set tblproperties (hoodie.bucket.index.num.buckets = '3')"] if kept == "BUCKET" else []
+    for clause in refused:
+        with pytest.raises(OptionError, match="for the life of the table"):
+            shop.sql(f"alter table shop.t {clause}")
+    assert shop.table("shop.t").config.prefixed("lakehouse.default.")["hoodie.index.type"] == kept
