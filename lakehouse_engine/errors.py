@@ -26,6 +26,7 @@ LakehouseError                      one thing to catch; carries context (table, 
       + RestoreError
           - RestoreUnfinishedError  as above: readers see the restored table already
   x CompactionError
+  x UnavailableError                something that Hudi has and this version has not; nothing was looked at
   x UnsupportedSessionError         a Spark session that the engine cannot work with (Spark Connect)
   x SqlError                        UnsupportedSqlError, RelationNotFoundError
   x TaskError                       a task failed on an executor; names the task
@@ -95,6 +96,10 @@ class UnsupportedTableVersionError(TableError):
 
 class UnsupportedTableError(TableError):
     """The table uses a feature that is refused by name (metadata-only bootstrap, dropped partition columns, ...)."""
+
+
+class UnavailableError(LakehouseError):
+    """Something that Hudi has and this version has not: clustering, table versions 8 and 9, the record-level index, the metadata table."""
 
 
 class FormatError(LakehouseError):

@@ -88,7 +88,7 @@ class HoodieTable(TableServices):
     @property
     def keys_are_global(self) -> bool:
         """Whether a record key is one row of the table; else it is one in each partition."""
-        return load_index(self.state, WriteOptions.read(self._effective({}))).is_global
+        return load_index(self._state, WriteOptions.read(self._effective({}))).is_global
 
     # reading
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from lakehouse_engine.commit.beside.writers import find_writers
 from lakehouse_engine.engine import TaskRunner, local_runner
-from lakehouse_engine.errors import OptionError, SavepointError
+from lakehouse_engine.errors import OptionError, SavepointError, UnavailableError
 from lakehouse_engine.model.services import ArchiveResult, CleanResult, CompactionResult, RestoreResult, RollbackResult, Savepoint
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.writers import Writer
@@ -22,6 +22,7 @@ from lakehouse_engine.options import (
 )
 from lakehouse_engine.options.arguments import check, checked
 from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_POLICY, KEEP_MAX_COMMITS, KEEP_MIN_COMMITS
+from lakehouse_engine.options.unavailable import CLUSTERING, DOWNGRADE, UPGRADE
 from lakehouse_engine.repair import RepairReport, repair
 from lakehouse_engine.services.archive import archive
 from lakehouse_engine.services.clean import clean
@@ -183,11 +184,30 @@ class TableServices:
         """As `compact`, but merges the log blocks of each slice into one, and leaves its base file."""
         return self._compact(op, instant, dry_run, options, logs=True)
 
+    def cluster(self, op: Any = None, *, order_by: Any = None, layout: Any = None, **others: Any) -> NoReturn:
+        """Raises `UnavailableError`: this version has no clustering."""
+        raise UnavailableError(CLUSTERING, table=self._state.config.name)
+
+    def upgrade(self, to: Any = None, **others: Any) -> NoReturn:
+        """Raises `UnavailableError`: tables are of version 6."""
+        raise UnavailableError(UPGRADE, table=self._state.config.name)
+
+    def downgrade(self, to: Any = None, **others: Any) -> NoReturn:
+        """Raises `UnavailableError`: tables are of version 6."""
+        raise UnavailableError(DOWNGRADE, table=self._state.config.name)
+
     def clean(
         self, *, retain_commits: int | None = None, dry_run: bool = False, options: Mapping[str, Any] | None = None
     ) -> CleanResult:
-        """Delete files that no query within the retention reads; `retain_commits` keeps those of so many commits."""
+        """Delete files that no query within the retention reads; `retain_commits` keeps those of so many commits.
+
+        Raises `OptionError` for `retain_commits` beside a policy that does not look at it.
+        """
         given = dict(options or {})
+        policy = CLEAN_POLICY.read(given)
+        if retain_commits is not None and policy != KEEP_LATEST_COMMITS:
+            message = f"retain_commits goes with {CLEAN_POLICY.key}={KEEP_LATEST_COMMITS}, not {policy}"
+            raise OptionError(message, table=self._state.config.name)
         if retain_commits is not None:
             given = {CLEAN_POLICY.key: KEEP_LATEST_COMMITS, **given, CLEAN_COMMITS.key: retain_commits}
         effective = self._effective(given)

@@ -21,6 +21,7 @@ from lakehouse_engine.errors import (
     RollbackUnfinishedError,
     SavepointError,
     SqlError,
+    UnavailableError,
     UnsupportedSqlError,
     UnsupportedTableError,
     UnsupportedTableVersionError,
@@ -30,6 +31,7 @@ from lakehouse_engine.errors import (
 DONE, FAILED, USAGE, REFUSED = 0, 1, 2, 3
 
 _CODES: tuple[tuple[type[LakehouseError], int], ...] = (
+    (UnavailableError, REFUSED),
     (UnsupportedTableError, REFUSED),
     (UnsupportedTableVersionError, REFUSED),
     (UnsupportedTypeError, REFUSED),

@@ -32,13 +32,14 @@ def verify(settings: Settings, table: str, quick: bool) -> None:
     if settings.as_json:
         print_json({"ok": report.ok, **asdict(report)})
     else:
-        _print_report(report)
+        _print_report(report, quick=quick)
     if not report.ok:
         click.get_current_context().exit(FAILED)
 
 
-def _print_report(report: VerifyReport) -> None:
-    looked = f"{report.instants} instants, {report.retained_files} files, {human_bytes(report.bytes)}, {report.rows} rows"
+def _print_report(report: VerifyReport, *, quick: bool) -> None:
+    rows = "no data read" if quick else f"{report.rows} rows"
+    looked = f"{report.instants} instants, {report.retained_files} files, {human_bytes(report.bytes)}, {rows}"
     click.echo(f"{report.table}: {'ok' if report.ok else _count(len(report.findings))} ({looked})")
     for skipped in report.skipped:
         click.echo(f"not checked: {skipped}")

@@ -36,11 +36,14 @@ COMMANDS = {
     "restore": _Home("savepoints", "restore", "Bring the table back to a savepoint or commit."),
     "rollback": _Home("savepoints", "rollback", "Take the newest commit back."),
     "compact": _Home("services", "compact", "Merge the logs of a merge-on-read table into base files."),
+    "cluster": _Home("unavailable", "cluster", "Not available in this version."),
     "clean": _Home("services", "clean", "Delete files that no query within the retention reads."),
     "archive": _Home("services", "archive", "Move old instants to the archived timeline."),
     "writers": _Home("health", "writers", "Say who is writing a table, and what waits for what."),
     "verify": _Home("health", "verify", "Check that the table is whole."),
     "repair": _Home("health", "repair", "Take back dead writes, finish what was cut off, see to damaged metadata."),
+    "upgrade": _Home("unavailable", "upgrade", "Not available in this version."),
+    "downgrade": _Home("unavailable", "downgrade", "Not available in this version."),
 }
 """Each is imported when it is called: a command starts as fast as it can alone."""
 

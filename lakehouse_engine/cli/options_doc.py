@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from lakehouse_engine.options import OPTIONS, TUNING_PREFIXES, Option
+from lakehouse_engine.options.unavailable import KEYS
 
 _HEAD = """# Options
 
@@ -22,13 +23,25 @@ Keys with these prefixes tune machinery of Hudi that is not here. They are accep
 
 """
 
+_UNAVAILABLE = """
+## Refused by name
+
+These keys of Hudi's ask for what this version has not, and so does every other key under `hoodie.metadata.`, `hoodie.clustering.` and
+`hoodie.table.cdc.`. The value in the table is accepted, as it asks for what is done; others raise `UnavailableError`, and nothing is
+changed.
+
+| Key | Accepted | |
+|---|---|---|
+"""
+
 
 def render() -> str:
     """The whole page."""
     unique = {option.key: option for option in OPTIONS.values()}
     table = ["", "| Key | Default | Meaning |", "|---|---|---|", *(_row(unique[key]) for key in sorted(unique))]
     tuning = [f"- `{prefix}*`" if prefix.endswith(".") else f"- `{prefix}`" for prefix in sorted(TUNING_PREFIXES)]
-    return _HEAD + "\n".join(table) + "\n" + _TUNING + "\n".join(tuning) + "\n"
+    unavailable = [f"| `{key}` | `{value}` | {why.split(' in this version')[0]} |" for key, (value, why) in KEYS.items()]
+    return _HEAD + "\n".join(table) + "\n" + _TUNING + "\n".join(tuning) + "\n" + _UNAVAILABLE + "\n".join(unavailable) + "\n"
 
 
 def _row(option: Option[object]) -> str:

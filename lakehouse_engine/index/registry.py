@@ -67,6 +67,19 @@ def _is_ours(config: TableConfig) -> bool:
     return INDEX_TYPE.key in config.prefixed(STORED_PREFIX)
 
 
+def keeps_buckets(config: TableConfig, options: WriteOptions) -> bool:
+    """Whether a write with these options puts keys where the table keeps them; so it is with every index that has no buckets.
+
+    Raises `OptionError` for buckets that the table's key cannot have.
+    """
+    stored = stored_index_type(config)
+    chosen = stored if options.index_type == "AUTO" else options.index_type
+    if not _is_ours(config) or "BUCKET" not in (chosen, stored):
+        return True
+    created = WriteOptions.read(config.prefixed(STORED_PREFIX))
+    return chosen == stored and BucketLayout.of(config, options) == BucketLayout.of(config, created)
+
+
 def _check_stored(config: TableConfig, chosen: str, stored: str, options: WriteOptions) -> None:
     """Buckets are for the life of a table: no other index may put a key into another group, and no other layout either."""
     if chosen != stored and "BUCKET" in (chosen, stored):

@@ -15,6 +15,7 @@ from lakehouse_engine.options import locks, read, services, write
 from lakehouse_engine.options.base import Option
 from lakehouse_engine.options.locks import LOCK_PROVIDER, LockOptions
 from lakehouse_engine.options.services import ArchiveOptions, CleanOptions, CompactionOptions, ServiceOptions
+from lakehouse_engine.options.unavailable import asks_for_nothing
 from lakehouse_engine.options.write import (
     BUCKET_ENGINE,
     BUCKET_HASH_FIELD,
@@ -115,7 +116,8 @@ TUNING_PREFIXES = (
 def check_known(raw: Mapping[str, Any], *, also: tuple[str, ...] = ()) -> list[str]:
     """Refuse unknown keys; return those that are Hudi's own tuning and have no effect here.
 
-    Raises `UnknownOptionError` naming the nearest known key.
+    Keys that turn off what this version has not are accepted. Raises `UnavailableError` for one that asks for it, and
+    `UnknownOptionError` naming the nearest known key.
     """
     ignored = []
     for key in raw:
@@ -123,6 +125,8 @@ def check_known(raw: Mapping[str, Any], *, also: tuple[str, ...] = ()) -> list[s
             continue
         if key.startswith(TUNING_PREFIXES):
             ignored.append(key)
+            continue
+        if asks_for_nothing(key, raw[key]):
             continue
         near = difflib.get_close_matches(key, [*OPTIONS, *also], n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -6,8 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakehouse_engine.errors import OptionError
+from lakehouse_engine.errors import OptionError, UnavailableError
 from lakehouse_engine.options.base import Option, boolean, natural, one_of, positive, probability
+from lakehouse_engine.options.unavailable import RECORD_INDEX, RECORD_INDEXES
+
+_INDEXES = one_of("AUTO", "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET")
+
+
+def _index_type(text: str) -> str:
+    """Raises `UnavailableError` for Hudi's index of records."""
+    if text.strip().upper() in RECORD_INDEXES:
+        raise UnavailableError(f"hoodie.index.type={text!r}: {RECORD_INDEX}")
+    return _INDEXES(text)
+
 
 MAX_FILE_SIZE = Option("hoodie.parquet.max.file.size", positive, 120 * 1024 * 1024, "Target size of a base file, in bytes.")
 SMALL_FILE_LIMIT = Option(
@@ -21,7 +32,7 @@ COMPRESSION = Option(
 )
 INDEX_TYPE = Option(
     "hoodie.index.type",
-    one_of("AUTO", "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET"),
+    _index_type,
     "AUTO",
     "How the file group of a key is found. AUTO: as the table was created (GLOBAL_SIMPLE by default); SIMPLE for another writer's table.",
 )

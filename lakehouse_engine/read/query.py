@@ -15,6 +15,7 @@ from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.instant import as_of_instant_time, before
 from lakehouse_engine.options import STORED_PREFIX
 from lakehouse_engine.options.read import TRUST_PARTITION_PATHS, VERIFY_CHECKSUMS
+from lakehouse_engine.options.unavailable import CHANGE_DATA
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.pruning import path_rules
 from lakehouse_engine.read.scan import FROM_START, ON_RESTORE, Filters, ScanPlan, plan_incremental, plan_snapshot
@@ -42,6 +43,8 @@ class Query:
     filters: pc.Expression | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        if self.kind.lower() == "cdc":
+            raise OptionError(f"query={self.kind!r}: {CHANGE_DATA}")
         if self.kind not in _KINDS:
             raise OptionError(f"query={self.kind!r} is not one of {', '.join(_KINDS)}")
         if self.kind == "incremental" and self.as_of is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.options.unavailable import CLUSTERING
 from lakehouse_engine.sql.binding.scan import scan
 from lakehouse_engine.sql.grammar.lexer import significant
 from lakehouse_engine.sql.grammar.parse_clone import is_clone, parse_clone
@@ -106,6 +107,8 @@ def _always_ours(reader: StatementReader) -> Statement | None:
         return parse_drop_schema(reader)
     if verb == "CALL":
         return parse_call(reader)
+    if verb == "OPTIMIZE":
+        raise UnsupportedSqlError(f"OPTIMIZE: {CLUSTERING}")
     if verb == "USE" and second != "CATALOG":
         return parse_use(reader)
     if verb == "SHOW" and second in ("TABLES", "TABLE", "VIEWS", "SCHEMAS", "DATABASES", "NAMESPACES"):

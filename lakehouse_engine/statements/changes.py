@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _PLACE = (COMMIT_SEQNO, PARTITION_PATH, FILE_NAME)
 """Which stored row, and in which file."""
 _HOLDS = "__lakehouse_holds"
+_ONCE = {"lakehouse.duplicate.source.keys": "ERROR"}
+"""Rows of two partitions that would become one row are an error."""
 _EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 
 
@@ -197,7 +199,7 @@ def _moved(run: Execution, statement: Update, table: HoodieTable, query: str) ->
         rows.count()
         old = rows.select(RECORD_KEY, PARTITION_PATH)
         new = rows.drop(PARTITION_PATH)
-        return table.upsert(new, delete_keys=old, given_keys=True, as_given=True, expected=_expected(run, statement))
+        return table.upsert(new, delete_keys=old, given_keys=True, as_given=True, options=_ONCE, expected=_expected(run, statement))
     finally:
         rows.unpersist()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,9 +18,9 @@ from lakehouse_engine.errors import (
     UnsupportedSqlError,
 )
 from lakehouse_engine.model.constraints import Constraints
-from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import WriteResult
-from lakehouse_engine.options import LOCK_TIMEOUT_MS, OPTIONS
+from lakehouse_engine.options import LOCK_TIMEOUT_MS, OPTIONS, STORED_PREFIX
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.sql.grammar.statements import (
     Comment,
@@ -42,7 +42,7 @@ from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.defaults import check_defaults
 from lakehouse_engine.statements.generated import settled
 from lakehouse_engine.write.alter import rename, set_properties, set_query
-from lakehouse_engine.write.create import TableSpec
+from lakehouse_engine.write.create import TABLE_TYPES, TableSpec
 
 COMBINE = {"hoodie.combine.before.insert": "true"}
 
@@ -98,6 +98,8 @@ def create_table(run: Execution, statement: CreateTable) -> Any:
     check_defaults(run, name, spec.constraints, schema)
     spec = replace(spec, constraints=settled(run, name, spec))
     if found is not None and statement.or_replace and found[1] is RelationKind.TABLE:
+        if "type" not in {key.lower() for key, _ in statement.properties}:
+            spec = replace(spec, table_type=_short_type(run.open_table(found[0]).config))
         result = _replace(run, found[0], spec, frame)
         keep_comments(run, found[0], statement)
         return result
@@ -139,8 +141,7 @@ def create_table_like(run: Execution, statement: CreateTableLike) -> None:
         raise UnsupportedSqlError(message, relation=str(source))
     table = run.table(statement.source)
     config = table.config
-    own_type = "mor" if config.table_type is TableType.MERGE_ON_READ else "cow"
-    given = table_spec(name, CreateTable(statement.name, properties=statement.properties), table.schema, usual_type=own_type)
+    given = table_spec(name, CreateTable(statement.name, properties=statement.properties), table.schema, usual_type=_short_type(config))
     stored = {key: value for key, value in config.properties.items() if key in OPTIONS}
     run.make_table(
         name,
@@ -156,12 +157,32 @@ def create_table_like(run: Execution, statement: CreateTableLike) -> None:
     )
 
 
+def _short_type(config: TableConfig) -> str:
+    return "mor" if config.table_type is TableType.MERGE_ON_READ else "cow"
+
+
+def _check_same_layout(name: RelationName, config: TableConfig, spec: TableSpec) -> None:
+    """Raise `UnsupportedSqlError` for what a table has for life, and `OptionError` for properties, which would not be kept."""
+    for what, stored, asked in (
+        ("key", config.record_key_fields, spec.record_key),
+        ("partitions", config.partition_fields, spec.partition_by),
+        ("ordering field", config.ordering_fields, spec.ordering_fields),
+        ("type", (config.table_type.value,), (spec.stored_type.value,)),
+    ):
+        if [one.lower() for one in stored] != [one.lower() for one in asked]:
+            difference = f"{', '.join(stored) or 'none'}; asked for: {', '.join(asked) or 'none'}"
+            message = f"CREATE OR REPLACE cannot change the {what} of {name} ({difference}); drop the table first"
+            raise UnsupportedSqlError(message, relation=name)
+    changed = [key for key, value in spec.properties.items() if config.prefixed(STORED_PREFIX).get(key) != str(value)]
+    if changed:
+        instead = "set it with ALTER TABLE ... SET TBLPROPERTIES"
+        raise OptionError(f"CREATE OR REPLACE of {name} does not change the option {changed[0]}; {instead}")
+
+
 def _replace(run: Execution, name: RelationName, spec: TableSpec, frame: Any) -> Any:
     table = run.open_table(name)
     config = table.config
-    if (config.record_key_fields, config.partition_fields) != (tuple(spec.record_key), tuple(spec.partition_by)):
-        message = f"CREATE OR REPLACE cannot change the key or the partitions of {name}; drop the table first"
-        raise UnsupportedSqlError(message, relation=name)
+    _check_same_layout(name, config, spec)
     rows = spec.schema.empty_table() if frame is None else frame
     # The old columns' constraints go before the new rows come, the new ones come when there are no rows.
     constrain(table, lambda _: Constraints())
@@ -188,13 +209,16 @@ def table_spec(name: RelationName, statement: CreateTable, schema: pa.Schema, *,
     if other:
         raise OptionError(f"the table property {other[0]!r} has no effect; there are primaryKey, preCombineField, type and hoodie.* keys")
     keys = statement.primary_key or _names(given.get("primarykey"))
+    table_type = given.get("type", usual_type).lower()
+    if table_type not in TABLE_TYPES:
+        raise OptionError(f"the table property type = {given['type']!r} of {name} is neither 'cow' nor 'mor'")
     return TableSpec(
         name=name.name,
         schema=schema,
-        record_key=keys,
-        ordering_fields=_names(given.get("precombinefield") or given.get("orderingfields")),
-        partition_by=statement.partition_by,
-        table_type=given.get("type", usual_type),
+        record_key=_as_written(keys, schema),
+        ordering_fields=_as_written(_names(given.get("precombinefield") or given.get("orderingfields")), schema),
+        partition_by=_as_written(statement.partition_by, schema),
+        table_type=table_type,
         properties=hoodie,
         constraints=constraints_of(statement.columns),
     )
@@ -202,6 +226,12 @@ def table_spec(name: RelationName, statement: CreateTable, schema: pa.Schema, *,
 
 def _names(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def _as_written(names: Sequence[str], schema: pa.Schema) -> tuple[str, ...]:
+    """Names of columns as the schema has them: SQL does not look at their case. Those that it has not are left, to be refused by name."""
+    by_lower = {name.lower(): name for name in schema.names}
+    return tuple(by_lower.get(name.lower(), name) for name in names)
 
 
 def rename_relation(run: Execution, statement: RenameRelation) -> None:

@@ -42,6 +42,8 @@ from lakehouse_engine.write.result import no_change
 
 MADE_OF = "lakehouse.materialized.made.of"
 """In the extra metadata of a commit: what its rows were made of. Not there where that does not tell the rows."""
+_STAGED = "__lakehouse_new"
+"""How the name of what takes a relation's place ends until then. What a killed process left under it goes: nobody else has such names."""
 _OF_THE_MOMENT = words(
     "CURRENT_TIMESTAMP CURRENT_DATE CURRENT_TIME CURDATE NOW LOCALTIMESTAMP CURRENT_TIMEZONE UNIX_TIMESTAMP CURRENT_USER SESSION_USER USER"
     " CURRENT_SCHEMA CURRENT_DATABASE CURRENT_CATALOG RAND RANDN RANDOM RANDSTR UNIFORM UUID SHUFFLE TABLESAMPLE INPUT_FILE_NAME"
@@ -71,9 +73,9 @@ def create_materialized_view(run: Execution, statement: CreateMaterializedView) 
     if found is None:
         result = filled(run, name, spec, rows, made_of)
     elif table is not None and expected is not None and _fits(table.config, spec):
-        result = _put(table, rows, made_of, expected)
         given = {key: value for key, value in spec.properties.items() if key in OPTIONS}
-        set_properties(table.storage, given, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
+        set_properties(table.storage, given, lock_timeout_ms=LOCK_TIMEOUT_MS.default)  # first: it refuses what the table has for life
+        result = _put(table, rows, made_of, expected)
         set_query(table.storage, query, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
     else:
         result = _in_place_of(run, name, found[1], spec, rows, made_of)
@@ -192,7 +194,7 @@ def _in_place_of(
 
     run.catalog.check_moves(name, "replaced")
     may_go()
-    staged = RelationName(name.schema, f"{name.name}__new")
+    staged = RelationName(name.schema, f"{name.name}{_STAGED}")
     run.catalog.drop_table(staged, if_exists=True)
     result = filled(run, staged, spec, rows, made_of)
     if kind is RelationKind.TABLE:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, MapType, StructType
 
-from lakehouse_engine.errors import SqlError, UnsupportedSqlError
+from lakehouse_engine.errors import DuplicateKeyError, SqlError, UnsupportedSqlError
 from lakehouse_engine.model.constraints import Generated
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
@@ -68,6 +68,7 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
         options = _OPTIONS if columns.schema == table.schema else {**_OPTIONS, **_EVOLVE}
         if not gone:
             return table.upsert(rows, as_given=True, options=options, expected=expected)
+        _check_once(statement, joined, table)
         # What is updated where it is stays: of one key in one partition rows to write come before rows to delete.
         keys = joined.where(joined[_CLAUSE].isin(gone)).select(RECORD_KEY, PARTITION_PATH).distinct()
         return table.upsert(rows, delete_keys=keys, as_given=True, options=options, expected=expected)
@@ -95,6 +96,19 @@ def _gives(clause: MergeClause, column: str, columns: _Columns) -> bool:
     if clause.assignments is None:
         return column.lower() in columns.given
     return column.lower() in {name.lower() for name, _ in clause.assignments}
+
+
+def _check_once(statement: Merge, joined: DataFrame, table: HoodieTable) -> None:
+    """Raise `DuplicateKeyError` for a stored row that two rows of the source match, of which one updates and one deletes it."""
+    deletes = [number for number, clause in enumerate(statement.clauses) if clause.action == "delete"]
+    if not deletes or len(deletes) == len(statement.clauses):
+        return
+    deleted = joined.where(joined[_CLAUSE].isin(deletes)).select(RECORD_KEY, PARTITION_PATH)
+    updated = joined.where(~joined[_CLAUSE].isin(deletes))
+    both = updated.join(deleted, [RECORD_KEY, PARTITION_PATH], "left_semi").select(RECORD_KEY).head(1)
+    if both:
+        message = f"two rows of the source match the row of the key {both[0][0]!r}: one updates it, and one deletes it"
+        raise DuplicateKeyError(message, table=table.config.name)
 
 
 def _needs(statement: Merge) -> Needs:

@@ -11,12 +11,13 @@ from lakehouse_engine.commit.transaction import begin
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
+from lakehouse_engine.index.registry import keeps_buckets
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.table_config import MATERIALIZED_KEY, TableConfig
 from lakehouse_engine.model.write_stats import WriteOperationType
-from lakehouse_engine.options import OPTIONS, STORED_PREFIX, WriteOptions, check_known
+from lakehouse_engine.options import BUCKET_HASH_FIELD, INDEX_TYPE, NUM_BUCKETS, OPTIONS, STORED_PREFIX, WriteOptions, check_known
 from lakehouse_engine.record.nested import Path, placed
 from lakehouse_engine.record.schema import check_reserved, reconcile
 from lakehouse_engine.record.types import canonical_schema
@@ -59,11 +60,26 @@ def set_properties(storage: Storage, changes: Mapping[str, str | None], *, lock_
     given = {key: value for key, value in changes.items() if value is not None}
     WriteOptions.read(given)
     store = ConfigStore(storage)
+    _check_index(store.read(), changes)
     stored = {STORED_PREFIX + key: value for key, value in changes.items()}
     asked = lock_options(store.read().with_properties(stored))
     check_provider_fits(storage, asked)
     with TableLock(storage, lock_timeout_ms, instead=asked):
         return store.update(stored)
+
+
+def _check_index(config: TableConfig, changes: Mapping[str, str | None]) -> None:
+    """Keys are where the buckets put them when they were written, and without an index of its own a table counts as another writer's."""
+    kept = config.prefixed(STORED_PREFIX)
+    given = {key: value for key, value in changes.items() if value is not None}
+    changed = [key for key in (INDEX_TYPE.key, NUM_BUCKETS.key, BUCKET_HASH_FIELD.key) if key in changes and changes[key] != kept.get(key)]
+    is_gone = any(changes[key] is None for key in changed)
+    if changed and (is_gone or not keeps_buckets(config, WriteOptions.read({**kept, **given}))):
+        raise OptionError(
+            f"{changed[0]} is {kept.get(changed[0], 'not set')} for the life of the table, and cannot become"
+            f" {changes[changed[0]] or 'nothing'}: stored keys are where it put them; write the rows to a new table",
+            table=config.name,
+        )
 
 
 def set_constraints(storage: Storage, change: Callable[[Constraints], Constraints], *, lock_timeout_ms: int) -> TableConfig:

@@ -27,6 +27,7 @@ from lakehouse_engine.options import (
     check_known,
     stored_defaults,
 )
+from lakehouse_engine.options.unavailable import stored_keys
 from lakehouse_engine.record.keys.keygen import choose_key_generator
 from lakehouse_engine.record.merging.ordering_fields import OrderingFields
 from lakehouse_engine.record.merging.payloads import EVENT_TIME_STRATEGY, PAYLOADS, last_name, payload_of
@@ -37,7 +38,7 @@ from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.locks.settings import check_provider_fits
 
 _KEY_GENERATORS = "org.apache.hudi.keygen."
-_TABLE_TYPES = {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ}
+TABLE_TYPES = {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ}
 _TABLE_KEYS = ("hoodie.table.keygenerator.class", "hoodie.datasource.write.partitionpath.urlencode", "hoodie.database.name")
 
 
@@ -60,7 +61,7 @@ class TableSpec:
     @property
     def stored_type(self) -> TableType:
         """What the properties say for `table_type`."""
-        return _TABLE_TYPES[self.table_type]
+        return TABLE_TYPES[self.table_type]
 
 
 # Hudi from 1.1 on writes the key of a ComplexKeyGenerator with one key field as `field:value`, releases 0.14.1 to 1.0 (and we) as the bare
@@ -90,7 +91,7 @@ def create_table(storage: Storage, spec: TableSpec) -> TableConfig:
 
 
 def _check(spec: TableSpec, schema: pa.Schema) -> None:
-    if spec.table_type not in _TABLE_TYPES:
+    if spec.table_type not in TABLE_TYPES:
         raise OptionError(f"table_type={spec.table_type!r} is neither 'cow' nor 'mor'", table=spec.name)
     if len(spec.ordering_fields) > 1:
         raise OptionError(
@@ -138,11 +139,11 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
         raise OptionError(f"the payload class {payload!r} is not known; the engine has {', '.join(PAYLOADS)}", table=spec.name)
     key_generator = choose_key_generator(spec.record_key, spec.partition_by)
     apart = (PAYLOAD_CLASS.key, *PAYLOAD_CLASS.aliases, MERGE_MODE.key, *MERGE_MODE.aliases, DELETE_FIELD.key, DELETE_MARKER.key)
-    given = {key: value for key, value in spec.properties.items() if key not in apart}
+    given = {key: value for key, value in stored_keys(spec.properties).items() if key not in apart}
     properties = {
         "hoodie.table.name": spec.name,
         "hoodie.database.name": "",
-        "hoodie.table.type": _TABLE_TYPES[spec.table_type].value,
+        "hoodie.table.type": TABLE_TYPES[spec.table_type].value,
         "hoodie.table.version": "6",
         "hoodie.timeline.layout.version": "1",
         "hoodie.table.keygenerator.class": _KEY_GENERATORS + key_generator,

@@ -171,3 +171,12 @@ def test_it_is_told_from_tables(shop: Lakehouse) -> None:
     shop.sql("drop materialized view shop.renamed")
     shop.sql("drop materialized view if exists shop.renamed")
     assert not shop.exists("shop.renamed")
+
+
+def test_a_view_that_is_built_anew_leaves_tables_with_names_like_its_own(shop: Lakehouse) -> None:
+    shop.sql("create table shop.totals__new as select 1 as id")
+    shop.sql("create table shop.totals as select 1 as id")
+    shop.sql(f"create or replace materialized view shop.totals tblproperties (primaryKey = 'day') as {TOTALS}")
+    assert rows(shop) == FIRST
+    assert rows(shop, "select * from shop.totals__new") == [(1,)]
+    assert sorted(shop.tables("shop")) == ["shop.sales", "shop.totals", "shop.totals__new"]

@@ -270,3 +270,44 @@ def test_nulls_that_statements_compute_are_stored_under_a_payload_that_fills_the
         " when matched then update set name = null when not matched then insert (id, name, n) values (s.id, null, struct(1L))"
     )
     assert sorted(rows(lakehouse, "select id, name, n.t from shop.parts")) == [(1, None, 5), (2, None, 5), (3, "cec", 5), (4, None, 1)]
+
+
+@pytest.mark.parametrize(
+    ("clauses", "what"),
+    [
+        ("tblproperties (primaryKey = 'id', preCombineField = 'ts', type = 'mor')", "type"),
+        ("tblproperties (primaryKey = 'id')", "ordering field"),
+        ("tblproperties (primaryKey = 'id', preCombineField = 'id')", "ordering field"),
+        ("tblproperties (primaryKey = 'ts', preCombineField = 'ts')", "key"),
+    ],
+)
+def test_create_or_replace_does_not_pass_over_another_layout(orders: Lakehouse, clauses: str, what: str) -> None:
+    before = orders.table("shop.orders").timeline
+    with pytest.raises(UnsupportedSqlError, match=f"cannot change the {what} of shop.orders"):
+        orders.sql(f"create or replace table shop.orders (id bigint, ts bigint, day date) partitioned by (day) {clauses}")
+    assert orders.table("shop.orders").timeline == before
+
+
+def test_create_or_replace_does_not_pass_over_options(orders: Lakehouse) -> None:
+    text = "create or replace table shop.orders (id bigint, ts bigint, day date) partitioned by (day) tblproperties (primaryKey = 'id',"
+    before = orders.table("shop.orders").timeline
+    with pytest.raises(OptionError, match=r"hoodie.parquet.max.file.size; set it with ALTER TABLE"):
+        orders.sql(f"{text} preCombineField = 'ts', hoodie.parquet.max.file.size = '1000000')")
+    assert orders.table("shop.orders").timeline == before
+
+
+def test_properties_name_columns_in_any_case(lakehouse: Lakehouse) -> None:
+    columns = "table shop.t (Id bigint, Ts bigint, Day string) partitioned by (DAY)"
+    properties = "primaryKey = 'ID', preCombineField = 'TS'"
+    lakehouse.sql(f"create {columns} tblproperties ({properties}, type = 'MOR')")
+    config = lakehouse.table("shop.t").config
+    assert (config.record_key_fields, config.ordering_fields, config.partition_fields) == (("Id",), ("Ts",), ("Day",))
+    assert config.table_type.value == "MERGE_ON_READ"
+    lakehouse.sql(f"create or replace {columns} tblproperties ({properties})")
+    assert lakehouse.table("shop.t").config.table_type.value == "MERGE_ON_READ"
+
+
+@pytest.mark.parametrize("head", ["create table shop.t", "create or replace table shop.orders"])
+def test_a_type_that_is_none_is_refused_by_name(orders: Lakehouse, head: str) -> None:
+    with pytest.raises(OptionError, match=r"'row' of shop.* is neither 'cow' nor 'mor'"):
+        orders.sql(f"{head} (id bigint) tblproperties (primaryKey = 'id', type = 'row')")

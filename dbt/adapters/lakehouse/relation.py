@@ -30,9 +30,9 @@ class LakehouseRelation(SparkRelation):
         field = event_time_filter.field_name
         bounds: list[str] = []
         if event_time_filter.start:
-            bounds.append(f"{field} >= timestamp '{_instant(event_time_filter.start)}'")
+            bounds.append(f"{field} >= '{_instant(event_time_filter.start)}'")
         if event_time_filter.end:
-            bounds.append(f"{field} < timestamp '{_instant(event_time_filter.end)}'")
+            bounds.append(f"{field} < '{_instant(event_time_filter.end)}'")
         return " and ".join(bounds)
 
     @property
@@ -42,5 +42,6 @@ class LakehouseRelation(SparkRelation):
 
 
 def _instant(value: Any) -> str:
-    """A datetime as Spark's timestamp literal, with its offset so that the session's time zone does not matter."""
+    """A datetime as text, with its offset so that the session's time zone does not matter. Text, and no timestamp: of a column of dates
+    Spark makes a date of it, and would make of the dates a timestamp of the session's zone."""
     return value.isoformat(sep=" ") if hasattr(value, "isoformat") else str(value)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakehouse_engine.catalog.names import split_name
 from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.options.unavailable import CLUSTERING, DOWNGRADE, UPGRADE
 from lakehouse_engine.sql.grammar.references import Parts, plain
 from lakehouse_engine.sql.grammar.statements import Call
 from lakehouse_engine.sql.procedures.arguments import TABLE, nearest
@@ -23,7 +24,7 @@ def _by_name(procedures: Iterable[Procedure]) -> dict[str, Procedure]:
 
 
 PROCEDURES = _by_name((*SERVICES, *SHOWS))
-LATER = dict.fromkeys(("run_clustering", "show_clustering"), "clustering is not available in this version")
+LATER = {**dict.fromkeys(("run_clustering", "show_clustering"), CLUSTERING), "upgrade_table": UPGRADE, "downgrade_table": DOWNGRADE}
 """Procedures of Hudi for what the engine does not do yet."""
 
 

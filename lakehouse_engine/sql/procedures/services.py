@@ -102,11 +102,14 @@ def _steps(table: TableServices, op: str, timestamp: str | None) -> list[tuple[s
 
 def _run_clean(table: TableServices, values: Values) -> Rows:
     given = [name for name in _RETAINED if values[name] is not None]
+    policy = (values["clean_policy"] or "").upper()
+    kept_by = [_RETAINED[name][1] for name in given]
+    if kept_by and (policy not in kept_by if policy else len(given) > 1):
+        kinds = ", ".join(f"{name} ({_RETAINED[name][1]})" for name in given)
+        raise OptionError(f"CALL run_clean: a clean keeps by one policy; given: {kinds}{f', and clean_policy {policy}' if policy else ''}")
     options = {_RETAINED[name][0].key: values[name] for name in given}
-    if len(given) == 1:
-        options[CLEAN_POLICY.key] = _RETAINED[given[0]][1]
-    if values["clean_policy"] is not None:
-        options[CLEAN_POLICY.key] = values["clean_policy"]
+    if chosen := policy or (_RETAINED[given[0]][1] if given else ""):
+        options[CLEAN_POLICY.key] = chosen
     done = table.clean(dry_run=values["dry_run"], options={**options, **values["options"]})
     yield done.instant, len(done.files_deleted), done.earliest_retained, done.policy, done.bytes_deleted, "; ".join(done.kept)
 

@@ -363,6 +363,16 @@ def test_audited_test_that_is_left_out_keeps_the_table_back(tmp_path: Path, spar
     assert not (shop.warehouse / "s" / "orders").exists()
 
 
+def test_retry_of_tests_does_not_pass_for_what_was_held_back(tmp_path: Path, spark_keys: dict[str, Any]) -> None:
+    shop = Shop(tmp_path, spark_keys)
+    shop.build(1, 0, 10)
+    shop.build(9, 5, 20, fails=True)
+    shown = shop.dbt("retry", fails=True)
+    assert "s.orders: dbt retry tests it without building it again" in shown
+    assert "use dbt build --select orders" in shown
+    assert shop.amounts() == dict.fromkeys(range(10), 1)
+
+
 def test_seeds_and_snapshots_are_held_back_too(tmp_path: Path, spark_keys: dict[str, Any]) -> None:
     history = (
         "{% snapshot history %}{{ config(unique_key='id', strategy='check', check_cols='all', target_schema='s', audit=true) }}"

@@ -144,3 +144,33 @@ class TestMicrobatchOfRowsThatNoBatchReplaces:
         results = run_dbt([*self.RUN, "--vars", "well: false", "--select", "m"], expect_pass=False).results
         assert "PARTIAL SUCCESS (1/2)" in results[0].message
         assert project.run_sql(f"select id, at from {project.test_schema}.m order by id", fetch="all") == stored
+
+
+class TestMicrobatchesOfDates:
+    """A day is a day, whatever the session's time zone is."""
+
+    SOURCE = "select id, date_add(date'2024-01-01', cast(id as int)) as day, '{{ var(\"run\", 1) }}' as run from range(3)"
+
+    @pytest.fixture(scope="class", params=["Asia/Kolkata", "America/New_York"])
+    def dbt_profile_target(self, request, warehouse, spark_keys):
+        settings = {**spark_keys.get("spark_config", {}), "spark.sql.session.timeZone": request.param}
+        return {"type": "lakehouse", "threads": 4, "warehouse": warehouse, **spark_keys, "spark_config": settings}
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        config = "materialized='incremental', incremental_strategy='microbatch', event_time='day', batch_size='day', begin='2024-01-01'"
+        return {
+            "days.sql": "{{ config(materialized='table', event_time='day') }} " + self.SOURCE,
+            "batches.sql": "{{ config(" + config + ") }} select * from {{ ref('days') }}",
+        }
+
+    def rows(self, project):
+        text = f"select id, cast(day as string), run from {project.test_schema}.batches order by id"
+        return [tuple(row) for row in project.run_sql(text, fetch="all")]
+
+    def test_each_batch_has_the_rows_of_its_day(self, project):
+        span = ["--event-time-start", "2024-01-01", "--event-time-end", "2024-01-04"]
+        run_dbt(["run", *span])
+        assert self.rows(project) == [(0, "2024-01-01", "1"), (1, "2024-01-02", "1"), (2, "2024-01-03", "1")]
+        run_dbt(["run", "--vars", "{run: 2}", "--event-time-start", "2024-01-02", "--event-time-end", "2024-01-03"])
+        assert self.rows(project) == [(0, "2024-01-01", "1"), (1, "2024-01-02", "2"), (2, "2024-01-03", "1")]

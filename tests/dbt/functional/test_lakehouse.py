@@ -73,6 +73,57 @@ class TestMergeByKeyAndOrdering(Base):
         assert (second["operation"], second["inserts"], second["deletes"]) == ("upsert", 1, 1)
 
 
+class TestDeletionsOfAFirstBuild(Base):
+    """A build from nothing gives the table that the same rows give batch by batch."""
+
+    ROWS = values("id, ts, v, gone", "1, 1, 'a', false", "1, 2, 'a', true", "2, 1, 'b', true", "2, 2, 'b', false", "3, 1, 'c', true")
+    MODEL = model("materialized='incremental', unique_key='id', ordering_fields='ts', delete_condition='DBT_INTERNAL_SOURCE.gone'", ROWS)
+
+    def test_deleted_keys_do_not_come_back_by_a_full_refresh(self, project):
+        self.run()
+        assert self.rows(project, "id, ts") == [(2, 2)]
+        self.run()
+        assert self.rows(project, "id, ts") == [(2, 2)]
+        self.run("--full-refresh")
+        assert self.rows(project, "id, ts") == [(2, 2)]
+
+
+class TestBuckets(Base):
+    """Buckets are for the life of a table: another index takes a full refresh, and gets it."""
+
+    MODEL = model(
+        "materialized='incremental', unique_key='id', index=var('index', 'auto'), hoodie={'hoodie.bucket.index.num.buckets': var('n', 4)}",
+        values("id, v", "1, 'a'", "2, 'b'"),
+        values("id, v", "2, 'c'"),
+    )
+
+    def test_another_index_or_number_of_buckets_is_refused_until_the_table_is_built_anew(self, project):
+        self.run()
+        for given in ("{index: bucket}", "{index: bucket, n: 2}", "{index: bloom}"):
+            _, output = run_dbt_and_capture(["run", "--vars", given], expect_pass=False)
+            assert "index (or the number of its buckets, or their field) is not that of the table" in output
+            assert "--full-refresh" in output
+            assert self.run("--vars", given, "--full-refresh")["operation"] in ("bulk_insert", "insert_overwrite_table")
+            assert self.rows(project) == [(1, "a"), (2, "b")]
+            self.run("--vars", given)
+            assert self.rows(project) == [(1, "a"), (2, "c")]
+
+
+class TestAViewInPlaceOfATable(Base):
+    MODEL = "{{ config(materialized='table') }} select 1 as id"
+
+    def test_savepoints_keep_the_table_until_they_are_deleted(self, project):
+        self.run()
+        run_dbt(["run-operation", "savepoint", "--args", "{model: m, name: keep_me}"])
+        write_file(self.MODEL.replace("'table'", "'view'"), project.project_root, "models", "m.sql")
+        _, output = run_dbt_and_capture(["run"], expect_pass=False)
+        assert "its savepoints would be lost with it: keep_me" in output
+        assert self.table(project).to_arrow(as_of="keep_me").to_pylist() == [{"id": 1}]
+        run_dbt(["run-operation", "delete_savepoint", "--args", f"{{relation: {project.test_schema}.m, savepoint: keep_me}}"])
+        self.run()
+        assert self.rows(project) == [(1,)]
+
+
 class TestFullRefreshKeepsHistory(Base):
     MODEL = model("materialized='incremental', unique_key='id'", values("id, v", "1, 'a'"), values("id, v", "2, 'b'"))
 

@@ -93,6 +93,28 @@ class TestSession:
             assert sorted(read(name)["id"]) == [1, 2, 3, 4, 5]
 
 
+NO_NEWS = """
+import pandas as pd
+
+def model(dbt, session):
+    dbt.config(materialized="incremental", unique_key="id")
+    rows = pd.DataFrame({"id": [1, 2], "kind": ["a", None]})
+    return rows[rows.id > 9] if dbt.is_incremental else rows
+"""
+
+
+class TestPandasWithoutRows:
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"news.py": NO_NEWS}
+
+    def test_a_run_without_news_changes_nothing(self, project):
+        for _ in range(2):
+            run_dbt(["run"])
+        table = Lakehouse(project.adapter.config.credentials.warehouse).table(f"{project.test_schema}.news")
+        assert sorted(table.to_arrow().to_pylist(), key=str) == [{"id": 1, "kind": "a"}, {"id": 2, "kind": None}]
+
+
 class TestRefused:
     @pytest.fixture(scope="class")
     def models(self):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from dbt.tests.adapter.simple_snapshot import (
     new_record_check_mode,
@@ -15,6 +17,7 @@ from dbt.tests.adapter.simple_snapshot import (
     test_various_configs as various,
 )
 from dbt.tests.adapter.simple_snapshot.test_snapshot import BaseSimpleSnapshot, BaseSnapshotCheck
+from dbt.tests.util import run_dbt
 
 from tests.dbt.functional.spark_text import translated
 
@@ -81,3 +84,38 @@ class TestSnapshotNewRecordCheckMode(new_record_check_mode.BaseSnapshotNewRecord
 
 class TestSnapshotNewRecordDbtValidToCurrent(new_record_dbt_valid_to_current.BaseSnapshotNewRecordDbtValidToCurrent):
     dialect = translated(new_record_dbt_valid_to_current)
+
+
+class TestRowsThatComeBack:
+    """dbt names a version by key and `updated_at`: a row that was deleted and comes back as it was has the id of a version that ended."""
+
+    ROWS = "select * from values {{ var('rows') }} as t(id, v, at)"
+    BOTH = "(1, 'a', timestamp'2024-01-01'), (2, 'b', timestamp'2024-01-01')"
+    ONE = "(1, 'a', timestamp'2024-01-01')"
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"source_rows.sql": self.ROWS}
+
+    @pytest.fixture(scope="class")
+    def snapshots(self):
+        config = "unique_key='id', strategy='timestamp', updated_at='at', table_type='KIND', hard_deletes='DELETES'"
+        text = "{% snapshot KIND_DELETES %}{{ config(" + config + ") }} select * from {{ ref('source_rows') }}{% endsnapshot %}"
+        return {
+            f"{kind}_{deletes}.sql": text.replace("KIND", kind).replace("DELETES", deletes)
+            for kind in ("cow", "mor")
+            for deletes in ("invalidate", "new_record")
+        }
+
+    def versions(self, project: Any, name: str) -> list[tuple[Any, ...]]:
+        text = f"select v, dbt_valid_to is null, dbt_scd_id from {project.test_schema}.{name} where id = 2 order by 2, 3"
+        return list(project.run_sql(text, fetch="all"))
+
+    def test_they_are_versions_of_their_own_each_time(self, project):
+        for rows in (self.BOTH, self.ONE, self.BOTH, self.BOTH, self.ONE, self.BOTH, self.BOTH):
+            run_dbt(["build", "--vars", str({"rows": rows})])
+        for kind in ("cow", "mor"):
+            for deletes, many in (("invalidate", 3), ("new_record", 5)):
+                found = self.versions(project, f"{kind}_{deletes}")
+                assert [(v, is_open) for v, is_open, _ in found] == [("b", False)] * (many - 1) + [("b", True)]
+                assert len({scd_id for _, _, scd_id in found}) == many

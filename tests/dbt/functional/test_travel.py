@@ -47,3 +47,35 @@ class TestTravel:
         orders = relation_from_name(project.adapter, "orders")
         with project.adapter.connection_named("test"), pytest.raises(DbtRuntimeError, match=reason):
             project.adapter.relation_at(orders, point)
+
+
+EVENTS = """
+{{ config(materialized='incremental', unique_key='id', event_time='happened', table_type='mor') }}
+select * from values (1, timestamp '2020-01-01 00:00:00'), (2, timestamp '2020-01-02 00:00:00') as t(id, happened)
+"""
+OF_EACH = {
+    "was": "{{ lakehouse.at(ref('events'), '-0') }}",
+    "news": "{{ lakehouse.changes(ref('events')) }}",
+    "base": "{{ lakehouse.read_optimized(ref('events')) }}",
+}
+
+
+class TestPartsOfTheInput:
+    """What `--empty` and `--sample` leave of a `ref` holds for a relation at another time, too."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        body = "{{ config(materialized='table') }} select e.id from %s as e"
+        return {"events.sql": EVENTS, **{f"{name}.sql": body % text for name, text in OF_EACH.items()}}
+
+    def counts(self, project):
+        return {name: project.run_sql(f"select count(*) from {project.test_schema}.{name}", fetch="one")[0] for name in OF_EACH}
+
+    def test_empty_and_sampled_runs_read_no_more_than_they_say(self, project):
+        run_dbt(["run", "--select", "events"])
+        run_dbt(["run", "--exclude", "events"])
+        assert self.counts(project) == {"was": 2, "news": 2, "base": 2}
+        run_dbt(["run", "--exclude", "events", "--empty"])
+        assert self.counts(project) == {"was": 0, "news": 0, "base": 0}
+        run_dbt(["run", "--exclude", "events", "--sample", "{'start': '2020-01-02', 'end': '2020-01-03'}"])
+        assert self.counts(project) == {"was": 1, "news": 1, "base": 1}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.lakehouse.config.model_config import ModelConfig, check_config, check_strategy_name, strategy_of
+from dbt.adapters.lakehouse.config.model_config import OWN_KEYS, ModelConfig, check_config, check_strategy_name, strategy_of
 
 
 def config(**values: Any) -> dict[str, Any]:
@@ -85,6 +85,9 @@ def test_short_names_of_services_become_hoodie_keys_which_the_profile_does_not_o
         (config(archiving={"min_commit": 3}), "did you mean 'min_commits'"),
         (config(unique_key="id", ordering_fields=["a", "b"]), "keeps one ordering field"),
         (config(unique_key="id", precombine_field=["a", "b"]), "keeps one ordering field"),
+        (config(partition_by={"field": "day", "data_type": "date"}), "partition_by is a column or a list of columns, not dict"),
+        (config(unique_key=5), "unique_key is a column or a list of columns, not int '5'"),
+        (config(unique_key="id", merge_update_columns=[{"a": 1}]), "merge_update_columns is a column or a list"),
         (config(index="bucket"), "needs a record key"),
         (config(index="bucket", unique_key="id", incremental_strategy="delete+insert"), "needs a record key"),
         (config(index="blom"), "did you mean 'bloom'"),
@@ -93,6 +96,12 @@ def test_short_names_of_services_become_hoodie_keys_which_the_profile_does_not_o
         (config(unique_key="id", audit=True, incremental_strategy="microbatch"), "each of its batches is a commit"),
         (config(audit=True, incremental_strategy="my_own"), "the project's own"),
         (config(index="record_level"), "not available"),
+        (config(table_version=8), "table_version 8 is not available in this version; tables are written in version 6"),
+        (config(table_version="9"), "table_version 9 is not available in this version"),
+        (config(table_version=5), "table_version 5 is no version of Hudi tables"),
+        (config(table_version=True), "is no version of Hudi tables"),
+        (config(hoodie={"hoodie.table.version": 8}), "'table_version'"),
+        (config(hoodie={"hoodie.write.table.version": 8}), "'table_version'"),
         (config(on_schema_change="append_new_column"), "did you mean 'append_new_columns'"),
         (config(on_duplicate_source_keys="fail"), "latest, error"),
         (config(incremental_strategy="merge"), "needs a unique_key"),
@@ -113,6 +122,12 @@ def test_wrong_values_are_refused_with_the_model_and_the_remedy(values: dict[str
     with pytest.raises(DbtConfigError, match=words) as caught:
         check_config("model 'orders'", values, [])
     assert "model 'orders'" in str(caught.value)
+
+
+@pytest.mark.parametrize("version", [6, "6", None])
+def test_the_version_that_there_is_may_be_said(version: Any) -> None:
+    check_config("m", config(table_version=version), [])
+    assert "table_version" in OWN_KEYS
 
 
 @pytest.mark.parametrize(
@@ -140,3 +155,10 @@ def test_strategies_of_the_project_are_accepted_and_mistyped_ones_are_not() -> N
         check_strategy_name("m", config(incremental_strategy="upsert"), set())
     with pytest.raises(DbtConfigError, match="did you mean 'insert_overwrite'"):
         check_strategy_name("m", config(incremental_strategy="insert-overwrite"), set())
+
+
+def test_a_key_that_a_python_model_asks_for_is_its_own() -> None:
+    asked = {"materialized": "table", "mine": 1, "config_keys_used": ["mine"], "parttion_by": "day"}
+    check_config("m", {key: asked[key] for key in asked if key != "parttion_by"}, ["mine", "config_keys_used"])
+    with pytest.raises(DbtConfigError, match="'parttion_by' is not known; did you mean 'partition_by'"):
+        check_config("m", asked, ["mine", "config_keys_used", "parttion_by"])

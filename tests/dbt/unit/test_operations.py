@@ -15,8 +15,9 @@ from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.operations import Report, check_arguments, operate, text_table
 from dbt.adapters.lakehouse.writing.guards import Guard, Guards, failed_tests
 from dbt.adapters.lakehouse.writing.selection import Selected
+from dbt.adapters.lakehouse.writing.table_operations import run_on_table
 from lakehouse_engine.errors import RestoreError
-from lakehouse_engine.model.services import CompactionResult, RestoreResult, Savepoint
+from lakehouse_engine.model.services import CleanResult, CompactionResult, RestoreResult, Savepoint
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.write.create import TableSpec, create_table
@@ -218,3 +219,51 @@ def test_a_repair_that_leaves_damage_fails_with_its_rows_and_verify_tells_the_wa
         report.check()
     operate(warehouse, "repair", [ORDERS], {"trust_files": "true"}).check()
     operate(warehouse, "verify", [ORDERS], {}).check()
+
+
+@dataclass
+class Cleaned:
+    """Takes a clean, and keeps what it was asked with."""
+
+    asked: list[dict[str, str]] = field(default_factory=list)
+
+    def clean(self, *, dry_run: bool, options: dict[str, str]) -> CleanResult:
+        self.asked.append(options)
+        return CleanResult(instant=None, policy=options.get("hoodie.clean.policy", ""), earliest_retained=None, dry_run=dry_run)
+
+
+COMMITS, VERSIONS, HOURS = "hoodie.clean.commits.retained", "hoodie.clean.fileversions.retained", "hoodie.clean.hours.retained"
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        ({"retain_versions": 2}, {VERSIONS: "2", "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS"}),
+        ({"retain_hours": "5"}, {HOURS: "5", "hoodie.clean.policy": "KEEP_LATEST_BY_HOURS"}),
+        ({"retain_commits": 3}, {COMMITS: "3", "hoodie.clean.policy": "KEEP_LATEST_COMMITS"}),
+        ({"retain_hours": 5, "policy": "keep_latest_by_hours"}, {HOURS: "5", "hoodie.clean.policy": "KEEP_LATEST_BY_HOURS"}),
+        ({"policy": "KEEP_LATEST_BY_HOURS"}, {"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS"}),
+        ({}, {}),
+    ],
+)
+def test_what_a_clean_is_told_to_keep_says_by_which_policy(given: dict[str, Any], options: dict[str, str]) -> None:
+    table = Cleaned()
+    run_on_table(table, "clean", {"dry_run": True, **given}, {"hoodie.clean.commits.retained": "10"})
+    assert table.asked == [{"hoodie.clean.commits.retained": "10", **options}]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"retain_commits": 3, "retain_hours": 5}, r"one policy; given: retain_commits \(KEEP_LATEST_COMMITS\), retain_hours"),
+        ({"retain_commits": 3, "policy": "KEEP_LATEST_BY_HOURS"}, "and policy KEEP_LATEST_BY_HOURS"),
+        ({"retain_commits": 1.9}, "retain_commits is a whole number, not '1.9'"),
+        ({"retain_commits": True}, "retain_commits is a whole number, not 'True'"),
+        ({"retain_hours": "soon"}, "retain_hours is a whole number, not 'soon'"),
+    ],
+)
+def test_a_clean_is_refused_what_it_would_not_look_at(given: dict[str, Any], words: str) -> None:
+    table = Cleaned()
+    with pytest.raises(DbtRuntimeError, match=words):
+        run_on_table(table, "clean", given, {})
+    assert table.asked == []

@@ -58,6 +58,13 @@ def test_pandas_stays_pandas() -> None:
     assert as_frame(frame, Spark(), "model.x") is frame
 
 
+def test_pandas_without_rows_keep_their_columns() -> None:
+    frame = pd.DataFrame({"id": pd.array([], dtype="int64"), "at": pd.to_datetime([], utc=True), "name": []}, columns=["id", "at", "name"])
+    frame["name"] = frame["name"].astype(object)
+    found = as_frame(frame, Spark(), "model.x")
+    assert found.schema == pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("name", pa.null())])
+
+
 def test_polars_frames_are_taken_and_lazy_ones_collected() -> None:
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"id": [1, 2], "name": ["a", "b"]})

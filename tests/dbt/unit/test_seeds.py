@@ -57,6 +57,11 @@ def test_text_that_does_not_parse_is_refused_with_the_column() -> None:
         one(["abc"], agate.Text(), "string", "int")
 
 
+def test_a_number_that_is_too_large_is_refused_with_the_column() -> None:
+    with pytest.raises(DbtRuntimeError, match="seed column 'c' does not hold values of type bigint"):
+        one([Decimal(10) ** 20], agate.Number(), "bigint")
+
+
 def test_text_that_is_longer_than_its_column_is_refused_and_blanks_at_its_end_are_cut() -> None:
     assert one(["abc  ", "ab", None], agate.Text(null_values=()), "string", "varchar(3)").to_pylist() == ["abc", "ab", None]
     with pytest.raises(DbtRuntimeError, match=r"'c' has 1 value\(s\) that are longer than varchar\(3\), for example 'abcd'"):

@@ -107,7 +107,8 @@ def test_what_is_not_damaged_is_looked_at_still(warehouse: Warehouse) -> None:
 def test_a_quick_verification_reads_no_data_file(warehouse: Warehouse) -> None:
     overwrite(warehouse)
     assert verify(warehouse.table.state, quick=True).ok
-    assert warehouse.run("verify", "analytics.orders", "--quick").exit_code == 0
+    told = warehouse.run("verify", "analytics.orders", "--quick")
+    assert (told.exit_code, "no data read" in told.stdout, "rows" in told.stdout) == (0, True, False)
     grow(warehouse)
     assert {finding.kind for finding in verify(warehouse.table.state, quick=True).findings} == {FindingKind.WRONG_SIZE}
     assert warehouse.run("verify", "analytics.orders", "--quick").exit_code == 1

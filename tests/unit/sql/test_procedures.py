@@ -456,3 +456,24 @@ def test_options_are_those_of_the_engine(table: HoodieTable) -> None:
 def test_sql_errors_are_one_tree() -> None:
     with pytest.raises(SqlError):
         call("call nothing()")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "retain_commits => 1, hours_retained => 2",
+        "retain_commits => 1, clean_policy => 'KEEP_LATEST_BY_HOURS'",
+        "file_versions_retained => 1, hours_retained => 2, clean_policy => 'KEEP_LATEST_COMMITS'",
+    ],
+)
+def test_a_clean_is_not_told_to_keep_what_its_policy_does_not_look_at(table: HoodieTable, arguments: str) -> None:
+    before = table.timeline
+    with pytest.raises(OptionError, match="a clean keeps by one policy; given: "):
+        rows(table, f"call run_clean(table => 'a.b', {arguments})")
+    assert HoodieTable.open(table.path).timeline == before
+
+
+def test_a_clean_takes_all_that_hudi_takes_where_the_policy_says_which_counts(table: HoodieTable) -> None:
+    arguments = "retain_commits => 1, hours_retained => 2, clean_policy => 'keep_latest_by_hours'"
+    text = f"call run_clean(table => 'a.b', {arguments}, dry_run => true)"
+    assert rows(table, text)[0]["clean_policy"] == "KEEP_LATEST_BY_HOURS"

@@ -30,6 +30,7 @@ ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
     errors.CompactionError: DbtRuntimeError,
     errors.SqlError: DbtDatabaseError,
     errors.TaskError: DbtRuntimeError,
+    errors.UnavailableError: DbtConfigError,
     errors.UnsupportedSessionError: DbtConfigError,
 }
 """Which of dbt's errors stands for a branch of the engine's tree: database errors are those that the user's data or SQL caused."""

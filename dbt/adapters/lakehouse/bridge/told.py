@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.lakehouse.bridge.outcomes import table_type_of
 from dbt.adapters.lakehouse.later import Later
+from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS
+
+if TYPE_CHECKING:
+    from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 
 _describe = Later("lakehouse_engine.cli.describe")
 _footer = Later("lakehouse_engine.files.footer")
@@ -22,6 +26,12 @@ def last_write(table: Any) -> datetime | None:
     """When the newest completed write happened, in UTC; None for a table without one."""
     newest = table.timeline.completed().writes().last()
     return _moment(newest.requested_time, table.config.timeline_timezone) if newest else None
+
+
+def kept_savepoints(warehouse: Warehouse, schema: str, identifier: str) -> list[str]:
+    """Names (else instants) of a table's savepoints that somebody took; those of protected runs were made for less."""
+    savepoints = warehouse.table(schema, identifier).savepoints()
+    return [str(one.name or one.instant) for one in savepoints if not str(one.name).startswith(OWN_SAVEPOINTS)]
 
 
 def _moment(instant_time: str, zone: str) -> datetime:

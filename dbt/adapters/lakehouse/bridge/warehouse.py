@@ -368,6 +368,12 @@ class Warehouse:
         is_global = _index.is_global_anew(options.WriteOptions.read({**self.options, **given}))
         return shape.record_key if is_global else tuple(dict.fromkeys((*shape.record_key, *shape.partition_by)))
 
+    def keeps_buckets(self, schema: str, identifier: str, given: Mapping[str, str]) -> bool:
+        """Whether a write with the options `given` can go into the table as it is: buckets are for the life of a table."""
+        config = self.table(schema, identifier).config
+        chosen = {**config.prefixed(options.STORED_PREFIX), **self.options, **given}
+        return bool(_index.keeps_buckets(config, options.WriteOptions.read(chosen)))
+
     def identity(self, schema: str, identifier: str, given: Mapping[str, str]) -> tuple[str, ...]:
         """The columns by which a row is the same record as a stored one: the record key, with the partition columns where the index
         keeps a key unique in its partition only. `given` are the options of the write.

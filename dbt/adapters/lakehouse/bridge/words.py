@@ -36,7 +36,7 @@ def check_options(hoodie: Mapping[str, Any]) -> list[str]:
         ignored = options.check_known(hoodie)
         options.WriteOptions.read(hoodie)
         options.ServiceOptions.read(hoodie)
-    except errors.OptionError as error:
+    except (errors.OptionError, errors.UnavailableError) as error:
         raise DbtConfigError(str(error)) from error
     return ignored
 

@@ -22,8 +22,12 @@ STORED = ("table", "incremental", "snapshot", "seed", "materialized_view")
 TABLE_TYPES = ("cow", "mor")
 INDEXES = ("auto", "simple", "global_simple", "bloom", "global_bloom", "bucket", "record_level")
 INDEXES_LATER = ("record_level",)
+TABLE_VERSION = "6"
+TABLE_VERSIONS_LATER = ("8", "9")
 SCHEMA_CHANGES = ("ignore", "fail", "append_new_columns", "sync_all_columns")
 DUPLICATES = ("latest", "error")
+COLUMNS = ("unique_key", "ordering_fields", "precombine_field", "partition_by", "merge_update_columns", "merge_exclude_columns")
+"""Configs that name columns."""
 OWN_KEYS = (
     "table_type",
     "ordering_fields",
@@ -38,6 +42,7 @@ OWN_KEYS = (
     "on_duplicate_source_keys",
     "index",
     "audit",
+    "table_version",
     "hoodie",
     *SERVICES,
     *SERVICES_LATER,
@@ -114,6 +119,8 @@ CONFIG_OF_OPTION = {
     "hoodie.datasource.write.operation": "incremental_strategy",
     "hoodie.index.type": "index",
     "hoodie.table.name": "alias",
+    "hoodie.table.version": "table_version",
+    "hoodie.write.table.version": "table_version",
 }
 """Hudi keys that a dbt config speaks for; given twice they would contradict each other."""
 
@@ -134,6 +141,7 @@ class LakehouseConfig(AdapterConfig):
     on_duplicate_source_keys: str = "latest"
     index: str = "auto"
     audit: bool = False
+    table_version: int = 6
     hoodie: dict[str, Any] | None = None
     compaction: dict[str, Any] | None = None
     clustering: dict[str, Any] | None = None
@@ -244,7 +252,8 @@ def check_config(name: str, config: Mapping[str, Any], extra: Sequence[str], *, 
     a key that is close to one of ours is refused. A key whose value is none says nothing: projects for several adapters choose so
     between them. Raises `DbtConfigError` with `name`.
     """
-    known = (*OWN_KEYS, *DBT_KEYS)
+    # What a Python model asks `dbt.config.get` for is its own.
+    known = (*OWN_KEYS, *DBT_KEYS, *(config.get("config_keys_used") or ()))
     for key in extra:
         if key in known or key in WITHOUT_EFFECT or config.get(key) is None:
             continue
@@ -259,6 +268,7 @@ def check_config(name: str, config: Mapping[str, Any], extra: Sequence[str], *, 
 def check_values(name: str, config: Mapping[str, Any]) -> None:
     """Refuse values that cannot be right, alone or together. Raises `DbtConfigError`."""
     _check_choices(name, config)
+    _check_columns(name, config)
     _check_key_configs(name, config)
     _check_strategy(name, config)
     _check_audit(name, config)
@@ -278,6 +288,15 @@ def _check_choices(name: str, config: Mapping[str, Any]) -> None:
         value = config.get(key)
         if value is not None and str(value).lower() not in valid:
             raise DbtConfigError(f"{name}: {key} '{value}' is not one of {', '.join(valid)}{did_you_mean(str(value).lower(), valid)}")
+
+
+def _check_columns(name: str, config: Mapping[str, Any]) -> None:
+    """Columns are a name or a list of names: of a mapping, as other adapters take one, the keys would count as columns."""
+    for key in COLUMNS:
+        value = config.get(key)
+        listed = [value] if isinstance(value, str) or value is None else value
+        if not isinstance(listed, list | tuple) or not all(isinstance(item, str | None) for item in listed):
+            raise DbtConfigError(f"{name}: {key} is a column or a list of columns, not {type(value).__name__} '{value}'")
 
 
 def _check_key_configs(name: str, config: Mapping[str, Any]) -> None:
@@ -373,6 +392,10 @@ def _check_unavailable(name: str, config: Mapping[str, Any]) -> None:
     for service in SERVICES_LATER:
         if config.get(service):
             raise DbtConfigError(f"{name}: '{service}' is not available in this version; leave it out")
+    version = config.get("table_version")
+    if version is not None and (isinstance(version, bool) or str(version).strip() != TABLE_VERSION):
+        later = " is not available in this version" if str(version).strip() in TABLE_VERSIONS_LATER else " is no version of Hudi tables"
+        raise DbtConfigError(f"{name}: table_version {version}{later}; tables are written in version {TABLE_VERSION}, so leave it out")
     if any((config.get("grants") or {}).values()):
         raise DbtConfigError(f"{name}: grants cannot be applied: a warehouse directory has no users; use the permissions of its storage")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtDatabaseError
 
-from dbt.adapters.lakehouse.bridge.told import last_write, statistics
+from dbt.adapters.lakehouse.bridge.told import kept_savepoints, last_write, statistics
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.bridge.words import spark_name
 from dbt.adapters.lakehouse.columns import quoted
@@ -77,11 +77,23 @@ class Introspection:
 
 
 def store_view(warehouse: Warehouse, relation: LakehouseRelation, sql: str, rows: Any) -> None:
-    """Store a view of `sql`, which gives `rows`, in place of whatever has its name. A definition without columns changes nothing."""
+    """Store a view of `sql`, which gives `rows`, in place of whatever has its name. A definition without columns changes nothing.
+
+    Raises `DbtDatabaseError` for a table with savepoints, which would go with it.
+    """
     rows.schema  # noqa: B018 - what Spark could not analyse has none
     if warehouse.kind(relation.schema, relation.identifier) == "table":
-        warehouse.drop(relation.schema, relation.identifier)
+        warehouse.vacate(relation.schema, relation.identifier, lambda: check_nothing_is_kept(warehouse, relation))
     warehouse.create_view(relation.schema, relation.identifier, sql)
+
+
+def check_nothing_is_kept(warehouse: Warehouse, relation: LakehouseRelation) -> None:
+    """Raise `DbtDatabaseError` where the table has savepoints that somebody took; those of protected runs are the run's own."""
+    if kept := kept_savepoints(warehouse, relation.schema, relation.identifier):
+        raise DbtDatabaseError(
+            f"{relation.schema}.{relation.identifier} is a table, and would become a view: its savepoints would be lost with it: "
+            f"{', '.join(kept)}; delete them first (dbt run-operation delete_savepoint)"
+        )
 
 
 def _reference(relation: LakehouseRelation) -> str:

@@ -20,15 +20,21 @@ class SnapshotColumns:
 
 
 def snapshot_changes(source: str, target: str, columns: Sequence[str], names: SnapshotColumns) -> str:
-    """The rows to upsert: new versions that are not stored yet, and stored open versions that end now."""
+    """The rows to upsert: new versions that are not stored yet, and stored open versions that end now.
+
+    A row that was deleted and comes back as it was has the id of its version of before, which ended: it is a version of its own.
+    """
     scd, until = quoted(names.scd_id), quoted(names.valid_to)
-    still_open = f"{TARGET}.{until} is null"
+    still_open = f"({TARGET}.{until} is null)"
     if names.current:
-        still_open = f"({still_open} or {TARGET}.{until} = {names.current})"
-    picked = ", ".join(f"{SOURCE}.{quoted(name)}" for name in columns)
+        still_open = f"({TARGET}.{until} is null or {TARGET}.{until} = {names.current})"
+    came_back = f"{SOURCE}.dbt_change_type = 'insert' and {TARGET}.{scd} is not null and not {still_open}"
+    new_id = f"md5(concat({SOURCE}.{scd}, '|', cast(current_timestamp() as string)))"
+    own_id = f"case when {came_back} then {new_id} else {SOURCE}.{scd} end as {scd}"
+    picked = ", ".join(own_id if name.lower() == names.scd_id.lower() else f"{SOURCE}.{quoted(name)}" for name in columns)
     return (
         f"select {picked} from {source} as {SOURCE} left join {target} as {TARGET} on {SOURCE}.{scd} = {TARGET}.{scd} "
-        f"where ({SOURCE}.dbt_change_type = 'insert' and {TARGET}.{scd} is null) "
+        f"where ({SOURCE}.dbt_change_type = 'insert' and {TARGET}.{scd} is null) or ({came_back}) "
         f"or ({SOURCE}.dbt_change_type in ('update', 'delete') and {TARGET}.{scd} is not null and {still_open})"
     )
 

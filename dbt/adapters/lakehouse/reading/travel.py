@@ -7,22 +7,27 @@ from dbt.adapters.lakehouse.relation import LakehouseRelation
 
 
 def at(warehouse: Warehouse, relation: LakehouseRelation, point: object) -> str:
-    """The relation as it was at a point. `--empty` and `--sample` limits of `ref` hold."""
-    travelled = f"{relation.render()} version as of '{_instant(warehouse, relation, point)}'"
-    return travelled if relation.limit is None else f"(select * from {travelled} where false limit {relation.limit})"
+    """The relation as it was at a point."""
+    return _narrowed(relation, f"{relation.render()} version as of '{_instant(warehouse, relation, point)}'")
 
 
 def changes(warehouse: Warehouse, relation: LakehouseRelation, begin: object, end: object = None) -> str:
     """The relation's changes between two points, with meta columns."""
     start = "earliest" if begin == "earliest" else _instant(warehouse, relation, begin)
     until = "" if end is None else f", '{_instant(warehouse, relation, end)}'"
-    return f"hudi_table_changes('{relation.render()}', 'latest_state', '{start}'{until})"
+    return _narrowed(relation, f"hudi_table_changes('{relation.render()}', 'latest_state', '{start}'{until})")
 
 
 def read_optimized(relation: LakehouseRelation) -> str:
     """The relation's base files, without what its logs say."""
-    call = f"hudi_read_optimized('{relation.render()}')"
-    return call if relation.limit is None else f"(select * from {call} where false limit {relation.limit})"
+    return _narrowed(relation, f"hudi_read_optimized('{relation.render()}')")
+
+
+def _narrowed(relation: LakehouseRelation, rows: str) -> str:
+    """What `--empty`, `--sample` and the batch of a microbatch model leave of a `ref`: it holds for rows of another time, too."""
+    if relation.event_time_filter is not None:
+        rows = relation.render_event_time_filtered(rows)
+    return rows if relation.limit is None else f"(select * from {rows} where false limit {relation.limit})"
 
 
 def _instant(warehouse: Warehouse, relation: LakehouseRelation, point: object) -> str:

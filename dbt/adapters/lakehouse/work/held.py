@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import click
 from dbt_common.events.event_manager_client import add_callback_to_manager
 
 from dbt.adapters.lakehouse.bridge.warehouse import HeldTables, Warehouse
@@ -18,10 +19,16 @@ def begin_audits(warehouse: Warehouse, nodes: Mapping[str, Any], command: str) -
     end_audits()
     if command not in COMMANDS:
         return
-    audits = Audits(warehouse, nodes, command)
+    audits = Audits(warehouse, nodes, command, is_retry=_is_retry())
     _current.append(audits)
     if audits.watches:
         add_callback_to_manager(lambda message: _note(audits, message))
+
+
+def _is_retry() -> bool:
+    """dbt repeats a command under that one's name: what was typed, its command line knows."""
+    typed = click.get_current_context(silent=True)
+    return typed is not None and typed.info_name == "retry"
 
 
 def end_audits() -> None:

@@ -39,13 +39,15 @@ def as_frame(answer: Any, spark: Any, name: str) -> Any:
 
 
 def _local_rows(answer: Any, name: str) -> Any:
-    """Rows in this process: pandas as they are, all else as Arrow."""
+    """Rows in this process: pandas as they are, all else as Arrow; pandas without rows, too, of which Spark infers no columns."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     library = type(answer).__module__.split(".")[0]
     if library == "pandas" and type(answer).__name__ == "DataFrame":
-        return answer
+        if len(answer) or not len(answer.columns):
+            return answer
+        answer = pa.Table.from_pandas(answer, preserve_index=False)
     if library == "polars" and hasattr(answer, "collect"):
         answer = answer.collect()
     if isinstance(answer, pa.RecordBatch):

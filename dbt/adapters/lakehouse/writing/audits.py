@@ -102,9 +102,10 @@ class _Publication:
 
 
 class Audits:
-    """Those of one command. `nodes` are the manifest's, `command` is dbt's word for what runs."""
+    """Those of one command. `nodes` are the manifest's, `command` is dbt's word for what runs, as a retry of it if `is_retry`."""
 
-    def __init__(self, warehouse: Warehouse, nodes: Mapping[str, Any], command: str) -> None:
+    def __init__(self, warehouse: Warehouse, nodes: Mapping[str, Any], command: str, *, is_retry: bool = False) -> None:
+        self._is_retry = is_retry
         self._warehouse = warehouse
         self._nodes = nodes
         self._command = command
@@ -220,7 +221,19 @@ class Audits:
                 more, wrong = self._settle(group, publish)
                 lines += more
                 failures += wrong
+            failures += self._left_behind()
         return lines, failures
+
+    def _left_behind(self) -> list[str]:
+        """Models whose tests a retry repeats without them: what was held back is gone, and the tests read what is published."""
+        if not self._is_retry:
+            return []
+        tested = [name for name in self._audited - self._held.keys() if self._outcomes.keys() & set(self._tests[name])]
+        return [
+            f"{table_of(_as_mapping(self._nodes[name]))}: dbt retry tests it without building it again, and what the earlier command"
+            f" wrote of it is gone; use dbt build --select {self._nodes[name].name}"
+            for name in sorted(tested)
+        ]
 
     def close(self) -> None:
         """Forget what was not published."""

@@ -45,7 +45,7 @@ def _column(table: agate.Table, name: str, type_name: str) -> pa.Array:
     values = list(table.columns[name].values())
     try:
         return _fitted(_typed(values, kind), name, type_name)
-    except (pa.ArrowException, ValueError, TypeError) as error:
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise DbtRuntimeError(f"The seed column '{name}' does not hold values of type {type_name}: {error}") from error
 
 

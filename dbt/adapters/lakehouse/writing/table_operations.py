@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
@@ -17,11 +18,13 @@ from dbt.adapters.lakehouse.names import did_you_mean
 Rows = list[dict[str, Any]]
 Operation = Callable[[Any, Mapping[str, Any]], Rows]
 _COMPACTED = ("slices", "log_files", "files_created", "rows_written", "bytes_written")
-CLEAN_OPTIONS = {
-    "policy": "hoodie.clean.policy",
-    "retain_versions": "hoodie.clean.fileversions.retained",
-    "retain_hours": "hoodie.clean.hours.retained",
+CLEAN_POLICY = "hoodie.clean.policy"
+RETAINED = {
+    "retain_commits": ("hoodie.clean.commits.retained", "KEEP_LATEST_COMMITS"),
+    "retain_versions": ("hoodie.clean.fileversions.retained", "KEEP_LATEST_FILE_VERSIONS"),
+    "retain_hours": ("hoodie.clean.hours.retained", "KEEP_LATEST_BY_HOURS"),
 }
+"""What each argument of a clean sets, and the policy that it is of: another one would not look at it."""
 
 
 def run_on_table(table: Any, operation: str, given: Mapping[str, Any], options: Mapping[str, str]) -> Rows:
@@ -125,8 +128,7 @@ def _compact(table: Any, given: Mapping[str, Any]) -> Rows:
 
 
 def _clean(table: Any, given: Mapping[str, Any]) -> Rows:
-    options = {**given["options"], **{CLEAN_OPTIONS[key]: str(given[key]) for key in CLEAN_OPTIONS if key in given}}
-    done = table.clean(retain_commits=_number(given, "retain_commits"), dry_run=flag(given, "dry_run"), options=options)
+    done = table.clean(dry_run=flag(given, "dry_run"), options={**given["options"], **_retained(given)})
     return [
         {
             "instant": done.instant,
@@ -138,6 +140,20 @@ def _clean(table: Any, given: Mapping[str, Any]) -> Rows:
             "kept": "; ".join(done.kept),
         }
     ]
+
+
+def _retained(given: Mapping[str, Any]) -> dict[str, str]:
+    """The options of what is to be kept. Raises `DbtRuntimeError` for an argument that the policy would not look at."""
+    named = [key for key in RETAINED if key in given]
+    policy = (_text(given, "policy") or "").upper()
+    other = next((key for key in named if policy and RETAINED[key][1] != policy), None)
+    if len(named) > 1 or other is not None:
+        kinds = ", ".join(f"{key} ({RETAINED[key][1]})" for key in named)
+        raise DbtRuntimeError(f"a clean keeps by one policy; given: {kinds}{f', and policy {policy}' if policy else ''}")
+    options = {RETAINED[key][0]: str(_number(given, key)) for key in named}
+    if chosen := policy or (RETAINED[named[0]][1] if named else ""):
+        options[CLEAN_POLICY] = chosen
+    return options
 
 
 def _archive(table: Any, given: Mapping[str, Any]) -> Rows:
@@ -258,10 +274,10 @@ def flag(given: Mapping[str, Any], name: str) -> bool:
 def _number(given: Mapping[str, Any], *names: str) -> int | None:
     for name in names:
         if name in given:
-            try:
-                return int(given[name])
-            except (TypeError, ValueError) as error:
-                raise DbtRuntimeError(f"{name} is a whole number, not '{given[name]}'") from error
+            value = given[name]
+            if isinstance(value, bool) or not re.fullmatch(r"[+-]?[0-9]{1,18}", str(value).strip()):
+                raise DbtRuntimeError(f"{name} is a whole number, not '{value}'")
+            return int(value)
     return None
 
 

@@ -20,11 +20,12 @@ from dbt.adapters.lakehouse.bridge.outcomes import (
     retried,
     run_again,
 )
+from dbt.adapters.lakehouse.bridge.told import kept_savepoints
 from dbt.adapters.lakehouse.bridge.warehouse import TableShape, Warehouse
 from dbt.adapters.lakehouse.bridge.words import spark_name
 from dbt.adapters.lakehouse.columns import plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
-from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS, same_names
+from dbt.adapters.lakehouse.names import same_names
 from dbt.adapters.lakehouse.reading.queries import (
     SOURCE,
     TARGET,
@@ -72,6 +73,10 @@ class TableWriter:
 
     def replace(self, frame: Any, *, existing: str | None) -> Any:
         """The table with these columns and rows only. A table of the same shape keeps its history: one replace commit."""
+        with self._without_deletions(frame) as rows:
+            return self._replace(rows, existing)
+
+    def _replace(self, frame: Any, existing: str | None) -> Any:
         if existing is None:
             return self.create(frame)
         is_table = existing in ("table", "materialized_view")
@@ -100,6 +105,16 @@ class TableWriter:
         self.warehouse.rename((self.schema, staged), (self.schema, self.identifier))
         return result
 
+    @contextmanager
+    def _without_deletions(self, frame: Any) -> Iterator[Any]:
+        """The rows of a build from nothing: those that a merge into an empty table would leave, so that both give the same table."""
+        if self.config.delete_condition is None or self.config.materialized != "incremental":
+            yield frame
+            return
+        with self._view(frame, keep=True) as source:
+            kept, _ = self._split(frame, source)
+            yield kept
+
     def _copied_into_place(self, staged: str) -> Any:
         """Where tables cannot be moved: what was there goes, and the rows are written again. They are known to be good; whoever reads
         meanwhile finds no table, and if that is cut off they are in the staged one.
@@ -112,12 +127,10 @@ class TableWriter:
 
     def _check_nothing_is_kept(self) -> None:
         """A table that is built anew takes its savepoints with it; those of protected runs were made for less."""
-        savepoints = self.warehouse.table(self.schema, self.identifier).savepoints()
-        kept = [str(one.name or one.instant) for one in savepoints if not str(one.name).startswith(OWN_SAVEPOINTS)]
-        if kept:
+        if kept := kept_savepoints(self.warehouse, self.schema, self.identifier):
             raise DbtDatabaseError(
-                f"{self.config.name}: its key, partitions, ordering or type changed, so {self.schema}.{self.identifier} is built anew, "
-                f"and its savepoints would be lost: {', '.join(kept)}; delete them first (dbt run-operation delete_savepoint)"
+                f"{self.config.name}: its key, partitions, ordering, type or buckets changed, so {self.schema}.{self.identifier} is built "
+                f"anew, and its savepoints would be lost: {', '.join(kept)}; delete them first (dbt run-operation delete_savepoint)"
             )
 
     def _create(self, identifier: str, frame: Any) -> Any:
@@ -139,7 +152,11 @@ class TableWriter:
         )
 
     def _fits(self, frame: Any) -> bool:
-        return self.warehouse.shape(self.schema, self.identifier).fits(self._shape(columns_of(frame)))
+        shape = self.warehouse.shape(self.schema, self.identifier)
+        return shape.fits(self._shape(columns_of(frame))) and self._keeps_buckets()
+
+    def _keeps_buckets(self) -> bool:
+        return self.warehouse.keeps_buckets(self.schema, self.identifier, self.config.options)
 
     # -- increments
 
@@ -269,6 +286,12 @@ class TableWriter:
             raise DbtDatabaseError(
                 f"{self.config.name}: hive_style_partitioning is {_flag(wanted.hive_style)} but the table was built with"
                 f" {_flag(mine.hive_style)}; {self._rebuild}"
+            )
+
+        if not self._keeps_buckets():
+            raise DbtDatabaseError(
+                f"{self.config.name}: index (or the number of its buckets, or their field) is not that of the table, which keeps buckets "
+                f"for its life; {self._rebuild}"
             )
 
     @property

@@ -1,3 +1,3 @@
-{% macro writers(model=none, relation=none, tag=none, all=false) %}
-  {%- do lakehouse_operation('writers', {'model': model, 'relation': relation, 'tag': tag, 'all': all}, {}, kwargs) -%}
+{% macro writers(model=none, relation=none, tag=none, all=false, dry_run=false) %}
+  {%- do lakehouse_operation('writers', {'model': model, 'relation': relation, 'tag': tag, 'all': all}, {'dry_run': dry_run}, kwargs) -%}
 {% endmacro %}

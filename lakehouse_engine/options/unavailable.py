@@ -1,0 +1,67 @@
+"""What Hudi has and this version has not, by the names that its users type: each is refused with these words, and never passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lakehouse_engine.errors import UnavailableError
+
+CLUSTERING = (
+    "clustering is not available in this version: small files are filled by later writes (hoodie.parquet.small.file.limit), and writing a"
+    " table anew (insert_overwrite_table, a dbt run with --full-refresh) makes its files anew"
+)
+UPGRADE = (
+    "table versions 8 and 9 are not available in this version: tables are written in table version 6, which Hudi 0.14 to 1.2 reads;"
+    " Hudi itself can upgrade one"
+)
+DOWNGRADE = (
+    "a table's version cannot be changed in this version: tables are written in table version 6; Hudi itself can downgrade one that it"
+    " upgraded"
+)
+RECORD_INDEX = "the record-level index is not available in this version; use SIMPLE, BLOOM, their GLOBAL_ forms or BUCKET"
+METADATA_TABLE = "the metadata table is not available in this version: files are found by listing; one that Hudi made is dropped by a write"
+CHANGE_DATA = "change data capture is not available in this version; an incremental query has the newest state of the rows that changed"
+
+_FALSE = ("false",)
+_KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("hoodie.table.version", ("6", "six"), UPGRADE),
+    ("hoodie.write.table.version", ("6", "six"), UPGRADE),
+    ("hoodie.write.auto.upgrade", _FALSE, UPGRADE),
+    ("hoodie.metadata.enable", _FALSE, METADATA_TABLE),
+    ("hoodie.metadata.record.index.enable", _FALSE, RECORD_INDEX),
+    ("hoodie.metadata.global.record.level.index.enable", _FALSE, RECORD_INDEX),
+    ("hoodie.metadata.record.level.index.enable", _FALSE, RECORD_INDEX),
+    ("hoodie.clustering.inline", _FALSE, CLUSTERING),
+    ("hoodie.clustering.schedule.inline", _FALSE, CLUSTERING),
+    ("hoodie.clustering.async.enabled", _FALSE, CLUSTERING),
+    ("hoodie.table.cdc.enabled", _FALSE, CHANGE_DATA),
+)
+"""A key of Hudi's, the values in lower case that ask for what is done anyway, and why others are refused."""
+_FAMILIES = (("hoodie.metadata.", METADATA_TABLE), ("hoodie.clustering.", CLUSTERING), ("hoodie.table.cdc.", CHANGE_DATA))
+"""All that begins so is about something that is not there."""
+KEYS = {name: (values[0], why) for name, values, why in _KEYS}
+"""For documentation: each key, the value that is accepted, and why others are refused."""
+RECORD_INDEXES = ("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX", "RECORD_LEVEL")
+"""Hudi's names of the index, and dbt's, as values of `hoodie.index.type`."""
+
+
+def asks_for_nothing(key: str, value: Any) -> bool:
+    """Whether a key of Hudi's turns off what is not there, or asks for the one thing that there is. Raises `UnavailableError` where it
+    asks for what this version has not; False for a key that is about nothing of the kind.
+    """
+    known = {name: (values, why) for name, values, why in _KEYS}
+    if key in known:
+        values, why = known[key]
+        if str(value).strip().lower() in values:
+            return True
+        raise UnavailableError(f"{key}={value!r}: {why}")
+    for prefix, why in _FAMILIES:
+        if key.startswith(prefix):
+            raise UnavailableError(f"{key}={value!r}: {why}")
+    return False
+
+
+def stored_keys(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties without those that ask for nothing: in `hoodie.properties` they would speak to other writers."""
+    return {key: value for key, value in properties.items() if not asks_for_nothing(key, value)}
