@@ -39,6 +39,7 @@ _NAMES = re.compile(
     https?://(?!169\.254\.169\.254/)[^\s"]+                                     # the address of the request, but of machines' credentials
     | (?<=for[ ]path[ ]).*?(?=:[ ]Error[ ]performing)                            # the path, in the words of each kind of error
     | (?<=at[ ]location[ ]).*?(?=[ ](?:not[ ]found|already[ ]exists):[ ])
+    | (?<=failed[ ]for[ ]key[ ]).*?(?=:[ ])
     | (?<=path:[ ]")(?:[^"\\]|\\.)*                                              # and in what is printed of the error's source
     | <(Key|Resource|BucketName|Bucket|RequestId|HostId|UploadId)>.*?</\1>        # and in the answer
     """
@@ -57,7 +58,7 @@ def as_object_errors(what: str, path: str, root: str) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, exceptions.NotFoundError) as error:
-        if re.search(_ADVICE[0][0], _happened(error)):
+        if says_no_bucket(error):
             raise storage_error(what, path, root, error) from None
         raise StoredFileNotFoundError(f"cannot {what} {path!r}: it is not there", path=path, root=root) from None
     except exceptions.AlreadyExistsError:
@@ -72,6 +73,11 @@ def storage_error(what: str, path: str, root: str, error: BaseException, *, unan
     advice = next((text for pattern, text in _ADVICE if re.search(pattern, happened, re.IGNORECASE)), None)
     message = f"cannot {what} {path!r} in {root}: {advice or 'the store answered with an error'} ({said})"
     return (UnansweredError if unanswered else StorageError)(message, path=path, root=root)
+
+
+def says_no_bucket(error: BaseException) -> bool:
+    """Whether it is the bucket that is not there, and not an object of it."""
+    return re.search(_ADVICE[0][0], _happened(error)) is not None
 
 
 def may_be_done(error: BaseException) -> bool:

@@ -42,7 +42,7 @@ class Proxy(ThreadingHTTPServer):
 
     def carry_out(self) -> list[int]:
         """The requests that were kept arrive now; what the store says of each."""
-        found = [_asked(request)[0] for request in self.late]
+        found = [asked(request)[0] for request in self.late]
         self.late.clear()
         return found
 
@@ -58,7 +58,7 @@ def _told_otherwise(text: str, ahead: timedelta) -> str:
     return format_datetime(parsedate_to_datetime(text) + ahead, usegmt=True)
 
 
-def _asked(request: urllib.request.Request) -> tuple[int, dict[str, str], bytes]:
+def asked(request: urllib.request.Request) -> tuple[int, dict[str, str], bytes]:
     try:
         with urllib.request.urlopen(request, timeout=30) as found:
             return found.status, dict(found.headers), found.read()
@@ -91,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.late.append(request)
             self._hang_up()
             return
-        status, told, content = self._dated(*_asked(request))
+        status, told, content = self._dated(*asked(request))
         if fault == "cut":
             self._hang_up()
         elif fault == "409 after":
@@ -134,11 +134,11 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def proxy(s3_store: Store) -> Iterator[Proxy]:
     with Proxy() as server:
-        server.target = s3_store.options["endpoint"]
+        server.target = s3_store.endpoint
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
         server.shutdown()
 
 
 def options(store: Store, proxy: Proxy) -> dict[str, str]:
-    return {**store.options, "endpoint": f"http://127.0.0.1:{proxy.server_port}"}
+    return store.elsewhere(f"http://127.0.0.1:{proxy.server_port}")
