@@ -18,14 +18,15 @@ _ADVICE = (
     ),
     (r"RequestTimeTooSkewed", "the clock of this machine is too far from the store's; set it"),
     (
-        r"InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|ExpiredToken|401 Unauthorized|403 Forbidden|AccessDenied|access denied",
+        r"InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|ExpiredToken|401 Unauthorized|403 Forbidden|\(code: 40[13]\)"
+        r"|AccessDenied|access denied",
         "access is denied; check the credentials (the environment's or storage_options), whether they have expired, and what they may do",
     ),
     (
         r"QuotaExceeded|InsufficientStorage|status code: 507|XMinioStorageFull|no space",
         "the store has no room left; make some and try again",
     ),
-    (r"SlowDown|TooManyRequests|ServiceUnavailable|status code: (429|503)", "the store asks for fewer requests; try again later"),
+    (r"SlowDown|TooManyRequests|ServiceUnavailable|(status )?code: (429|503)", "the store asks for fewer requests; try again later"),
     (r"credential|metadata endpoint|169\.254", "no credentials were found; set the environment's, a profile's, or storage_options"),
     (r"operation timed out|TimedOut", "the store did not answer in time; check the connection, or raise 'timeout' of storage_options"),
     (r"builder error", "an endpoint of http:// needs 'allow_http: true' in storage_options (or the environment: AWS_ALLOW_HTTP=true)"),

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -49,6 +50,11 @@ class Store:
         return self.options[self._address]
 
     @property
+    def account_path(self) -> str:
+        """What an address has behind its host: of Azure's on this machine the account."""
+        return urlsplit(self.endpoint).path
+
+    @property
     def _address(self) -> str:
         return "base_url" if self.scheme == "gs" else "endpoint"
 
@@ -62,7 +68,8 @@ class Store:
     @property
     def account_key(self) -> str:
         """Google's: says where the store is, and that no token is asked for."""
-        return json.dumps({"gcs_base_url": self.endpoint, "disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""})
+        nobody = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
+        return json.dumps({"gcs_base_url": self.endpoint, "disable_oauth": True, **nobody})
 
     @property
     def for_hudi_rs(self) -> dict[str, str]:

@@ -1,10 +1,10 @@
-"""Servers of this machine that speak as Azure and Google do, as profiles name them; `make object-store-others-setup` fetches what they need.
+"""Servers of this machine that speak as Azure and Google do, as profiles name them; `make object-store-others-setup` fetches them.
 
 Azure: Azurite (npm), named by AZURITE. It asks for keys.
 Google: fake-gcs-server (Go), named by FAKE_GCS_SERVER, behind `google.py`. It asks for no keys itself.
 
-Both carry out conditions exactly: of 64 threads that create an object 50 times over one did each time, and a counter that eight threads step
-50 times, each over the content that it read, was right at the end.
+Both carry out conditions exactly: of 64 threads that create an object 50 times over one did each time, and a counter that eight threads
+step 50 times, each over the content that it read, was right at the end.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tests.support.processes import free_port, wait_for
 EMULATORS = Path(__file__).resolve().parents[2] / os.environ.get("LAKEHOUSE_EMULATORS", ".cache/emulators")
 AZURITE = Path(os.environ.get("AZURITE") or EMULATORS / "node_modules/.bin/azurite-blob")
 FAKE_GCS_SERVER = Path(os.environ.get("FAKE_GCS_SERVER") or EMULATORS / "fake-gcs-server")
+_VERSION, _LATER = "2020-10-02", "2099-01-01T00:00:00Z"
 _JSON = {"Content-Type": "application/json"}
 TOKEN = "canaryTOKENnotShown0123456789"
 ACCOUNT, ACCOUNT_KEY = "lakecanary", base64.b64encode(b"canaryKEYnotShown" * 4).decode()
@@ -71,15 +72,23 @@ def make_container(endpoint: str, name: str) -> None:
     urllib.request.urlopen(asked).close()
 
 
-def account_sas(permissions: str, until: str = "2099-01-01T00:00:00Z") -> str:
-    """A token that allows what `permissions` says, of the account's containers and blobs:
+def account_sas(permissions: str) -> str:
+    """A token that allows what `permissions` says, of the account's containers and blobs (Azurite deletes none by it):
     https://learn.microsoft.com/rest/api/storageservices/create-account-sas
     """
-    version, services, kinds = "2020-10-02", "b", "sco"
-    told = "\n".join((ACCOUNT, permissions, services, kinds, "", until, "", "", version, ""))
-    signed = hmac.new(base64.b64decode(ACCOUNT_KEY), told.encode(), hashlib.sha256).digest()
-    fields = {"sv": version, "ss": services, "srt": kinds, "sp": permissions, "se": until, "sig": base64.b64encode(signed).decode()}
-    return urllib.parse.urlencode(fields)
+    told = (ACCOUNT, permissions, "b", "sco", "", _LATER, "", "", _VERSION, "")
+    return _signed(told, {"ss": "b", "srt": "sco", "sp": permissions, "se": _LATER})
+
+
+def container_sas(container: str, permissions: str, until: str = _LATER) -> str:
+    """A token of one container: https://learn.microsoft.com/rest/api/storageservices/create-service-sas"""
+    told = (permissions, "", until, f"/blob/{ACCOUNT}/{container}", "", "", "", _VERSION, "c", "", "", "", "", "", "")
+    return _signed(told, {"sr": "c", "sp": permissions, "se": until})
+
+
+def _signed(told: Sequence[str], fields: Mapping[str, str]) -> str:
+    signed = hmac.new(base64.b64decode(ACCOUNT_KEY), "\n".join(told).encode(), hashlib.sha256).digest()
+    return urllib.parse.urlencode({"sv": _VERSION, **fields, "sig": base64.b64encode(signed).decode()})
 
 
 @contextmanager
