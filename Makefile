@@ -143,7 +143,7 @@ object-store: setup java ## tables and dbt in a bucket of a local S3 server (aft
 object-store-suites: setup java ## writes, reads, services, restores and dbt: their suites over a bucket, whole (after object-store-setup)
 	LAKEHOUSE_STORE=$${LAKEHOUSE_STORE:-s3} LAKEHOUSE_STORE_SHARE=all LAKEHOUSE_CORE=all $(PYTEST) $(STORE_SUITES)
 
-# A quarter of an hour on two cores; not part of `test`. Where a server cannot be had its tests are skipped.
+# Half an hour on two cores; not part of `test`. Where a server cannot be had its tests are skipped.
 object-store-others: setup java object-store-others-setup ## the same over servers that speak as Azure and Google do
 	@status=0; \
 	LAKEHOUSE_EMULATORS=$(EMULATORS) $(PYTEST) tests/object_store/others || status=1; \

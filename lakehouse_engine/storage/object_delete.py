@@ -20,14 +20,16 @@ def delete_objects(store: Any, keys: Sequence[str]) -> None:
     S3 says nothing of those. Azure and Google do, and the client leaves the other keys, done or not, at the first of them: then each is
     deleted by a request of its own.
     """
-    if len(keys) > 1:
-        try:
-            obstore.delete(store, list(keys))
-            return
-        except (FileNotFoundError, NotFoundError) as error:
-            if says_no_bucket(error):
-                raise
-    with ThreadPoolExecutor(min(_AT_ONCE, len(keys))) as pool:
+    if len(keys) == 1:
+        _delete(store, keys[0])
+        return
+    try:
+        obstore.delete(store, list(keys))
+        return
+    except (FileNotFoundError, NotFoundError) as error:
+        if says_no_bucket(error):
+            raise
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
         # Each is tried before the first error is raised.
         list(pool.map(lambda key: _delete(store, key), keys))
 
