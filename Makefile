@@ -9,6 +9,9 @@ DBT_TESTS ?= tests/dbt
 DBT_VENV ?= .venv-dbt-$(DBT)
 HUDI_JARS ?= .cache/hudi
 S3A_JARS ?= .cache/s3a
+EMULATORS ?= .cache/emulators
+AZURITE ?= 3.37.0
+FAKE_GCS_SERVER ?= v1.56.1
 HUDI_VERSIONS ?= 0.15.0 1.2.0
 PYTEST_ARGS ?=
 
@@ -20,7 +23,7 @@ DEMO := examples/demo
 STORE_SUITES := $(addprefix tests/,$(addprefix unit/,write read undo services commit repair) model_based conformance dbt/functional)
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark spark-full cluster connect connect-full dbt dbt-full dbt-side-by-side dbt-versions packages integration integration-full interop interop-full object-store object-store-hudi object-store-suites object-store-setup zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark spark-full cluster connect connect-full dbt dbt-full dbt-side-by-side dbt-versions packages integration integration-full interop interop-full object-store object-store-hudi object-store-others object-store-others-setup object-store-suites object-store-setup zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -132,13 +135,20 @@ integration-full: setup java ## the same with both Hudis, and three killed runs
 # With some tests of other suites, which the commit's hash chooses.
 object-store: setup java ## tables and dbt in a bucket of a local S3 server (after object-store-setup)
 	@status=0; \
-	$(PYTEST) tests/object_store || status=1; \
+	$(PYTEST) tests/object_store --ignore=tests/object_store/others || status=1; \
 	LAKEHOUSE_STORE=s3 $(PYTEST) $(STORE_SUITES) || status=1; \
 	exit $$status
 
 # An hour and more on two cores. LAKEHOUSE_STORE=memory: without the server.
 object-store-suites: setup java ## writes, reads, services, restores and dbt: their suites over a bucket, whole (after object-store-setup)
 	LAKEHOUSE_STORE=$${LAKEHOUSE_STORE:-s3} LAKEHOUSE_STORE_SHARE=all LAKEHOUSE_CORE=all $(PYTEST) $(STORE_SUITES)
+
+# Half an hour on two cores; not part of `test`. Where a server cannot be had its tests are skipped.
+object-store-others: setup java object-store-others-setup ## the same over servers that speak as Azure and Google do
+	@status=0; \
+	LAKEHOUSE_EMULATORS=$(EMULATORS) $(PYTEST) tests/object_store/others || status=1; \
+	for store in az gs; do LAKEHOUSE_EMULATORS=$(EMULATORS) LAKEHOUSE_STORE=$$store $(PYTEST) $(STORE_SUITES) || status=1; done; \
+	exit $$status
 
 # A quarter of an hour on two cores, and 280 MB; not part of `test`.
 object-store-hudi: setup interop-setup object-store-setup $(S3A_JARS)/hadoop-aws-3.3.4.jar $(S3A_JARS)/aws-java-sdk-bundle-1.12.262.jar ## Hudi reads and writes tables in a bucket beside us
@@ -200,6 +210,14 @@ $(S3_VENV)/.installed: tests/object_store/requirements.lock
 	$(PYTHON) -m venv $(S3_VENV)
 	$(S3_VENV)/bin/python -m pip install --quiet --require-hashes -r tests/object_store/requirements.lock
 	@touch $@
+
+object-store-others-setup: ## fetch Azurite (npm, 370 MB) and fake-gcs-server (Go, 50 MB), where npm and go are there
+	@if [ -x $(EMULATORS)/node_modules/.bin/azurite-blob ]; then :; \
+	elif command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix $(EMULATORS) azurite@$(AZURITE); \
+	else echo "Azurite comes from npm, which is not on the PATH: tests of Azure are skipped"; fi
+	@if [ -x $(EMULATORS)/fake-gcs-server ]; then :; \
+	elif command -v go >/dev/null; then GOBIN=$(abspath $(EMULATORS)) go install github.com/fsouza/fake-gcs-server@$(FAKE_GCS_SERVER); \
+	else echo "fake-gcs-server comes from the Go module proxy, and go is not on the PATH: tests of Google are skipped"; fi
 
 define from-maven
 @command -v mvn >/dev/null || { echo "$(1) comes from Maven Central: mvn is needed on the PATH"; exit 1; }

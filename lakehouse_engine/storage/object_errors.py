@@ -18,14 +18,15 @@ _ADVICE = (
     ),
     (r"RequestTimeTooSkewed", "the clock of this machine is too far from the store's; set it"),
     (
-        r"InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|ExpiredToken|401 Unauthorized|403 Forbidden|AccessDenied|access denied",
+        r"InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|ExpiredToken|401 Unauthorized|403 Forbidden|\(code: 40[13]\)"
+        r"|AccessDenied|access denied",
         "access is denied; check the credentials (the environment's or storage_options), whether they have expired, and what they may do",
     ),
     (
         r"QuotaExceeded|InsufficientStorage|status code: 507|XMinioStorageFull|no space",
         "the store has no room left; make some and try again",
     ),
-    (r"SlowDown|TooManyRequests|ServiceUnavailable|status code: (429|503)", "the store asks for fewer requests; try again later"),
+    (r"SlowDown|TooManyRequests|ServiceUnavailable|(status )?code: (429|503)", "the store asks for fewer requests; try again later"),
     (r"credential|metadata endpoint|169\.254", "no credentials were found; set the environment's, a profile's, or storage_options"),
     (r"operation timed out|TimedOut", "the store did not answer in time; check the connection, or raise 'timeout' of storage_options"),
     (r"builder error", "an endpoint of http:// needs 'allow_http: true' in storage_options (or the environment: AWS_ALLOW_HTTP=true)"),
@@ -39,6 +40,7 @@ _NAMES = re.compile(
     https?://(?!169\.254\.169\.254/)[^\s"]+                                     # the address of the request, but of machines' credentials
     | (?<=for[ ]path[ ]).*?(?=:[ ]Error[ ]performing)                            # the path, in the words of each kind of error
     | (?<=at[ ]location[ ]).*?(?=[ ](?:not[ ]found|already[ ]exists):[ ])
+    | (?<=failed[ ]for[ ]key[ ]).*?(?=:[ ])
     | (?<=path:[ ]")(?:[^"\\]|\\.)*                                              # and in what is printed of the error's source
     | <(Key|Resource|BucketName|Bucket|RequestId|HostId|UploadId)>.*?</\1>        # and in the answer
     """
@@ -57,7 +59,7 @@ def as_object_errors(what: str, path: str, root: str) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, exceptions.NotFoundError) as error:
-        if re.search(_ADVICE[0][0], _happened(error)):
+        if says_no_bucket(error):
             raise storage_error(what, path, root, error) from None
         raise StoredFileNotFoundError(f"cannot {what} {path!r}: it is not there", path=path, root=root) from None
     except exceptions.AlreadyExistsError:
@@ -72,6 +74,11 @@ def storage_error(what: str, path: str, root: str, error: BaseException, *, unan
     advice = next((text for pattern, text in _ADVICE if re.search(pattern, happened, re.IGNORECASE)), None)
     message = f"cannot {what} {path!r} in {root}: {advice or 'the store answered with an error'} ({said})"
     return (UnansweredError if unanswered else StorageError)(message, path=path, root=root)
+
+
+def says_no_bucket(error: BaseException) -> bool:
+    """Whether it is the bucket that is not there, and not an object of it."""
+    return re.search(_ADVICE[0][0], _happened(error)) is not None
 
 
 def may_be_done(error: BaseException) -> bool:

@@ -30,6 +30,7 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.storage.base import Listing, StoredFile, Tag
 from lakehouse_engine.storage.locations import SCHEMES
+from lakehouse_engine.storage.object_delete import delete_objects
 from lakehouse_engine.storage.object_errors import as_object_errors
 from lakehouse_engine.storage.object_files import ObjectInput, ObjectOutput, OutputFile
 from lakehouse_engine.storage.object_put import Place, forget, remember, tag_of
@@ -149,8 +150,11 @@ class ObjectStorage:
         return True
 
     def delete_tree(self, path: str) -> None:
-        # And the directory's own marker, or a file of that name.
-        self.delete_all([*(entry.path for entry in self._below(path)), path])
+        self._file_key(path)
+        below = [entry.path for entry in self._below(path)]
+        # And the directory's own marker, or a file of that name. Others than S3 say that it is not there, and may leave the rest then.
+        for paths in [[*below, path]] if self._scheme == "s3" else [below, [path]]:
+            self.delete_all(paths)
 
     def delete_all(self, paths: Iterable[str]) -> None:
         """Delete objects, many with one request where the store can."""
@@ -158,7 +162,7 @@ class ObjectStorage:
         if keys:
             forget(self._store(), keys)
             with as_object_errors("delete", f"{len(keys)} objects", self.root):
-                obstore.delete(self._store(), keys)
+                delete_objects(self._store(), keys)
 
     def copy_object(self, path: str, original: str) -> bool:
         bucket = self.root.partition("://")[2].partition("/")[0]
@@ -198,6 +202,10 @@ class ObjectStorage:
         return _opened(f"{scheme}://{rest.partition('/')[0]}", self.options)
 
     @property
+    def _scheme(self) -> str:
+        return self.root.partition(":")[0]
+
+    @property
     def _prefix(self) -> str:
         return self.root.partition("://")[2].partition("/")[2]
 
@@ -205,7 +213,13 @@ class ObjectStorage:
         relative = check_relative(path)
         if not relative.isprintable() and any(ord(one) < 32 or ord(one) == 127 for one in relative):
             raise UnsafePathError(f"the path {path!r} has a control character, which no name in an object store may have", root=self.root)
-        return "/".join(part for part in (self._prefix, relative) if part)
+        key = "/".join(part for part in (self._prefix, relative) if part)
+        if self._scheme == "az" and ("\\" in key or "./" in f"{key}/"):
+            raise UnsafePathError(
+                f"the path {key!r} has a backslash, or a part that ends with a dot: to Azure that is another name; choose one without",
+                root=self.root,
+            )
+        return key
 
     def _file_key(self, path: str) -> str:
         if not check_relative(path):
@@ -217,7 +231,9 @@ class ObjectStorage:
 
     def _file(self, meta: Mapping[str, Any]) -> StoredFile:
         modified = int(meta["last_modified"].timestamp() * 1000)
-        return StoredFile(self._relative(meta["path"]), int(meta["size"]), modified, tag=meta.get("e_tag"))
+        # Azure has tags in quotation marks but for those of a listing.
+        tag = (meta.get("e_tag") or "").strip('"') or None
+        return StoredFile(self._relative(meta["path"]), int(meta["size"]), modified, tag=tag)
 
     def _object(self, path: str) -> StoredFile | None:
         try:
@@ -274,14 +290,22 @@ def _open(location: str, options: dict[str, str]) -> Any:
         if name in client:
             client[name] = _flag(name, client[name])
     # A server that is addressed by its own name mostly has its buckets in the path.
-    extra: dict[str, Any] = {"virtual_hosted_style_request": "false"} if "endpoint" in options or "aws_endpoint" in options else {}
+    own_name = location.startswith("s3:") and ("endpoint" in options or "aws_endpoint" in options)
+    extra: dict[str, Any] = {"virtual_hosted_style_request": "false"} if own_name else {}
     try:
         return _from_url(location, config={**extra, **options}, client_options=client, retry_config=_RETRIES)
     except exceptions.UnknownConfigurationKeyError:
         unknown = next((name for name in options if not _is_known(location, name)), "?")
         raise UnknownOptionError(f"storage_options has {unknown!r}, which {location.partition(':')[0]} storages do not know") from None
     except (exceptions.BaseError, ValueError) as error:
-        raise OptionError(f"storage_options of {location} cannot be used: {type(error).__name__}") from None
+        raise OptionError(f"storage_options of {location} cannot be used: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong with options, without their values, which the client repeats."""
+    if "MissingAccount" in str(error):
+        return "no account is named; set 'account_name' (or AZURE_STORAGE_ACCOUNT_NAME)"
+    return type(error).__name__
 
 
 @functools.cache

@@ -14,8 +14,12 @@ from typing import Any
 import obstore
 import pyarrow as pa
 import pyarrow.parquet as pq
-from obstore.store import MemoryStore, S3Store
+from obstore.store import AzureStore, GCSStore, MemoryStore, S3Store
 
+SCHEME = {"az": "az", "gs": "gs"}.get(os.environ.get("LAKEHOUSE_STORE", ""), "s3")
+"""Of all addresses of a run."""
+_CLIENTS = {"s3": S3Store, "az": AzureStore, "gs": GCSStore}
+Client = S3Store | AzureStore | GCSStore | MemoryStore
 
 @functools.cache
 def in_memory(location: str) -> MemoryStore:
@@ -24,11 +28,11 @@ def in_memory(location: str) -> MemoryStore:
 
 
 @functools.cache
-def _client(bucket: str) -> S3Store | MemoryStore:
+def _client(bucket: str) -> Client:
     """As the environment says; a client of its own, which passes none of the engine's code."""
     if os.environ["LAKEHOUSE_STORE"] == "memory":
         return in_memory(f"s3://{bucket}")
-    return S3Store(bucket, client_options={"allow_http": True})
+    return _CLIENTS[SCHEME](bucket, client_options={"allow_http": True})
 
 
 @functools.total_ordering
@@ -37,12 +41,12 @@ class BucketPath:
 
     def __init__(self, *parts: object) -> None:
         scheme, _, rest = "/".join(str(part).rstrip("/") for part in parts).partition("://")
-        if scheme != "s3":
+        if scheme != SCHEME:
             raise ValueError(f"{parts} is no place in a bucket")
         self._pure = PurePosixPath(rest)
 
     def __str__(self) -> str:
-        return f"s3://{self._pure}"
+        return f"{SCHEME}://{self._pure}"
 
     __fspath__ = __str__
 
@@ -59,7 +63,7 @@ class BucketPath:
         return hash(self._pure)
 
     def __truediv__(self, name: object) -> BucketPath:
-        return BucketPath(f"s3://{self._pure / str(name)}")
+        return BucketPath(f"{SCHEME}://{self._pure / str(name)}")
 
     joinpath = __truediv__
 
@@ -81,7 +85,7 @@ class BucketPath:
 
     @property
     def parent(self) -> BucketPath:
-        return BucketPath(f"s3://{self._pure.parent}")
+        return BucketPath(f"{SCHEME}://{self._pure.parent}")
 
     def with_name(self, name: str) -> BucketPath:
         return self.parent / name
@@ -179,7 +183,7 @@ class BucketPath:
     # how
 
     @property
-    def _place(self) -> tuple[S3Store | MemoryStore, str]:
+    def _place(self) -> tuple[Client, str]:
         bucket, *key = self._pure.parts
         return _client(bucket), "/".join(key)
 
@@ -192,7 +196,7 @@ class BucketPath:
     def _below(self) -> Iterator[BucketPath]:
         """Every object below."""
         bucket = self._pure.parts[0]
-        return (BucketPath(f"s3://{bucket}/{key}") for page in _pages(self) for key in page if key != self._place[1])
+        return (BucketPath(f"{SCHEME}://{bucket}/{key}") for page in _pages(self) for key in page if key != self._place[1])
 
     def _tree(self) -> set[BucketPath]:
         """Every object below, and the directories that they are in."""
@@ -257,4 +261,4 @@ class AnyPath(Path):
 
     def __new__(cls, *parts: object) -> Any:  # type: ignore[misc]
         first = str(parts[0]) if parts else ""
-        return BucketPath(*parts) if first.startswith("s3://") else Path(*parts)  # type: ignore[arg-type]
+        return BucketPath(*parts) if first.startswith(f"{SCHEME}://") else Path(*parts)  # type: ignore[arg-type]

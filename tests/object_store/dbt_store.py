@@ -1,4 +1,4 @@
-"""An S3 server of this machine as a profile names it, and where its keys are looked for.
+"""A server of this machine as a profile names it, of S3 here (others: `emulators.py`), and where its keys are looked for.
 
 `versitygw` (of the PATH, or named by VERSITYGW) asks for keys; without it moto's server, which takes any: `make object-store-setup` puts it
 into an environment of its own.
@@ -6,6 +6,7 @@ into an environment of its own.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -15,40 +16,81 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.processes import wait_for
+from tests.support.processes import free_port, wait_for
 
 ACCESS, SECRET = "AKCANARYNOTSHOWN", "canarySECRETnotShown0123456789abcdefgh"
 MOTO = Path(__file__).resolve().parents[2] / os.environ.get("LAKEHOUSE_S3_VENV", ".venv-s3") / "bin" / "python"
 
 
+_ENVIRONMENT = {"s3": "AWS", "az": "AZURE_STORAGE", "gs": "GOOGLE"}
+
+
 @dataclass(frozen=True)
 class Store:
-    """A bucket. `asks`: whether the server looks at keys."""
+    """A bucket. `asks`: whether the server looks at keys. `scheme`: whose API it speaks."""
 
     bucket: str
     options: Mapping[str, str]
     asks: bool
+    scheme: str = "s3"
 
     def place(self, name: str) -> str:
-        return f"s3://{self.bucket}/{name}"
+        return f"{self.scheme}://{self.bucket}/{name}"
+
+    def elsewhere(self, endpoint: str) -> dict[str, str]:
+        """The options for the same by another address."""
+        return {**self.options, self._address: endpoint}
+
+    @property
+    def endpoint(self) -> str:
+        return self.options[self._address]
+
+    @property
+    def account_path(self) -> str:
+        """What an address has behind its host: of Azure's on this machine the account."""
+        return urlsplit(self.endpoint).path
+
+    @property
+    def _address(self) -> str:
+        return "base_url" if self.scheme == "gs" else "endpoint"
 
     @property
     def environment(self) -> dict[str, str]:
         """What tells the clients of obstore and hudi-rs the same as `options`."""
-        return {f"AWS_{name.upper()}": value for name, value in self.options.items()}
+        prefix = _ENVIRONMENT[self.scheme]
+        client = {"allow_http": f"{prefix.partition('_')[0]}_ALLOW_HTTP"}
+        return {client.get(name, f"{prefix}_{name.upper()}"): value for name, value in self.options.items()}
+
+    @property
+    def account_key(self) -> str:
+        """Google's: says where the store is, and that no token is asked for."""
+        nobody = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
+        return json.dumps({"gcs_base_url": self.endpoint, "disable_oauth": True, **nobody})
+
+    @property
+    def for_hudi_rs(self) -> dict[str, str]:
+        """Its client of Google's takes an address in the key of an account alone."""
+        return {"GOOGLE_SERVICE_ACCOUNT_KEY": self.account_key, "GOOGLE_ALLOW_HTTP": "true"} if self.scheme == "gs" else self.environment
+
+    @property
+    def secret_names(self) -> list[str]:
+        """The options that are keys."""
+        known = ("access_key_id", "secret_access_key", "account_key", "bearer_token")
+        return [name for name in known if name in self.options]
 
     @property
     def secrets(self) -> list[bytes]:
         """What nobody may be shown."""
-        return [self.options[name].encode() for name in ("access_key_id", "secret_access_key")]
+        return [self.options[name].encode() for name in self.secret_names]
 
 
 @pytest.fixture(scope="session")
 def s3_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    gateway, port, folder = os.environ.get("VERSITYGW") or shutil.which("versitygw"), _free_port(), tmp_path_factory.mktemp("s3")
+    gateway, port, folder = os.environ.get("VERSITYGW") or shutil.which("versitygw"), free_port(), tmp_path_factory.mktemp("s3")
     bucket, address = f"lake-{uuid.uuid4().hex[:12]}", f"127.0.0.1:{port}"
     if gateway:
         (folder / bucket).mkdir()
@@ -60,7 +102,7 @@ def s3_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     options = {"endpoint": f"http://{address}", "access_key_id": ACCESS, "secret_access_key": SECRET, "region": "us-east-1"}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
-            wait_for("the S3 server", lambda: _answers(port))
+            wait_for("the S3 server", lambda: answers(port))
             if not gateway:
                 urllib.request.urlopen(urllib.request.Request(f"http://{address}/{bucket}", method="PUT")).close()
             yield Store(bucket, {**options, "allow_http": "true"}, asks=bool(gateway))
@@ -68,13 +110,7 @@ def s3_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
             server.terminate()
 
 
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
     with socket.socket() as asked:
         return asked.connect_ex(("127.0.0.1", port)) == 0
 

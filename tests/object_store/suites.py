@@ -1,6 +1,7 @@
 """Suites that were written for directories and for memory, run again over a bucket with their tests as they are.
 
 LAKEHOUSE_STORE         s3: only tests of `selection.py` are run, and their tables are in a bucket of the lane's server;
+                        az, gs: in one of a server that speaks as Azure or Google do (`emulators.py`);
                         memory: in one of obstore's own memory, which takes a tenth of the time
 LAKEHOUSE_STORE_SHARE   all: all of these, instead of those that the commit's hash chooses
 
@@ -26,17 +27,19 @@ from lakehouse_engine.storage import object_store
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.storage.object_store import ObjectStorage
-from tests.object_store.bucket_path import AnyParquet, AnyPath, AnyTree, BucketPath, in_memory
+from tests.object_store.bucket_path import SCHEME, AnyParquet, AnyPath, AnyTree, BucketPath, in_memory
 from tests.object_store.dbt_store import Store, s3_store
+from tests.object_store.emulators import azure_store, google_store
 from tests.object_store.selection import left_out, selected
 from tests.support.dbt_project import Project
 from tests.support.shares import TOLD, share_of
 
-__all__ = ["bucket", "in_bucket", "s3_store", "tmp_path"]
+__all__ = ["azure_store", "bucket", "google_store", "in_bucket", "s3_store", "tmp_path"]
 SHARE, DBT_SHARE = 24, 2
 """How many tests of the engine, and classes that run dbt, a run of `make object-store` has."""
 _ROOTS = ("tests.unit.", "tests.model_based.", "tests.conformance.", "tests.support.", "tests.dbt.functional.")
 DBT = "tests/dbt/functional/"
+_SERVERS = {"s3": "s3_store", "az": "azure_store", "gs": "google_store"}
 _numbers = count(1)
 _here: list[BucketPath] = []
 
@@ -87,8 +90,8 @@ def bucket(request: pytest.FixtureRequest) -> Iterator[BucketPath]:
             _here.append(BucketPath("s3://memory/session"))
             yield BucketPath("s3://memory")
             return
-        store: Store = request.getfixturevalue("s3_store")
-        for name, value in store.environment.items():
+        store: Store = request.getfixturevalue(_SERVERS[SCHEME])
+        for name, value in store.for_hudi_rs.items():
             patch.setenv(name, value)
         _here.append(BucketPath(store.place("suites/session")))
         yield BucketPath(store.place("suites"))

@@ -96,7 +96,7 @@ def test_a_bucket_with_versions(s3_store: Store, kind: str) -> None:
     if s3_store.asks:
         pytest.skip("this server keeps no versions")
     bucket = f"versions-{uuid.uuid4().hex[:12]}"
-    endpoint = s3_store.options["endpoint"]
+    endpoint = s3_store.endpoint
     on = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
     for path, body in ((bucket, None), (f"{bucket}?versioning", on)):
         asked = urllib.request.Request(f"{endpoint}/{path}", data=body, headers={"Content-Type": "application/xml"}, method="PUT")
@@ -170,7 +170,7 @@ def test_clocks_that_are_too_far_apart_are_refused(s3_store: Store, proxy: Proxy
 
 
 def test_a_missing_bucket_is_said_by_every_way_in(s3_store: Store) -> None:
-    lake = Lakehouse("s3://no-such-bucket-here/lake", storage_options=s3_store.options)
+    lake = Lakehouse(f"{s3_store.scheme}://no-such-bucket-here/lake", storage_options=s3_store.options)
     actions: list[Callable[[], object]] = [lambda: made(lake, "cow"), lambda: lake.create_schema("s"), lambda: lake.table("s.t")]
     for action in actions:
         with pytest.raises(StorageError, match="no such bucket"):

@@ -6,6 +6,7 @@ import multiprocessing
 import pickle
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +18,8 @@ from tests.contracts import test_storage as contract
 from tests.object_store.dbt_store import Store, s3_store
 
 __all__ = ["s3_store"]
+WRONG = "d3Jvbmc="
+"""A key by its form."""
 
 WITHOUT = {
     "test_sync_of_an_absent_file_is_an_error": "an object is durable once it is there, and nothing is asked of the store",
@@ -40,6 +43,8 @@ def test_what_is_left_out_of_the_contract_is_there() -> None:
 
 @pytest.mark.parametrize("name", ["with space", "a=b%2Fc", "ünïcode-日本", "semi;colon'\"", "back\\slash", "#?&"])
 def test_odd_names_are_kept(storage: ObjectStorage, name: str) -> None:
+    if storage.root.startswith("az:") and "\\" in name:
+        pytest.skip("to Azure it is another name, which is refused: others/test_azure.py")
     contract.test_odd_names_are_kept_as_they_are(storage, name)
 
 
@@ -109,13 +114,27 @@ def test_many_objects_are_listed_and_deleted(storage: ObjectStorage) -> None:
     assert storage.walk() == []
 
 
+def test_what_is_not_there_is_deleted_with_the_rest(storage: ObjectStorage) -> None:
+    """More than one request takes (Azure: 256), with one that is not there in each."""
+    names = [f"t/{number:03}" for number in range(600)]
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(lambda name: storage.create(name, b"") if not name.endswith("50") else None, [*names, "t"]))
+    storage.delete_all(["absent", *names, "absent too"])
+    assert storage.has_object("t")
+    assert [entry.path for entry in storage.walk()] == ["t"]
+    storage.delete_all(["absent"])
+    storage.delete_tree("t")
+    storage.delete_tree("t")
+    assert storage.walk() == []
+
+
 def test_it_goes_to_other_processes_with_its_options_and_shows_them_nowhere(storage: ObjectStorage, s3_store: Store) -> None:
     storage.create("file", b"1")
     again = pickle.loads(pickle.dumps(storage))
     assert again == storage
     assert storage_below(again, "below").uri() == f"{storage.root}/below"
     assert again.read("file") == b"1"
-    assert s3_store.options["secret_access_key"] not in f"{storage!r} {storage}"
+    assert not [secret for secret in s3_store.secrets if secret.decode() in f"{storage!r} {storage}"]
 
 
 @pytest.mark.parametrize(
@@ -126,8 +145,8 @@ def test_it_goes_to_other_processes_with_its_options_and_shows_them_nowhere(stor
     ],
 )
 def test_what_is_wrong_is_said_with_the_remedy_and_without_keys(s3_store: Store, change: dict[str, str], message: str) -> None:
-    options = {**s3_store.options, **{key: value for key, value in change.items() if key != "bucket"}, "timeout": "5s"}
-    storage = storage_for(f"s3://{change.get('bucket', s3_store.bucket)}/x", options)
+    options = {**s3_store.elsewhere(change.get("endpoint", s3_store.endpoint)), "timeout": "5s"}
+    storage = storage_for(replace(s3_store, bucket=change.get("bucket", s3_store.bucket)).place("x"), options)
     with pytest.raises(StorageError, match=message) as caught:
         storage.create("a", b"1")
     assert not any(secret.decode() in str(caught.value) for secret in s3_store.secrets)
@@ -136,7 +155,7 @@ def test_what_is_wrong_is_said_with_the_remedy_and_without_keys(s3_store: Store,
 def test_wrong_keys_are_said(s3_store: Store) -> None:
     if not s3_store.asks:
         pytest.skip("the server takes any key")
-    storage = storage_for(s3_store.place("x"), {**s3_store.options, "secret_access_key": "wrong"})
+    storage = storage_for(s3_store.place("x"), {**s3_store.options, s3_store.secret_names[-1]: WRONG})
     with pytest.raises(StorageError, match="access is denied"):
         storage.list()
 

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.dbt
 
 SPARK = {"spark.driver.memory": "1g", "spark.master": "local[2]", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 
+WRONG = "V1JPTkdrZXlOb3RTaG93bg=="
 SEED = "id,name,changed\n1,one,2026-01-01\n2,two,2026-01-01\n3,three,2026-01-01\n"
 MODELS = {
     "plain.sql": "{{ config(materialized='table') }} select id, upper(name) as name from {{ ref('raw') }}",
@@ -200,13 +201,12 @@ def test_keys_are_shown_to_nobody(project: Project, events: Path, s3_store: Stor
 def test_wrong_keys_are_an_error_that_does_not_repeat_them(project: Project, s3_store: Store) -> None:
     if not s3_store.asks:
         pytest.skip("moto's server takes any key")
-    wrong = {**s3_store.options, "secret_access_key": "WRONGkeyNotShown"}
     profiles = project.folder / "profiles.yml"
     before = profiles.read_text()
-    profiles.write_text(before.replace(s3_store.options["secret_access_key"], wrong["secret_access_key"]))
+    profiles.write_text(before.replace(s3_store.options[s3_store.secret_names[-1]], WRONG))
     try:
         said = project.dbt("run", "--log-level", "debug", fails=True)
     finally:
         profiles.write_text(before)
-    assert "WRONGkeyNotShown" not in said
-    assert "PASS=0" in said or "Signature" in said or "403" in said
+    assert WRONG not in said
+    assert "PASS=0" in said or "access is denied" in said

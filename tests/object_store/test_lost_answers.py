@@ -82,7 +82,7 @@ def test_an_overwrite_that_arrives_after_a_later_one_changes_nothing(s3_store: S
     proxy.fault = Once("PUT", "/file", "late")
     storage.overwrite("file", b"1")
     other.overwrite("file", b"2")
-    assert proxy.carry_out() == [412]
+    assert proxy.carry_out() == [409 if s3_store.scheme == "az" and content is None else 412]
     assert storage.read("file") == b"2"
     storage.overwrite("file", b"3")
     other.overwrite("file", b"4")
@@ -93,7 +93,7 @@ def test_a_create_that_arrives_late_is_no_second_one(s3_store: Store, proxy: Pro
     storage = ObjectStorage.at(s3_store.place(uuid.uuid4().hex), options(s3_store, proxy))
     proxy.fault = Once("PUT", "/file", "late")
     storage.create("file", b"1")
-    assert proxy.carry_out() == [412]
+    assert proxy.carry_out() == [409 if s3_store.scheme == "az" else 412]
     assert storage.read("file") == b"1"
 
 
@@ -121,8 +121,8 @@ def test_a_conflict_of_requests_at_once_is_no_answer(s3_store: Store, proxy: Pro
     assert proxy.fault.left == 0
     found = storage.read_tagged("file")
     assert found is not None
-    # Seven are more than the client repeats by itself.
-    proxy.fault = Once("PUT", "/file", fault, times)
+    # Seven are more than the client repeats by itself, which that of S3 alone does.
+    proxy.fault = Once("PUT", "/file", fault, times if s3_store.scheme == "s3" else min(times, 3))
     tag = storage.put_tagged("file", b"2", found[1])
     assert proxy.fault.left == 0
     assert storage.read_tagged("file") == (b"2", tag)
@@ -186,17 +186,26 @@ def test_a_data_file_that_is_left_by_an_exception_is_not_there(s3_store: Store, 
     forgotten.write(b"x" * size)
     del forgotten
     assert storage.walk() == []
-    started = [path for method, path in asked if method == "POST" and "uploads" in path]
-    taken_back = [path for method, path in asked if method == "DELETE" and "uploadId=" in path]
-    assert len(started) == len(taken_back) == (2 if size > 1024 else 0)
+    if s3_store.scheme == "az":
+        # An upload begins with its first part. What no list of blocks names Azure drops by itself, after a week.
+        assert "comp=blocklist" not in str(asked)
+    else:
+        started = [path for method, path in asked if method == "POST" and "uploads" in path]
+        taken_back = [path for method, path in asked if method == "DELETE" and "uploadId=" in path]
+        assert len(started) == len(taken_back) == (2 if size > 1024 else 0)
     with storage.open_output("left") as output:
         output.write(b"x" * size)
     assert len(storage.read("left")) == size
 
 
-@pytest.mark.parametrize(("method", "query"), [("PUT", "partNumber="), ("POST", "uploadId=")], ids=["a part", "the last request"])
-def test_an_upload_that_the_store_refuses_is_an_error_and_is_taken_back(s3_store: Store, proxy: Proxy, method: str, query: str) -> None:
+REQUESTS = {"a part": ("PUT", "partNumber="), "the last request": ("POST", "uploadId=")}
+OF_AZURE = {"a part": ("PUT", "comp=block&"), "the last request": ("PUT", "comp=blocklist")}
+
+
+@pytest.mark.parametrize("which", REQUESTS)
+def test_an_upload_that_the_store_refuses_is_an_error_and_is_taken_back(s3_store: Store, proxy: Proxy, which: str) -> None:
     storage, taken_back = ObjectStorage.at(s3_store.place(uuid.uuid4().hex), options(s3_store, proxy)), list[str]()
+    method, query = (OF_AZURE if s3_store.scheme == "az" else REQUESTS)[which]
 
     def refused(asked: str, path: str) -> str:
         if asked == "DELETE" and "uploadId=" in path:
@@ -206,7 +215,7 @@ def test_an_upload_that_the_store_refuses_is_an_error_and_is_taken_back(s3_store
     proxy.fault = refused
     with pytest.raises(StorageError, match="cannot write 'file'"), storage.open_output("file") as output:
         output.write(b"x" * 20 * 1024 * 1024)
-    assert len(taken_back) == 1
+    assert len(taken_back) == (s3_store.scheme != "az")
     proxy.fault = lambda method, path: ""
     assert storage.walk() == []
 

@@ -79,7 +79,7 @@ def test_hudi_rs_reads_them_through_its_own_client(lake: Lakehouse, s3_store: St
     table.bulk_insert(rich(range(12)))
     table.upsert(rich(range(8, 16), seed=1))
     table.delete(pa.table({"id": pa.array([1, 2], pa.int64())}))
-    theirs = hudi.HudiTableBuilder.from_base_uri(table.path).with_options(s3_store.environment).build().read(hudi.HudiReadOptions())
+    theirs = hudi.HudiTableBuilder.from_base_uri(table.path).with_options(s3_store.for_hudi_rs).build().read(hudi.HudiReadOptions())
     assert_same_rows(pa.Table.from_batches([pa.record_batch(one) for one in theirs]), table.to_arrow(meta_columns=True))
 
 
@@ -177,7 +177,7 @@ def test_a_clone_is_copied_by_the_store_and_shares_nothing(lake: Lakehouse, s3_s
     told = clone.state.commit_metadata(clone.timeline.completed().writes().instants[-1]).extra_metadata
     assert told["lakehouse.clone.source"] == "s.t"
     assert " 0 copied" not in told["lakehouse.clone.files"]
-    theirs = hudi.HudiTableBuilder.from_base_uri(clone.path).with_options(s3_store.environment).build().read(hudi.HudiReadOptions())
+    theirs = hudi.HudiTableBuilder.from_base_uri(clone.path).with_options(s3_store.for_hudi_rs).build().read(hudi.HudiReadOptions())
     assert_same_rows(pa.Table.from_batches([pa.record_batch(one) for one in theirs]), clone.to_arrow(meta_columns=True))
     clone.upsert(rich(range(20, 22)))
     assert ids(table) == list(range(12))

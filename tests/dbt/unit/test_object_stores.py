@@ -53,6 +53,19 @@ def test_what_does_not_fit_is_refused_without_showing_it(given: dict[str, Any], 
     assert CANARY not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        *(("s3://b/p", name) for name in ("metadata_endpoint", "role_session_name", "sse_bucket_key_enabled", "aws_endpoint_url_s3")),
+        *(("gs://b/p", name) for name in ("base_url", "bearer_token", "service_account", "service_account_key", "application_credentials")),
+        *(("az://b/p", name) for name in ("sas_token", "sas_key", "token", "msi_endpoint", "use_emulator", "use_fabric_endpoint")),
+    ],
+)
+def test_a_name_that_the_store_knows_is_taken_for_no_other(address: str, name: str) -> None:
+    found = profile(warehouse=address, storage_options={name: "x"})
+    assert found.storage_options == {name: "x"}
+
+
 def test_a_name_that_is_like_none_is_left_to_the_store() -> None:
     assert profile(storage_options={"imdsv1_fallback": True}).storage_options == {"imdsv1_fallback": "true"}
 

@@ -19,23 +19,27 @@ REDACTION = "spark.redaction.regex"
 SECRET = r"(?i)secret|password|token|access[._]?key|account[._]?key|credential|(^|[._])sas|private"
 """Names of settings whose values nobody is shown: Spark's own pattern, and what other stores call theirs."""
 _SHOWN = frozenset({
-    *("endpoint", "region", "allow_http", "virtual_hosted_style_request", "account_name", "skip_signature", "allow_invalid_certificates"),
-    *("timeout", "connect_timeout", "proxy_url"),
+    *("endpoint", "base_url", "region", "allow_http", "virtual_hosted_style_request", "account_name", "skip_signature"),
+    *("allow_invalid_certificates", "timeout", "connect_timeout", "proxy_url"),
 })  # fmt: skip
-_EVERY = frozenset({"endpoint", "allow_http", "allow_invalid_certificates", "skip_signature", "timeout", "connect_timeout", "proxy_url"})
+_EVERY = frozenset({"allow_http", "allow_invalid_certificates", "skip_signature", "timeout", "connect_timeout", "proxy_url"})
 _S3 = _EVERY | {
-    *("region", "access_key_id", "secret_access_key", "session_token", "virtual_hosted_style_request"),
-    *("server_side_encryption", "sse_kms_key_id", "request_payer"),
+    *("endpoint", "region", "access_key_id", "secret_access_key", "session_token", "virtual_hosted_style_request"),
+    *("server_side_encryption", "sse_kms_key_id", "sse_bucket_key_enabled", "request_payer"),
+    *("role_arn", "role_session_name", "metadata_endpoint", "aws_endpoint_url_s3"),
 }
 NAMES = {
     "s3": _S3,
     "s3a": _S3,
-    "gs": _EVERY | {"service_account", "service_account_key", "application_credentials"},
+    "gs": _EVERY | {"service_account", "service_account_key", "application_credentials", "base_url", "bearer_token"},
     "az": _EVERY | {
-        *("account_name", "account_key", "sas_token", "client_id", "client_secret", "tenant_id", "authority_host", "use_emulator"),
+        *("endpoint", "account_name", "account_key", "sas_token", "sas_key", "client_id", "client_secret", "tenant_id", "authority_host"),
+        *("token", "msi_endpoint", "use_emulator", "use_fabric_endpoint", "container_name"),
     },
 }  # fmt: skip
-"""The `storage_options` of each scheme that most profiles have: what is nearly one of them is meant to be it."""
+"""The `storage_options` of each scheme that most profiles have: what is nearly one of them, and is none that the store knows, is meant to
+be it.
+"""
 _S3A = "org.apache.hadoop.fs.s3a"
 _HADOOP = re.compile(r"hadoop-client-api-(\d[\w.]*?)\.jar")
 _JAR_KEYS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
