@@ -119,6 +119,10 @@ class TestAViewInPlaceOfATable(Base):
         _, output = run_dbt_and_capture(["run"], expect_pass=False)
         assert "its savepoints would be lost with it: keep_me" in output
         assert self.table(project).to_arrow(as_of="keep_me").to_pylist() == [{"id": 1}]
+        for operation in ("history", "savepoints", "table_info", "verify", "writers"):
+            given = f"{{relation: {project.test_schema}.m, dry_run: true}}"
+            _, output = run_dbt_and_capture(["run-operation", operation, "--args", given])
+            assert f"{operation} (dry run: nothing is changed)" in output
         run_dbt(["run-operation", "delete_savepoint", "--args", f"{{relation: {project.test_schema}.m, savepoint: keep_me}}"])
         self.run()
         assert self.rows(project) == [(1,)]
