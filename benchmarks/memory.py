@@ -64,6 +64,15 @@ def _process(stat: Path) -> ProcessInfo | None:
         return None
 
 
+def anonymous(pid: int) -> int:
+    """Bytes of a process that are no pages of mapped files, which the kernel takes back when it needs them; 0 when it has ended."""
+    try:
+        lines = (PROC / str(pid) / "status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")), 0)
+
+
 class MemorySampler:
     """Samples the tree under `root` until left; `peak` is then the largest value of each kind."""
 

@@ -2,8 +2,8 @@
 
 A table of `--rows` rows in `--files` base files is made once. Each upsert takes a DataFrame of `--batches` rows, nine of ten of which are
 stored, in a process of its own, on a pristine copy. Shown are seconds, seconds of all processors, the peak memory of the driver's Python
-process (and what it had before the upsert), that of the largest Python worker, the largest part that a task was sent, and the sum of a
-column afterwards, which has to be what the batch makes of it: a wrong result has no time.
+process (and what it had before the upsert), that of the largest Python worker, and the largest part that a task was sent. Memory is that of
+no mapped file: staged rows are mapped. The sum of a column afterwards has to be what the batch makes of it: a wrong result has no time.
 
 With `--runner SPARK` file tasks run in executors, as on a cluster; with LOCAL in threads of the driver.
 """
@@ -25,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.memory import ProcessInfo, processes
+from benchmarks.memory import ProcessInfo, anonymous, processes
 from benchmarks.session import SessionSettings, start_session
 
 ROUTES = {"SMALL": 1 << 40, "LARGE": 0}
@@ -164,7 +164,7 @@ class _Peaks:
         self.before = self.driver = self.worker = 0
 
     def __enter__(self) -> _Peaks:
-        self.before = next(one.resident for one in processes() if one.pid == os.getpid())
+        self.before = anonymous(os.getpid())
         self._thread.start()
         return self
 
@@ -176,9 +176,9 @@ class _Peaks:
         while not self._stop.wait(0.05):
             for one in _tree(processes()):
                 if one.pid == os.getpid():
-                    self.driver = max(self.driver, one.resident)
+                    self.driver = max(self.driver, anonymous(one.pid))
                 elif one.name.startswith("python"):
-                    self.worker = max(self.worker, one.resident)
+                    self.worker = max(self.worker, anonymous(one.pid))
 
 
 if __name__ == "__main__":
