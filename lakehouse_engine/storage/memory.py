@@ -148,7 +148,10 @@ class MemoryStorage:
         return relative
 
     def _put(self, relative: str, data: bytes) -> None:
-        self._files[relative] = (bytes(data), time.time_ns() // 1_000_000)
+        before = self._files.get(relative)
+        # Another content has another time, also within a millisecond: that is all that a version tells of files of one size.
+        modified = max(time.time_ns() // 1_000_000, 0 if before is None else before[1] + 1)
+        self._files[relative] = (bytes(data), modified)
 
 
 class _Output(io.BytesIO):

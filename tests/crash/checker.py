@@ -92,13 +92,19 @@ class Found:
         return self.timeline.pending
 
 
-def look(storage: Storage, columns: tuple[str, ...]) -> Found:
-    """Read the table; raises `Violation` for what no crash may leave behind, whether or not anything has recovered yet."""
+def look(storage: Storage, columns: tuple[str, ...], cleaned: set[str] | None = None) -> Found:
+    """Read the table; raises `Violation` for what no crash may leave behind, whether or not anything has recovered yet.
+
+    `cleaned` are files that cleans planned to delete when the table was looked at before; those of this look are added. The plan of a clean
+    that died may be gone since: a restore to before it takes it off the timeline, whatever it had deleted until then.
+    """
     found = Found(read_timeline(storage))
     for time in found.writes:
         _apply(found.timeline.commit(time), time, found)
     found.present = {entry.path: entry.size for entry in storage.walk() if _is_data(entry.path)}
-    _check_files(found)
+    known = set() if cleaned is None else cleaned
+    known |= _cleaned(found.timeline)
+    _check_files(found, known)
     _check_savepoints(storage, found)
     found.rows = read_rows(storage, found, [files.live() for files in found.groups.values()], columns)
     return found
@@ -133,9 +139,8 @@ def _add(files: Files, stat: dict[str, Any], time: str) -> None:
     files.bases[time] = (path, size)
 
 
-def _check_files(found: Found) -> None:
+def _check_files(found: Found, cleaned: set[str]) -> None:
     """Every live file is there in its recorded size; others are gone only where a clean says so."""
-    cleaned = _cleaned(found.timeline)
     live = {path: size for files in found.groups.values() for path, size in _live_files(files)}
     for path, size in live.items():
         expect(path in found.present, f"{path} of a live slice is not there")

@@ -20,7 +20,7 @@ from obstore.store import MemoryStore
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.compat import StrEnum
-from lakehouse_engine.storage import object_files, object_put, object_store
+from lakehouse_engine.storage import object_delete, object_files, object_put, object_store
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import SimulatedCrash
 from lakehouse_engine.storage.object_store import ObjectStorage
@@ -278,7 +278,7 @@ def _no_client(*arguments: Any, **named: Any) -> Any:
 def buckets() -> Iterator[None]:
     """Meanwhile the engine finds `Bucket`s, and waits for nothing."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (object_store, object_put, object_files):
+        for module in (object_delete, object_files, object_put, object_store):
             patch.setattr(module, "obstore", Facade)
         patch.setattr(object_store, "_stores", {})
         patch.setattr(object_store, "_from_url", _no_client)

@@ -71,7 +71,7 @@ def test_acknowledged_rows_survive_kills_at_random_moments(table_type: str, tmp_
     print(f"LAKEHOUSE_CRASH_SEED={seed}")
     chance, began = random.Random(seed), time.monotonic()
     storage, log = make(tmp_path / "t", table_type), tmp_path / "log"
-    expected, pending = Expected(log), 0
+    expected, pending, cleaned = Expected(log), 0, set[str]()
     for kill in range(KILLS):
         process = forked(tmp_path / "t", log, seed + kill)
         wait_ready(log, process, kill + 1)
@@ -80,14 +80,14 @@ def test_acknowledged_rows_survive_kills_at_random_moments(table_type: str, tmp_
         process.kill()
         process.join()
         assert process.exitcode == -signal.SIGKILL, f"writer {kill} failed: {process.exitcode}"
-        found = look(storage, COLUMNS)
+        found = look(storage, COLUMNS, cleaned)
         pending += bool(found.pending)
         expected.check(found.rows)
     table = LocalTable(storage)
     table.upsert(as_batch(rows_of("w", expected.last + 1)))
     table.compact() if table_type == "mor" else None
     table.clean(2)
-    found = look(storage, COLUMNS)
+    found = look(storage, COLUMNS, cleaned)
     check_recovered(storage, found)
     assert found.rows == {**expected.possible[0], **rows_of("w", expected.last + 1)}
     read = table.read()

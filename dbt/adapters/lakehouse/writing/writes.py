@@ -111,7 +111,7 @@ class TableWriter:
         if self.config.delete_condition is None or self.config.materialized != "incremental":
             yield frame
             return
-        with self._view(frame, keep=True) as source:
+        with viewed(self.warehouse, frame, keep=True) as source:
             kept, _ = self._split(frame, source)
             yield kept
 
