@@ -55,8 +55,9 @@ _CANNOT_TELL = 2**63
 _NOTHING = -1
 
 
-def fetched(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
-    """The rows of a query that gives few, else a frame of the same rows, to be run once. `most_bytes`: what counts as little.
+def fetched(frame: DataFrame, most_bytes: int, most_measured: int | None = None) -> pa.Table | DataFrame:
+    """The rows of a query that gives few, else a frame of the same rows, to be run once. `most_bytes`: what counts as little to be read,
+    `most_measured` what does of rows in a shuffle (None: eight times as much).
 
     Raises what the query raises.
     """
@@ -67,7 +68,7 @@ def fetched(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
         return to_arrow_schema(frame.schema).empty_table()
     if reads > most_bytes:
         return frame
-    return _measured(frame, most_bytes) if makes else frame.toArrow()
+    return _measured(frame, MEASURED * most_bytes if most_measured is None else most_measured) if makes else frame.toArrow()
 
 
 def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:
@@ -148,7 +149,7 @@ def _measured(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
     if not is_adaptive or execution.optimizedPlan().getClass().getSimpleName() != "RebalancePartitions":
         return frame  # a session may take no hints
     rows = execution.toRdd()
-    if _shuffled(execution.executedPlan()) <= MEASURED * most_bytes:
+    if _shuffled(execution.executedPlan()) <= most_bytes:
         return numbered.toArrow().sort_by(order).drop_columns([order])
     # Its stages are done: what is left is to read them. Of equal keys the last row counts, so that the order is that of all rows.
     again = session._jsparkSession.internalCreateDataFrame(rows, numbered._jdf.schema(), False)

@@ -41,7 +41,7 @@ def stash(frame: DataFrame, storage: Storage, folder: str) -> Callable[[SparkSes
     Raises what the query raises, and as `prepare_executors`.
     """
     prepare_executors(frame.sparkSession, storage, {})
-    rows = fetched(frame, DRIVER_BYTES.default)
+    rows = fetched(frame, DRIVER_BYTES.default, DRIVER_BYTES.default)  # they stay in memory for as long as they are kept
     if isinstance(rows, pa.Table):
         return lambda spark: abilities_of(spark).column_frame(rows)
 
