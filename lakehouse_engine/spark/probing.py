@@ -14,16 +14,17 @@ from pyspark.sql import DataFrame
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
-def resolves(make: Callable[[], DataFrame]) -> bool:
-    """Whether all names in a query are there. Raises what Spark does for a query that is wrong otherwise."""
+def resolved(make: Callable[[], DataFrame]) -> DataFrame | None:
+    """A query whose names are all there; None where one is not. Raises what Spark does for a query that is wrong otherwise."""
     with _unlogged():
         try:
-            _ = make().schema  # on Spark Connect nothing is resolved before
+            rows = make()
+            _ = rows.schema  # on Spark Connect nothing is resolved before
         except PySparkException as error:
             if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
                 raise
-            return False
-    return True
+            return None
+    return rows
 
 
 @contextmanager

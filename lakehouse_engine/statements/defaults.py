@@ -20,6 +20,7 @@ from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.record.nested import field_at
 from lakehouse_engine.record.spark_types import spark_name
+from lakehouse_engine.spark.probing import resolved
 from lakehouse_engine.spark.schema import to_spark_type
 from lakehouse_engine.sql.grammar.defaults import has_query, is_default, reads_relation, with_values
 from lakehouse_engine.sql.grammar.statements import Assignments, Insert, Merge, MergeClause, SetDefault
@@ -132,13 +133,9 @@ def queried(run: Execution, statement: Insert, schema: pa.Schema, defaults: Defa
         return defaults.get(names[number].lower(), "null") if number < len(names) else "null"
 
     if reads_relation(statement.query) and "default" in statement.query.lower():
-        try:
-            rows = run.query(statement.query)
-            _ = rows.schema  # on Spark Connect nothing is resolved before
+        rows = resolved(lambda: run.query(statement.query))
+        if rows is not None:
             return rows, False
-        except PySparkException as error:
-            if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
-                raise
     return run.query(with_values(statement.query, value_of, by_name=statement.by_name)), True
 
 

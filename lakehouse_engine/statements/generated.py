@@ -22,7 +22,7 @@ from lakehouse_engine.record.nested import Path, children
 from lakehouse_engine.record.spark_types import BY_NAME, spark_name
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.generated import session_zone, with_generated
-from lakehouse_engine.spark.probing import resolves
+from lakehouse_engine.spark.probing import resolved
 from lakehouse_engine.spark.schema import to_spark_type
 from lakehouse_engine.sql.grammar.defaults import defaulted, has_query, is_default
 from lakehouse_engine.sql.grammar.generated import names_of
@@ -136,7 +136,7 @@ def _may_be_variable(name: str, columns: Collection[str]) -> bool:
 
 
 def _is_variable(run: Execution, name: str) -> bool:
-    return resolves(lambda: run.spark.sql(f"select session.{quote_name(name)}"))
+    return resolved(lambda: run.spark.sql(f"select session.{quote_name(name)}")) is not None
 
 
 def _type_of(frame: DataFrame, text: str) -> DataType:
@@ -155,7 +155,7 @@ def _inputs(frame: DataFrame, text: str, schema: pa.Schema) -> list[str]:
     candidates = [name for name in schema.names if name.lower() in named]
     # Without such a column its name is a function.
     sure = [name for name in candidates if name.lower() in _OF_THE_MOMENT]
-    return [name for name in candidates if name in sure or not resolves(partial(frame.drop(name).selectExpr, f"({text}) as v"))]
+    return [name for name in candidates if name in sure or resolved(partial(frame.drop(name).selectExpr, f"({text}) as v")) is None]
 
 
 def check_is_free(columns: Iterable[Generated], path: Path, what: str) -> None:
