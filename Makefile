@@ -248,9 +248,9 @@ bench-cloning: setup ## time clones by links and by copies, beside a table writt
 bench: setup java ## time the engine beside other writers and readers of the same rows
 	$(BIN)/python -m benchmarks
 
-# Half an hour on two cores.
+# Half an hour on two cores; BENCH_ARGS="--rows 50000000 --files 20 200 2000 --contenders ours iceberg hudi" is the whole, of some hours.
 bench-scale: setup java ## time batches and tables of many sizes, with the memory that they take
-	$(BIN)/python -m benchmarks.scale --files 20 200 --batches 100000 1000000 10000000
+	$(BIN)/python -m benchmarks.scale --files 20 200 --batches 100000 1000000 10000000 $(BENCH_ARGS)
 
 docs: setup ## write docs/options.md from the options, docs/conformance.md, docs/packages.md, and the table of docs/interop.md from the zoo
 	$(BIN)/python -m lakehouse_engine.cli.options_doc > docs/options.md

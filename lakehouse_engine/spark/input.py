@@ -126,10 +126,7 @@ def _stage_partition(
     path, rows = f"{folder}/{number:05d}-{uuid.uuid4()}.arrow", 0
     schema = keyed_schema(keying.schema)
     sink = writer = None
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        keyed = keying.key(pa.Table.from_batches([batch]), task=number, first_row=rows)
+    for keyed in _keyed(keying, number, batches):
         if writer is None:
             sink = storage.open_output(path)
             writer = pa.ipc.new_file(sink, schema)
@@ -150,17 +147,19 @@ def _keyed(keying: RowKeying, number: int, batches: Iterator[pa.RecordBatch]) ->
 
 
 def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Tables of many batches each: per-batch costs of keys and meta columns add up over Spark's 10,000-row batches."""
+    """Tables of many batches each, in one piece: per-batch costs of keys, meta columns and whatever is looked up later add up over the
+    thousand rows that Spark hands over at once.
+    """
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         held.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= WORTH_WRITING or size >= _HELD_BYTES:
-            yield pa.Table.from_batches(held)
+            yield pa.Table.from_batches(held).combine_chunks()
             held, rows, size = [], 0, 0
     if rows:
-        yield pa.Table.from_batches(held)
+        yield pa.Table.from_batches(held).combine_chunks()
 
 
 def each_partition(frame: DataFrame, function: Callable[[int, Iterator[pa.RecordBatch]], Made]) -> list[Made]:
@@ -173,7 +172,9 @@ def each_partition(frame: DataFrame, function: Callable[[int, Iterator[pa.Record
         outcome = outcome_of(lambda: pickle.loads(payload)(number, batches))
         yield pa.record_batch([pa.array([outcome], pa.binary())], ["outcome"])
 
-    return [result_of(outcome) for outcome in frame.mapInArrow(run, _OUTCOME).toArrow().column(0).to_pylist()]
+    with abilities_of(frame.sparkSession).handing_over():
+        outcomes = frame.mapInArrow(run, _OUTCOME).toArrow().column(0).to_pylist()
+    return [result_of(outcome) for outcome in outcomes]
 
 
 def as_input(data: Any, driver_bytes: int = 0, spark: SparkSession | None = None) -> Input:

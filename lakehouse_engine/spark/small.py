@@ -68,7 +68,7 @@ def fetched(frame: DataFrame, most_bytes: int, most_measured: int | None = None)
         return to_arrow_schema(frame.schema).empty_table()
     if reads > most_bytes:
         return frame
-    return _measured(frame, MEASURED * most_bytes if most_measured is None else most_measured) if makes else frame.toArrow()
+    return _measured(frame, MEASURED * most_bytes if most_measured is None else most_measured) if makes else _all_of(frame)
 
 
 def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:
@@ -150,10 +150,15 @@ def _measured(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
         return frame  # a session may take no hints
     rows = execution.toRdd()
     if _shuffled(execution.executedPlan()) <= most_bytes:
-        return numbered.toArrow().sort_by(order).drop_columns([order])
+        return _all_of(numbered).sort_by(order).drop_columns([order])
     # Its stages are done: what is left is to read them. Of equal keys the last row counts, so that the order is that of all rows.
     again = session._jsparkSession.internalCreateDataFrame(rows, numbered._jdf.schema(), False)
     return DataFrame(again, session).orderBy(order).drop(order)
+
+
+def _all_of(frame: DataFrame) -> pa.Table:
+    with abilities_of(frame.sparkSession).handing_over():
+        return frame.toArrow()
 
 
 def _free_name(frame: DataFrame) -> str:
