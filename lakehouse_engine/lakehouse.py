@@ -34,6 +34,8 @@ from lakehouse_engine.statements.reading import Reading
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import options_of, storage_below, storage_for
 from lakehouse_engine.storage.overlaid import OverlaidStorage, check_hidden
+from lakehouse_engine.storage.uploads import A_DAY, Upload, unfinished_uploads
+from lakehouse_engine.storage.uploads import abort_uploads as remove_uploads
 from lakehouse_engine.table import HoodieTable, Moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.alter import rename
@@ -194,6 +196,17 @@ class Lakehouse:
         storage = self._below(found[0] if found is not None else parsed)
         timeout = LOCK_TIMEOUT_MS.read(self._options)
         return repair(storage, lock_timeout_ms=timeout, dry_run=dry_run, accept_future=accept_future, trust_files=trust_files)
+
+    def abort_uploads(self, *, older_than_hours: int = A_DAY, dry_run: bool = False) -> list[Upload]:
+        """Remove what killed writers had sent of files below a warehouse in S3, which no listing shows: uploads that were begun longer ago
+        than that, by the store's clock. A dry run finds them only.
+
+        Raises `UnavailableError` for other stores and without botocore, `OptionError` for a directory.
+        """
+        found = unfinished_uploads(self._storage, older_than_hours)
+        if not dry_run:
+            remove_uploads(self._storage, found)
+        return found
 
     # views
 

@@ -42,6 +42,7 @@ COMMANDS = {
     "writers": _Home("health", "writers", "Say who is writing a table, and what waits for what."),
     "verify": _Home("health", "verify", "Check that the table is whole."),
     "repair": _Home("health", "repair", "Take back dead writes, finish what was cut off, see to damaged metadata."),
+    "abort-uploads": _Home("warehouse", "abort_uploads", "Remove what killed writers had sent of files to S3."),
     "upgrade": _Home("unavailable", "upgrade", "Not available in this version."),
     "downgrade": _Home("unavailable", "downgrade", "Not available in this version."),
 }

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 import click
 
-from lakehouse_engine.cli.shared import show_rows, with_settings
+from lakehouse_engine.cli.shared import dry_run_option, show_rows, with_settings
 from lakehouse_engine.cli.target import Settings
+from lakehouse_engine.storage.uploads import A_DAY, unfinished_uploads
+from lakehouse_engine.storage.uploads import abort_uploads as remove_uploads
 
 
 @click.command()
@@ -17,3 +21,20 @@ def tables(settings: Settings, schema_name: str | None) -> None:
     names = [(name, "table") for name in catalog.tables(schema_name)] + [(name, "view") for name in catalog.views(schema_name)]
     rows = [{"name": str(name), "schema": name.schema, "relation": name.name, "kind": kind} for name, kind in sorted(names)]
     show_rows(settings, rows, ("name", "kind"))
+
+
+@click.command()
+@click.option("--older-than-hours", type=click.IntRange(min=0), default=A_DAY, show_default=True, metavar="N", help="Begun longer ago.")
+@dry_run_option
+@with_settings
+def abort_uploads(settings: Settings, older_than_hours: int, dry_run: bool) -> None:
+    """Remove what killed writers had sent of files to S3, which no listing shows and the bucket's owner pays for."""
+    storage = settings.catalog().storage
+    found = unfinished_uploads(storage, older_than_hours)
+    if not dry_run:
+        remove_uploads(storage, found)
+    rows = [{"path": one.path, "begun": datetime.fromtimestamp(one.begun_ms / 1000, timezone.utc).isoformat()} for one in found]
+    if rows or settings.as_json:
+        show_rows(settings, rows, ("path", "begun"))
+    else:
+        click.echo("none")

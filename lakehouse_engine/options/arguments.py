@@ -179,6 +179,7 @@ CHECKS: dict[str, Check] = {
     "ExpectedState | None": _or_none(_expected),
     "StoredFunction": _stored_function,
     "TableState | None": _or_none(_state),
+    "int": count,
     "int | None": _or_none(count),
     "Moment | None": _or_none(moment),
     "Sequence[str]": texts,
