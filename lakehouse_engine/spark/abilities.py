@@ -5,10 +5,11 @@ Nothing else asks which of the two a session is.
 
 from __future__ import annotations
 
+import logging
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
@@ -21,12 +22,16 @@ from lakehouse_engine.errors import UnsupportedSessionError
 from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.spark.settings import with_settings
 
+logger = logging.getLogger(__name__)
 _ROWS_BELOW = "spark.sql.execution.arrow.localRelationThreshold"
-_HANDED_OVER = {
+_AT_ONCE = 500
+"""Rows that Python workers get at once, in the place of the bound by size: wide ones are not to fill the memory (docs/adr/0036)."""
+_UNMEASURED = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-    # In the place of the bound by size: Python workers get as many rows at once, so that wide ones do not fill the memory.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(_AT_ONCE),
 }
+_TOO_WIDE = "OversizedAllocationException"
+"""Of `org.apache.arrow.vector.util`: a column of a batch has 2 GB."""
 _ENOUGH = 1 << 16
 """More rows than any cluster runs tasks at once."""
 
@@ -84,10 +89,12 @@ class Abilities(ABC):
         """As `frame`, for rows of which queries read some columns, each query others."""
 
     @abstractmethod
-    def handing_over(self) -> AbstractContextManager[None]:
-        """While in it, jobs that this thread begins hand rows to Python without asking for the size of all columns after each row, which
-        takes twice as long as all else (Spark 4.1 and later, `spark.sql.execution.arrow.maxBytesPerBatch`). What the session itself says of
-        such batches counts.
+    def handed_over(self, frame: DataFrame) -> pa.Table:
+        """The rows of a query that runs now. What it, or a function of Python in it, is given as Arrow data is not measured row by row, as
+        Spark 4.1 and later do (`spark.sql.execution.arrow.maxBytesPerBatch`), which takes twice as long as all else; where the session has
+        settings for such batches they count.
+
+        Raises what the query raises. It runs again, measured, where its rows are too wide.
         """
 
 
@@ -131,12 +138,22 @@ class _Classic(Abilities):
         with with_settings(self._spark, {_ROWS_BELOW: "0"}):
             return self.frame(rows)
 
+    def handed_over(self, frame: DataFrame) -> pa.Table:
+        try:
+            with self._unmeasured():
+                return frame.toArrow()
+        except Exception as error:
+            if _TOO_WIDE not in str(error):
+                raise
+        logger.info("%d rows are more than a column of Arrow data can hold: the query runs again, with its batches measured", _AT_ONCE)
+        return frame.toArrow()
+
     @contextmanager
-    def handing_over(self) -> Iterator[None]:
-        # Properties of the thread's jobs, under settings that the session was given: nobody else's queries see them.
+    def _unmeasured(self) -> Iterator[None]:
+        """Properties of the thread's jobs, under settings that the session was given: nobody else's queries see them."""
         context = self._spark.sparkContext
-        before = {key: context.getLocalProperty(key) for key in _HANDED_OVER}
-        for key, value in _HANDED_OVER.items():
+        before = {key: context.getLocalProperty(key) for key in _UNMEASURED}
+        for key, value in _UNMEASURED.items():
             context.setLocalProperty(key, value)
         try:
             yield
@@ -190,9 +207,8 @@ class _Connect(Abilities):
     def column_frame(self, rows: pa.Table) -> DataFrame:
         return self.frame(rows)
 
-    def handing_over(self) -> AbstractContextManager[None]:
-        """Nothing: jobs are begun by the server, whose settings are for all that a session does."""
-        return nullcontext()
+    def handed_over(self, frame: DataFrame) -> pa.Table:
+        return frame.toArrow()  # its jobs are begun by the server, whose settings are for all that a session does
 
 
 def abilities_of(spark: SparkSession) -> Abilities:

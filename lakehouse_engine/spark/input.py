@@ -148,7 +148,7 @@ def _keyed(keying: RowKeying, number: int, batches: Iterator[pa.RecordBatch]) ->
 
 def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Tables of many batches each, in one piece: per-batch costs of keys, meta columns and whatever is looked up later add up over the
-    thousand rows that Spark hands over at once.
+    few rows that Spark hands over at once.
     """
     held: list[pa.RecordBatch] = []
     rows = size = 0
@@ -172,9 +172,8 @@ def each_partition(frame: DataFrame, function: Callable[[int, Iterator[pa.Record
         outcome = outcome_of(lambda: pickle.loads(payload)(number, batches))
         yield pa.record_batch([pa.array([outcome], pa.binary())], ["outcome"])
 
-    with abilities_of(frame.sparkSession).handing_over():
-        outcomes = frame.mapInArrow(run, _OUTCOME).toArrow().column(0).to_pylist()
-    return [result_of(outcome) for outcome in outcomes]
+    outcomes = abilities_of(frame.sparkSession).handed_over(frame.mapInArrow(run, _OUTCOME))
+    return [result_of(outcome) for outcome in outcomes.column(0).to_pylist()]
 
 
 def as_input(data: Any, driver_bytes: int = 0, spark: SparkSession | None = None) -> Input:

@@ -61,14 +61,15 @@ def fetched(frame: DataFrame, most_bytes: int, most_measured: int | None = None)
 
     Raises what the query raises.
     """
-    if not abilities_of(frame.sparkSession).has_plans:
+    abilities = abilities_of(frame.sparkSession)
+    if not abilities.has_plans:
         return frame
     reads, makes = _reading(frame, most_bytes)
     if reads == _NOTHING:
         return to_arrow_schema(frame.schema).empty_table()
     if reads > most_bytes:
         return frame
-    return _measured(frame, MEASURED * most_bytes if most_measured is None else most_measured) if makes else _all_of(frame)
+    return _measured(frame, MEASURED * most_bytes if most_measured is None else most_measured) if makes else abilities.handed_over(frame)
 
 
 def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:
@@ -150,15 +151,10 @@ def _measured(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
         return frame  # a session may take no hints
     rows = execution.toRdd()
     if _shuffled(execution.executedPlan()) <= most_bytes:
-        return _all_of(numbered).sort_by(order).drop_columns([order])
+        return abilities_of(session).handed_over(numbered).sort_by(order).drop_columns([order])
     # Its stages are done: what is left is to read them. Of equal keys the last row counts, so that the order is that of all rows.
     again = session._jsparkSession.internalCreateDataFrame(rows, numbered._jdf.schema(), False)
     return DataFrame(again, session).orderBy(order).drop(order)
-
-
-def _all_of(frame: DataFrame) -> pa.Table:
-    with abilities_of(frame.sparkSession).handing_over():
-        return frame.toArrow()
 
 
 def _free_name(frame: DataFrame) -> str:
