@@ -43,7 +43,9 @@ def load_index(state: TableState, options: WriteOptions) -> Index:
         raise OptionError(f"{INDEX_TYPE.key}={chosen!r} is not one of {', '.join(INDEXES)}", table=config.name)
     index = INDEXES[chosen](config, options)
     if _is_ours(config):
-        _check_stored(config, chosen, stored, options)
+        other = _other_buckets(config, chosen, stored, options)
+        if other is not None:
+            raise OptionError(other, table=config.name)
     elif isinstance(index, BucketIndex):
         _check_keys(state, index.layout)
     elif options.index_type == "AUTO":
@@ -74,27 +76,23 @@ def keeps_buckets(config: TableConfig, options: WriteOptions) -> bool:
     """
     stored = stored_index_type(config)
     chosen = stored if options.index_type == "AUTO" else options.index_type
-    if not _is_ours(config) or "BUCKET" not in (chosen, stored):
-        return True
-    created = WriteOptions.read(config.prefixed(STORED_PREFIX))
-    return chosen == stored and BucketLayout.of(config, options) == BucketLayout.of(config, created)
+    return not _is_ours(config) or _other_buckets(config, chosen, stored, options) is None
 
 
-def _check_stored(config: TableConfig, chosen: str, stored: str, options: WriteOptions) -> None:
-    """Buckets are for the life of a table: no other index may put a key into another group, and no other layout either."""
+def _other_buckets(config: TableConfig, chosen: str, stored: str, options: WriteOptions) -> str | None:
+    """Why a write would put keys into other buckets than the table has for its life; None where it would not."""
     if chosen != stored and "BUCKET" in (chosen, stored):
-        raise OptionError(f"{INDEX_TYPE.key}={chosen} cannot be used on a table created with {stored}", table=config.name)
+        return f"{INDEX_TYPE.key}={chosen} cannot be used on a table created with {stored}"
     if chosen != "BUCKET":
-        return
-    kept = config.prefixed(STORED_PREFIX)
-    layouts = (BucketLayout.of(config, options), BucketLayout.of(config, WriteOptions.read(kept)))
-    if layouts[0] != layouts[1]:
-        asked, created = (f"{layout.num_buckets} buckets by {','.join(layout.hash_fields)}" for layout in layouts)
-        raise OptionError(
-            f"{NUM_BUCKETS.key} and {BUCKET_HASH_FIELD.key} ask for {asked}, and the table was created with {created};"
-            " they are fixed for the life of a table",
-            table=config.name,
-        )
+        return None
+    layouts = (BucketLayout.of(config, options), BucketLayout.of(config, WriteOptions.read(config.prefixed(STORED_PREFIX))))
+    if layouts[0] == layouts[1]:
+        return None
+    asked, created = (f"{layout.num_buckets} buckets by {','.join(layout.hash_fields)}" for layout in layouts)
+    return (
+        f"{NUM_BUCKETS.key} and {BUCKET_HASH_FIELD.key} ask for {asked}, and the table was created with {created};"
+        " they are fixed for the life of a table"
+    )
 
 
 def _check_keys(state: TableState, layout: BucketLayout) -> None:

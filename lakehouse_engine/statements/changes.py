@@ -22,6 +22,7 @@ from lakehouse_engine.sql.grammar.lexer import quote_name, significant
 from lakehouse_engine.sql.grammar.references import Parts
 from lakehouse_engine.sql.grammar.statements import Delete, DropPartitions, Insert, MultiInsert, Truncate, Update
 from lakehouse_engine.statements.columns import overlaps
+from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY
 from lakehouse_engine.statements.defaults import assigned, defaults_of, given_names, queried, with_absent
 from lakehouse_engine.statements.generated import completed, generated_of, left_to_default, may_move, unassigned
 from lakehouse_engine.statements.nested import Edits, edited
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
 _PLACE = (COMMIT_SEQNO, PARTITION_PATH, FILE_NAME)
 """Which stored row, and in which file."""
 _HOLDS = "__lakehouse_holds"
-_ONCE = {"lakehouse.duplicate.source.keys": "ERROR"}
-"""Rows of two partitions that would become one row are an error."""
-_EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 
 
 def insert(run: Execution, statement: Insert) -> WriteResult:
@@ -92,13 +90,13 @@ def _inserted(run: Execution, statement: Insert, table: HoodieTable, rows: DataF
         return _replace_where(run, table, statement.name, statement.replaced, rows, schema)
     expected = run.expected(statement.name)
     if not statement.overwrite:
-        return table.insert(rows, options=_EVOLVE, expected=expected)
+        return table.insert(rows, options=EVOLVE, expected=expected)
     if statement.partition and not statement.dynamic:
-        return table.insert_overwrite(rows, options=_EVOLVE, replace_partitions=[_typed(statement.partition)], expected=expected)
+        return table.insert_overwrite(rows, options=EVOLVE, replace_partitions=[_typed(statement.partition)], expected=expected)
     mode = run.spark.conf.get("spark.sql.sources.partitionOverwriteMode", "STATIC") or "STATIC"
     if statement.dynamic or mode.upper() == "DYNAMIC":
-        return table.insert_overwrite(rows, options=_EVOLVE, expected=expected)
-    return table.insert_overwrite_table(rows, options=_EVOLVE, expected=expected)
+        return table.insert_overwrite(rows, options=EVOLVE, expected=expected)
+    return table.insert_overwrite_table(rows, options=EVOLVE, expected=expected)
 
 
 def _replace_where(
@@ -110,7 +108,7 @@ def _replace_where(
     places = ", ".join(_PLACE)
     names = names_in(significant(f"{places}, {condition}"))
     replaced = run.query(f"select {places} from {_target(run, gone, names)} where {condition}")
-    return table.replace_rows(checked, replaced=replaced, options=_EVOLVE, expected=_expected(run, gone))
+    return table.replace_rows(checked, replaced=replaced, options=EVOLVE, expected=_expected(run, gone))
 
 
 def _checked(run: Execution, rows: DataFrame, schema: pa.Schema, name: Parts, condition: str) -> DataFrame:
@@ -199,7 +197,7 @@ def _moved(run: Execution, statement: Update, table: HoodieTable, query: str) ->
         rows.count()
         old = rows.select(RECORD_KEY, PARTITION_PATH)
         new = rows.drop(PARTITION_PATH)
-        return table.upsert(new, delete_keys=old, given_keys=True, as_given=True, options=_ONCE, expected=_expected(run, statement))
+        return table.upsert(new, delete_keys=old, given_keys=True, as_given=True, options=ONE_ROW_A_KEY, expected=_expected(run, statement))
     finally:
         rows.unpersist()
 

@@ -21,6 +21,11 @@ from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.create import TableSpec
 
+ONE_ROW_A_KEY = {"lakehouse.duplicate.source.keys": "ERROR"}
+"""Options of a write whose rows must not meet in one key, as those that a statement moves to another partition, or makes of two."""
+EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
+"""Options of a write that may bring columns."""
+
 
 @dataclass(frozen=True, slots=True)
 class Execution:

@@ -41,6 +41,7 @@ from lakehouse_engine.statements.columns import constrain
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.defaults import check_defaults
 from lakehouse_engine.statements.generated import settled
+from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.write.alter import rename, set_properties, set_query
 from lakehouse_engine.write.create import TABLE_TYPES, TableSpec
 
@@ -98,9 +99,10 @@ def create_table(run: Execution, statement: CreateTable) -> Any:
     check_defaults(run, name, spec.constraints, schema)
     spec = replace(spec, constraints=settled(run, name, spec))
     if found is not None and statement.or_replace and found[1] is RelationKind.TABLE:
+        table = run.open_table(found[0])
         if "type" not in {key.lower() for key, _ in statement.properties}:
-            spec = replace(spec, table_type=_short_type(run.open_table(found[0]).config))
-        result = _replace(run, found[0], spec, frame)
+            spec = replace(spec, table_type=_short_type(table.config))
+        result = _replace(run, table, found[0], spec, frame)
         keep_comments(run, found[0], statement)
         return result
     result = filled(run, name, spec, frame)
@@ -179,8 +181,7 @@ def _check_same_layout(name: RelationName, config: TableConfig, spec: TableSpec)
         raise OptionError(f"CREATE OR REPLACE of {name} does not change the option {changed[0]}; {instead}")
 
 
-def _replace(run: Execution, name: RelationName, spec: TableSpec, frame: Any) -> Any:
-    table = run.open_table(name)
+def _replace(run: Execution, table: HoodieTable, name: RelationName, spec: TableSpec, frame: Any) -> Any:
     config = table.config
     _check_same_layout(name, config, spec)
     rows = spec.schema.empty_table() if frame is None else frame

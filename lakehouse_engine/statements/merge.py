@@ -28,7 +28,7 @@ from lakehouse_engine.sql.binding.partitions_read import partitions_read
 from lakehouse_engine.sql.grammar.lexer import quote_name
 from lakehouse_engine.sql.grammar.statements import Merge, MergeClause
 from lakehouse_engine.statements.columns import overlaps
-from lakehouse_engine.statements.context import Execution
+from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY, Execution
 from lakehouse_engine.statements.defaults import Defaults, defaults_of, merged
 from lakehouse_engine.statements.generated import generated_of, may_move, unassigned
 from lakehouse_engine.statements.nested import Edits, conformed, edited
@@ -36,8 +36,6 @@ from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
 
 _PRESENT, _CLAUSE = "__lakehouse_present", "__lakehouse_clause"
-_OPTIONS = {"lakehouse.duplicate.source.keys": "ERROR"}
-_EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 _NESTED = (StructType, ArrayType, MapType)
 
 
@@ -65,7 +63,7 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
             silent = [number for number in upserts if not _gives(statement.clauses[number], one.column, columns)]
             rows = with_generated(rows, [one], columns.schema, table.config, unless=rows[_CLAUSE].isin(silent))
         rows = rows.select(*map(quote_name, columns.schema.names))
-        options = _OPTIONS if columns.schema == table.schema else {**_OPTIONS, **_EVOLVE}
+        options = ONE_ROW_A_KEY if columns.schema == table.schema else {**ONE_ROW_A_KEY, **EVOLVE}
         if not gone:
             return table.upsert(rows, as_given=True, options=options, expected=expected)
         _check_once(statement, joined, table)

@@ -16,7 +16,8 @@ from dbt.adapters.spark import SparkAdapter
 from dbt_common.contracts.metadata import CatalogTable
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge.warehouse import HeldTables, Warehouse
+from dbt.adapters.lakehouse.bridge.shapes import HeldTables
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.column import LakehouseColumn
 from dbt.adapters.lakehouse.connections import LakehouseConnectionManager
 from dbt.adapters.lakehouse.reading import travel

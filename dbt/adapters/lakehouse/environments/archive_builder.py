@@ -15,7 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbt.adapters.lakehouse.bridge.warehouse import TableShape, Warehouse
+from dbt.adapters.lakehouse.bridge.shapes import TableShape
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.environments.archive import ClassArchive
 from dbt.adapters.lakehouse.environments.jvm import Jvm
 from dbt.adapters.lakehouse.environments.local import java_executable, start_conf

@@ -8,7 +8,8 @@ from typing import Any
 import click
 from dbt_common.events.event_manager_client import add_callback_to_manager
 
-from dbt.adapters.lakehouse.bridge.warehouse import HeldTables, Warehouse
+from dbt.adapters.lakehouse.bridge.shapes import HeldTables
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.writing.audits import COMMANDS, Audits
 
 _current: list[Audits] = []

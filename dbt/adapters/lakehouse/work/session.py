@@ -16,7 +16,8 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, run_again
-from dbt.adapters.lakehouse.bridge.warehouse import HeldTables, Warehouse
+from dbt.adapters.lakehouse.bridge.shapes import HeldTables
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.bridge.words import leaves_session
 from dbt.adapters.lakehouse.credentials import LakehouseCredentials
 from dbt.adapters.lakehouse.environments import environment_of

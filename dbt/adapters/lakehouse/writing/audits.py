@@ -23,7 +23,8 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge.outcomes import EngineError, response_of
-from dbt.adapters.lakehouse.bridge.warehouse import HeldTables, Warehouse
+from dbt.adapters.lakehouse.bridge.shapes import HeldTables
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.writing.selection import Selected, table_of
 
 if TYPE_CHECKING:

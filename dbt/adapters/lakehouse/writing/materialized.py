@@ -8,7 +8,8 @@ from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.lakehouse.bridge.warehouse import TableShape, Warehouse
+from dbt.adapters.lakehouse.bridge.shapes import TableShape
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.config.model_config import ModelConfig, node_name
 from dbt.adapters.lakehouse.writing.constraints import checks_of, lengths_of, uniques_of

@@ -20,8 +20,9 @@ from dbt.adapters.lakehouse.bridge.outcomes import (
     retried,
     run_again,
 )
+from dbt.adapters.lakehouse.bridge.shapes import TableShape
 from dbt.adapters.lakehouse.bridge.told import kept_savepoints
-from dbt.adapters.lakehouse.bridge.warehouse import TableShape, Warehouse
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.bridge.words import spark_name
 from dbt.adapters.lakehouse.columns import plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
