@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, xxhash64
 
@@ -164,7 +166,7 @@ def test_keys_of_blocks_are_those_that_spark_computes(spark: SparkSession) -> No
 
 
 def test_blocks_with_one_key_get_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    effects = [SliceEffect(f"p/f{number}.parquet", 70_000, np.array([5]), SCHEMA.empty_table()) for number in range(2)]
+    effects = [SliceEffect(f"p/f{number}.parquet", 1000, 70_000, np.array([5]), SCHEMA.empty_table()) for number in range(2)]
 
     def colliding(name: str, blocks: np.ndarray) -> np.ndarray:
         return hash_blocks(name, blocks) if blocks[0] >= positions._SALT else np.zeros(len(blocks), np.int64)
@@ -172,7 +174,42 @@ def test_blocks_with_one_key_get_others(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(positions, "hash_blocks", colliding)
     bitmaps = bitmaps_of(effects)
     assert bitmaps.salt == positions._SALT
-    assert len(set(bitmaps.rows.column(0).to_pylist())) == 2
+    assert len(set(bitmaps.rows.column(0).to_pylist())) == 4
+    assert [len(bits) for bits in bitmaps.rows.column(1).to_pylist()] == [1024, 0] * 2
+
+
+@pytest.mark.parametrize(("sizes", "told"), [((5, 6, 7), True), ((5, 6, 5), False), ((5, 6, -1), False)])
+def test_files_are_told_by_their_sizes_where_no_two_have_one(sizes: tuple[int, ...], told: bool) -> None:
+    effects = [SliceEffect(f"p/{number}", size, 140_000, np.array([70_000]), SCHEMA.empty_table()) for number, size in enumerate(sizes)]
+    bitmaps = bitmaps_of(effects)
+    assert (bitmaps.salt is None) is told
+    assert len(set(bitmaps.rows.column(0).to_pylist())) == 9
+    assert [len(bits) for bits in bitmaps.rows.column(1).to_pylist()] == [0, 1024, 0] * 3
+
+
+@pytest.mark.parametrize("sizes", ["known", "unknown"])
+def test_both_kinds_of_keys_find_their_rows(
+    sizes: str, spark: SparkSession, tmp_path: Path, cache: EffectCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if sizes == "unknown":
+        monkeypatch.setattr(positions, "_have_sizes_of_their_own", lambda effects: False)
+    table = make(tmp_path / "t", partitioned=True, **{"lakehouse.parquet.row.group.rows": "50000"})
+    table.bulk_insert(rows(list(range(140_001)), 1))
+    table.upsert(rows([3, 4, 139_999], 2))
+    assert_spark_reads_as_arrow(table, spark)
+
+
+def test_a_file_that_has_another_size_than_was_listed_is_an_error(
+    spark: SparkSession, tmp_path: Path, cache: EffectCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are not taken for rows that no log replaces."""
+    of_a_slice = positions._effect
+    monkeypatch.setattr(positions, "_effect", lambda *given: replace(of_a_slice(*given), base_bytes=7))
+    table = make(tmp_path / "t")
+    table.bulk_insert(rows(list(range(100)), 1))
+    table.upsert(rows([0, 1], 2))
+    with pytest.raises(PySparkException, match="another size"):
+        HoodieTable.open(table.path, spark=spark).dataframe().toArrow()
 
 
 def test_a_salted_key_finds_its_rows(spark: SparkSession, tmp_path: Path, cache: EffectCache, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,6 +217,7 @@ def test_a_salted_key_finds_its_rows(spark: SparkSession, tmp_path: Path, cache:
         return hash_blocks(name, blocks) if blocks[0] >= positions._SALT else np.zeros(len(blocks), np.int64)
 
     monkeypatch.setattr(positions, "hash_blocks", colliding)
+    monkeypatch.setattr(positions, "_have_sizes_of_their_own", lambda effects: False)
     table = make(tmp_path / "t", partitioned=True)
     table.bulk_insert(rows(list(range(100)), 1))
     table.upsert(rows([0, 1, 2, 3], 2))

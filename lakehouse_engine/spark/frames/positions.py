@@ -1,8 +1,9 @@
 """Which rows of base files the logs of their slices replace or delete: as bitmaps that Spark joins, and kept for the next read.
 
-A bitmap has one row for each 65,536 rows of a base file of which some are gone: a key made of the file's name and the block's number,
-and one bit a row. Spark computes the same key for every row it scans. A block takes 8 kB, on the driver and, broadcast, on every executor:
-one bit for each base row near changed ones.
+A bitmap has one row for each 65,536 rows of a base file: a key made of the file and the block's number, and one bit a row, or nothing
+where no row of the block is gone. Spark computes the same key for every row it scans, so it has to be cheap: where no two files have one
+size it is made of that, which takes Spark a third of the time that the hash of a name does. A block with changed rows takes 8 kB, on the
+driver and, broadcast, on every executor. A row of a block that is not there is of another file than was listed, and an error.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import broadcast, col, get, getbit, lit, shiftright, xxhash64
+from pyspark.sql.functions import broadcast, coalesce, col, get, getbit, lit, raise_error, shiftright, xxhash64
 
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.files.log_scanner import LoggedSlice
@@ -31,6 +32,9 @@ _WORDS = _BLOCK // 64
 _SALT = 1 << 40
 """Added to block numbers of all files, as often as needed, until no two blocks have one key."""
 
+_SIZE_STEP = 1 << 20
+"""More than blocks of a file: the place of its size in a key."""
+
 _KEY, _BITS, _AT = "_hoodie_block", "_hoodie_bits", "_hoodie_row_index"
 """Names that no column of a table has: Hudi keeps the prefix to itself."""
 
@@ -39,9 +43,13 @@ Words = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class SliceEffect:
-    """What the logs of a slice do: rows `removed` (ascending) of its base file, which has `base_rows`, go, and rows `added` come."""
+    """What the logs of a slice do: rows `removed` (ascending) of its base file, which has `base_rows`, go, and rows `added` come.
+
+    `base_bytes` is the base file's size as it was listed, -1 where that is not known.
+    """
 
     base: str | None
+    base_bytes: int
     base_rows: int
     removed: Rows
     added: pa.Table
@@ -118,28 +126,52 @@ def effect_key(reader: SliceReader, piece: LoggedSlice, columns: Sequence[str]) 
 def _effect(reader: SliceReader, piece: LoggedSlice, columns: Sequence[str]) -> SliceEffect:
     changes, base = reader.changes(piece, columns), piece.slice.base_file
     # Spark reads nothing behind an empty chunk, so there must be none.
-    return SliceEffect(None if base is None else base.path, changes.base_rows, changes.removed, changes.added.combine_chunks())
+    path, size = (None, -1) if base is None else (base.path, base.size)
+    return SliceEffect(path, size, changes.base_rows, changes.removed, changes.added.combine_chunks())
 
 
 @dataclass(frozen=True, slots=True)
 class Bitmaps:
-    """The bitmap rows of some files, and the number that was added to block numbers so that their keys are distinct."""
+    """The bitmap rows of some files, and what their keys are made of: of the files' sizes (None), or of the hash of their names and block
+    numbers to which this number was added, so that all are distinct.
+    """
 
     rows: pa.Table
-    salt: int
+    salt: int | None
 
 
 def bitmaps_of(effects: Sequence[SliceEffect]) -> Bitmaps:
     """The bitmaps of slices whose base files lose rows."""
-    parts = [(_file_name(effect), effect.base_rows, *_words(effect.removed)) for effect in effects]
-    for salt in itertools.count(0, _SALT):
-        every = np.concatenate([hash_blocks(name, np.arange(-(-rows >> _BLOCK_BITS), dtype=np.int64) + salt) for name, rows, _, _ in parts])
-        if len(np.unique(every)) == len(every):
-            break
-    keys = np.concatenate([hash_blocks(name, blocks + salt) for name, _, blocks, _ in parts])
-    words = np.concatenate([words for _, _, _, words in parts])
-    bits = pa.ListArray.from_arrays(pa.array(np.arange(0, len(words) + 1, _WORDS, dtype=np.int32)), pa.array(words))
+    salt = None if _have_sizes_of_their_own(effects) else _salt(effects)
+    keys = np.concatenate([_keys(effect, salt) for effect in effects])
+    blocks, words = zip(*(_words(effect.removed) for effect in effects), strict=True)
+    lengths = [np.isin(np.arange(_count(effect)), there) * _WORDS for effect, there in zip(effects, blocks, strict=True)]
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int32)
+    bits = pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.concatenate(words)))
     return Bitmaps(pa.table({_KEY: pa.array(keys), _BITS: bits}), salt)
+
+
+def _have_sizes_of_their_own(effects: Sequence[SliceEffect]) -> bool:
+    sizes = {effect.base_bytes for effect in effects}
+    return len(sizes) == len(effects) and min(sizes) >= 0
+
+
+def _salt(effects: Sequence[SliceEffect]) -> int:
+    for salt in itertools.count(0, _SALT):
+        every = np.concatenate([_keys(effect, salt) for effect in effects])
+        if len(np.unique(every)) == len(every):
+            return salt
+    raise AssertionError("the numbers do not end")
+
+
+def _count(effect: SliceEffect) -> int:
+    return -(-effect.base_rows >> _BLOCK_BITS)
+
+
+def _keys(effect: SliceEffect, salt: int | None) -> Rows:
+    """Those of all blocks of a file, in their order."""
+    blocks = np.arange(_count(effect), dtype=np.int64)
+    return effect.base_bytes * _SIZE_STEP + blocks if salt is None else hash_blocks(_file_name(effect), blocks + salt)
 
 
 def _file_name(effect: SliceEffect) -> str:
@@ -154,15 +186,22 @@ def _words(removed: Rows) -> tuple[Rows, Words]:
     return blocks, np.packbits(flags, bitorder="little").view(np.dtype("<i8")).astype(np.int64)
 
 
-def without_removed(frame: DataFrame, bitmaps: DataFrame, salt: int) -> DataFrame:
+def without_removed(frame: DataFrame, bitmaps: DataFrame, salt: int | None) -> DataFrame:
     """A frame over base files less the rows in the bitmaps. Built-in expressions only, so that the scan stays Spark's own."""
     file = frame.metadataColumn("_metadata")  # a table may have a column of that name
     at = file["row_index"]
-    block = shiftright(at, _BLOCK_BITS) + lit(salt) if salt else shiftright(at, _BLOCK_BITS)
-    numbered = frame.withColumn(_AT, at).withColumn(_KEY, xxhash64(file["file_name"], block))
-    return numbered.join(broadcast(bitmaps), _KEY, "left").where(col(_BITS).isNull() | (_bit(col(_AT)) == 0))
+    block = shiftright(at, _BLOCK_BITS)
+    key = file["file_size"] * lit(_SIZE_STEP) + block if salt is None else xxhash64(file["file_name"], block + lit(salt))
+    numbered = frame.withColumn(_AT, at).withColumn(_KEY, key)
+    return numbered.join(broadcast(bitmaps), _KEY, "left").where(coalesce(_bit(col(_AT)), lit(0)) == 0)
 
 
 def _bit(at: Column) -> Column:
-    word = shiftright(at.bitwiseAND(lit(_BLOCK - 1)), 6).cast("int")
-    return getbit(get(col(_BITS), word), at.bitwiseAND(lit(63)).cast("int"))
+    """Of a row whether it is gone; null where none of its block is."""
+    unknown = raise_error(lit("a base file has another size, or more rows, than when the table was listed: read it again"))
+    bits = coalesce(col(_BITS), unknown.cast("array<bigint>"))
+    return getbit(get(bits, shiftright(_low_bits(at, _BLOCK - 1), 6)), _low_bits(at, 63))
+
+
+def _low_bits(at: Column, mask: int) -> Column:
+    return at.bitwiseAND(lit(mask)).cast("int")

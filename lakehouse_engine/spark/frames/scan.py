@@ -146,7 +146,7 @@ def _effects(plan: ScanPlan) -> list[SliceEffect]:
     return EFFECTS.effects(plan.reader, plan.logged, [*meta, *plan.schema.names])
 
 
-def _send_bitmaps(spark: SparkSession, effects: Sequence[SliceEffect]) -> tuple[DataFrame, int]:
+def _send_bitmaps(spark: SparkSession, effects: Sequence[SliceEffect]) -> tuple[DataFrame, int | None]:
     bitmaps = bitmaps_of(effects)
     return abilities_of(spark).frame(bitmaps.rows), bitmaps.salt
 
