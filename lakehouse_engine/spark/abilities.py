@@ -10,10 +10,11 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: TID251 - plans of queries are not public
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
@@ -89,10 +90,12 @@ class Abilities(ABC):
         """As `frame`, for rows of which queries read some columns, each query others."""
 
     @abstractmethod
-    def handed_over(self, frame: DataFrame) -> pa.Table:
-        """The rows of a query that runs now. What it, or a function of Python in it, is given as Arrow data is not measured row by row, as
-        Spark 4.1 and later do (`spark.sql.execution.arrow.maxBytesPerBatch`), which takes twice as long as all else; where the session has
-        settings for such batches they count.
+    def handed_over(self, frame: DataFrame, given: DataFrame | None = None) -> pa.Table:
+        """The rows of a query that runs now, or (`given`) of a function of the engine's over the rows of that query.
+
+        Rows that are handed to Python are not measured one by one, as Spark 4.1 and later do
+        (`spark.sql.execution.arrow.maxBytesPerBatch`), which takes twice as long as all else. Where the session has settings for such
+        batches they count, and where the query has functions of Python's of its own these get batches as ever.
 
         Raises what the query raises. It runs again, measured, where its rows are too wide.
         """
@@ -138,7 +141,9 @@ class _Classic(Abilities):
         with with_settings(self._spark, {_ROWS_BELOW: "0"}):
             return self.frame(rows)
 
-    def handed_over(self, frame: DataFrame) -> pa.Table:
+    def handed_over(self, frame: DataFrame, given: DataFrame | None = None) -> pa.Table:
+        if self._runs_python(frame if given is None else given):
+            return frame.toArrow()
         try:
             with self._unmeasured():
                 return frame.toArrow()
@@ -147,6 +152,16 @@ class _Classic(Abilities):
                 raise
         logger.info("%d rows are more than a column of Arrow data can hold: the query runs again, with its batches measured", _AT_ONCE)
         return frame.toArrow()
+
+    def _runs_python(self, query: DataFrame) -> bool:
+        """Whether a query, or a view in it, has functions in Python; so it is taken to be where another Spark names the parts otherwise."""
+        jvm: Any = self._spark._jvm
+        try:
+            pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
+            return bool(query._jdf.queryExecution().analyzed().containsPattern(pattern))
+        except Py4JError as error:
+            logger.info("whether a query has functions in Python cannot be told, so that its batches are measured: %s", error)
+            return True
 
     @contextmanager
     def _unmeasured(self) -> Iterator[None]:
@@ -207,7 +222,7 @@ class _Connect(Abilities):
     def column_frame(self, rows: pa.Table) -> DataFrame:
         return self.frame(rows)
 
-    def handed_over(self, frame: DataFrame) -> pa.Table:
+    def handed_over(self, frame: DataFrame, given: DataFrame | None = None) -> pa.Table:
         return frame.toArrow()  # its jobs are begun by the server, whose settings are for all that a session does
 
 

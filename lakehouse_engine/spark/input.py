@@ -172,7 +172,7 @@ def each_partition(frame: DataFrame, function: Callable[[int, Iterator[pa.Record
         outcome = outcome_of(lambda: pickle.loads(payload)(number, batches))
         yield pa.record_batch([pa.array([outcome], pa.binary())], ["outcome"])
 
-    outcomes = abilities_of(frame.sparkSession).handed_over(frame.mapInArrow(run, _OUTCOME))
+    outcomes = abilities_of(frame.sparkSession).handed_over(frame.mapInArrow(run, _OUTCOME), given=frame)
     return [result_of(outcome) for outcome in outcomes.column(0).to_pylist()]
 
 

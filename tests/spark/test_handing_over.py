@@ -75,6 +75,21 @@ def test_another_thread_is_not_concerned_meanwhile(spark: SparkSession, tmp_path
         held.result()
 
 
+@PROPERTIES
+def test_functions_of_a_query_get_their_batches_as_ever(spark: SparkSession, tmp_path: Path) -> None:
+    seen = str(tmp_path)
+
+    def noted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            (Path(seen) / f"{batch.num_rows}-{time.time_ns()}").touch()
+            yield batch
+
+    spark.range(0, 1200, 1, 1).mapInArrow(noted, "id bigint").createOrReplaceTempView("noted")
+    told, rows = each_partition(spark.table("noted"), handed)[0]
+    assert (told, sum(rows)) == (None, 1200)
+    assert [path.name.partition("-")[0] for path in tmp_path.iterdir()] == ["1200"]
+
+
 class TooWide:
     """A query whose rows are too wide for batches that nobody measures."""
 
@@ -93,7 +108,7 @@ class TooWide:
 @PROPERTIES
 def test_rows_that_are_too_wide_are_handed_over_measured(spark: SparkSession) -> None:
     query = TooWide(spark)
-    assert abilities_of(spark).handed_over(query).num_rows == 1  # type: ignore[arg-type]
+    assert abilities_of(spark).handed_over(query, given=spark.range(1)).num_rows == 1  # type: ignore[arg-type]
     assert query.properties == [str(2**31 - 1), None]
 
 
