@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import obstore
-from obstore.exceptions import NotFoundError
+from obstore.exceptions import BaseError, NotFoundError
 
-from lakehouse_engine.storage.object_errors import says_no_bucket
+from lakehouse_engine.storage.object_errors import is_unanswered, says_no_bucket
 
 _AT_ONCE = 8
 
@@ -18,7 +18,7 @@ def delete_objects(store: Any, keys: Sequence[str]) -> None:
     """Raises what the client raises, but for objects that are not there.
 
     S3 says nothing of those. Azure and Google do, and the client leaves the other keys, done or not, at the first of them: then each is
-    deleted by a request of its own.
+    deleted by a request of its own. So it is where a request for many is not answered, which the client does not make again everywhere.
     """
     if len(keys) == 1:
         _delete(store, keys[0])
@@ -26,8 +26,9 @@ def delete_objects(store: Any, keys: Sequence[str]) -> None:
     try:
         obstore.delete(store, list(keys))
         return
-    except (FileNotFoundError, NotFoundError) as error:
-        if says_no_bucket(error):
+    except (BaseError, OSError) as error:
+        is_missing = isinstance(error, (FileNotFoundError, NotFoundError))
+        if says_no_bucket(error) or not (is_missing or is_unanswered(error)):
             raise
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         # Each is tried before the first error is raised.

@@ -89,6 +89,11 @@ def may_be_done(error: BaseException) -> bool:
     return unknown and not re.search(_NOT_DONE, _happened(error), re.IGNORECASE)
 
 
+def is_unanswered(error: BaseException) -> bool:
+    """Whether no answer came to a request, not even one that it failed or is one too many."""
+    return may_be_done(error) and not re.search(r"\b[45]\d\d\b", _happened(error))
+
+
 def _happened(error: BaseException) -> str:
     """What `error` says, without the names in it: a port 50749 is no status 507, a table of credentials no lack of them."""
     return _NAMES.sub("", str(error))
