@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import MissingFileError
 from lakehouse_engine.spark.frames import scan
+from tests.support.connect_server import classic_only
 from tests.support.readers import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string())])
@@ -50,6 +51,7 @@ def test_statements_on_the_same_files_list_them_once(table: HoodieTable, lakehou
     assert listed == [40, 41]
 
 
+@classic_only("jobs are counted by a SparkContext")
 def test_many_files_are_listed_without_a_job_of_spark(table: HoodieTable, lakehouse: Lakehouse, spark: SparkSession) -> None:
     before, context = spark.conf.get(SETTING), spark.sparkContext
     context.setJobGroup("listing", "what planning runs")
