@@ -34,8 +34,7 @@ from lakehouse_engine.statements.reading import Reading
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import options_of, storage_below, storage_for
 from lakehouse_engine.storage.overlaid import OverlaidStorage, check_hidden
-from lakehouse_engine.storage.uploads import A_DAY, Upload, unfinished_uploads
-from lakehouse_engine.storage.uploads import abort_uploads as remove_uploads
+from lakehouse_engine.storage.uploads import A_DAY, Upload, clear_uploads
 from lakehouse_engine.table import HoodieTable, Moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.alter import rename
@@ -203,10 +202,7 @@ class Lakehouse:
 
         Raises `UnavailableError` for other stores and without botocore, `OptionError` for a directory.
         """
-        found = unfinished_uploads(self._storage, older_than_hours)
-        if not dry_run:
-            remove_uploads(self._storage, found)
-        return found
+        return clear_uploads(self._storage, older_than_hours, dry_run=dry_run)
 
     # views
 

@@ -8,8 +8,7 @@ import click
 
 from lakehouse_engine.cli.shared import dry_run_option, show_rows, with_settings
 from lakehouse_engine.cli.target import Settings
-from lakehouse_engine.storage.uploads import A_DAY, unfinished_uploads
-from lakehouse_engine.storage.uploads import abort_uploads as remove_uploads
+from lakehouse_engine.storage.uploads import A_DAY, clear_uploads
 
 
 @click.command()
@@ -29,10 +28,7 @@ def tables(settings: Settings, schema_name: str | None) -> None:
 @with_settings
 def abort_uploads(settings: Settings, older_than_hours: int, dry_run: bool) -> None:
     """Remove what killed writers had sent of files to S3, which no listing shows and the bucket's owner pays for."""
-    storage = settings.catalog().storage
-    found = unfinished_uploads(storage, older_than_hours)
-    if not dry_run:
-        remove_uploads(storage, found)
+    found = clear_uploads(settings.catalog().storage, older_than_hours, dry_run=dry_run)
     rows = [{"path": one.path, "begun": datetime.fromtimestamp(one.begun_ms / 1000, timezone.utc).isoformat()} for one in found]
     if rows or settings.as_json:
         show_rows(settings, rows, ("path", "begun"))

@@ -61,15 +61,14 @@ def fetched(frame: DataFrame, most_bytes: int, most_measured: int | None = None)
 
     Raises what the query raises.
     """
-    abilities = abilities_of(frame.sparkSession)
-    if not abilities.has_plans:
+    if not abilities_of(frame.sparkSession).has_plans:
         return frame
     reads, makes = _reading(frame, most_bytes)
     if reads == _NOTHING:
         return to_arrow_schema(frame.schema).empty_table()
     if reads > most_bytes:
         return frame
-    return _measured(frame, MEASURED * most_bytes if most_measured is None else most_measured) if makes else abilities.handed_over(frame)
+    return _measured(frame, MEASURED * most_bytes if most_measured is None else most_measured) if makes else frame.toArrow()
 
 
 def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:

@@ -19,6 +19,13 @@ def is_object_store(location: str) -> bool:
     return location.partition("://")[0] in SCHEMES and "://" in location
 
 
+def place_of(location: str) -> tuple[str, str, str]:
+    """Of an address in an object store: scheme, bucket, and the key that it ends with, all as they stand there."""
+    scheme, _, rest = location.partition("://")
+    bucket, _, key = rest.partition("/")
+    return scheme, bucket, key
+
+
 def storage_for(location: str, options: Mapping[str, str] | None = None) -> Storage:
     """The storage that is rooted at `location`: a directory, or `s3://bucket/path`, `gs://...`, `az://...` with the store's `options`
     (docs/object-stores.md). Nothing is asked of the store.

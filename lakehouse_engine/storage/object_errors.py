@@ -91,7 +91,7 @@ def may_be_done(error: BaseException) -> bool:
 
 def is_unanswered(error: BaseException) -> bool:
     """Whether no answer came to a request, not even one that it failed or is one too many."""
-    return may_be_done(error) and not re.search(r"\b[45]\d\d\b", _happened(error))
+    return may_be_done(error) and not re.search(r"code: [45]\d\d", _happened(error))
 
 
 def _happened(error: BaseException) -> str:

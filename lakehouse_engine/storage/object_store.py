@@ -29,7 +29,7 @@ from lakehouse_engine.errors import (
     UnsafePathError,
 )
 from lakehouse_engine.storage.base import Listing, StoredFile, Tag
-from lakehouse_engine.storage.locations import SCHEMES
+from lakehouse_engine.storage.locations import SCHEMES, place_of
 from lakehouse_engine.storage.object_delete import delete_objects
 from lakehouse_engine.storage.object_errors import as_object_errors
 from lakehouse_engine.storage.object_files import ObjectInput, ObjectOutput, OutputFile
@@ -55,8 +55,7 @@ class ObjectStorage:
     @classmethod
     def at(cls, location: str, options: Mapping[str, str] | None = None) -> ObjectStorage:
         """Raises `OptionError` for a location without a bucket and for options that there are not."""
-        scheme, _, rest = location.partition("://")
-        bucket, _, prefix = rest.partition("/")
+        scheme, bucket, prefix = place_of(location)
         if scheme not in SCHEMES or not bucket:
             raise OptionError(f"{location!r} names no bucket: write s3://bucket/path, gs://bucket/path or az://container/path")
         below = check_relative(prefix.strip("/"))
@@ -165,10 +164,8 @@ class ObjectStorage:
                 delete_objects(self._store(), keys)
 
     def copy_object(self, path: str, original: str) -> bool:
-        bucket = self.root.partition("://")[2].partition("/")[0]
-        scheme, _, rest = original.partition("://")
-        theirs, _, source = rest.partition("/")
-        if (scheme, theirs) != (self.root.partition("://")[0], bucket):
+        scheme, bucket, source = place_of(original)
+        if (scheme, bucket) != place_of(self.root)[:2]:
             return False
         key = self._file_key(path)
         forget(self._store(), [key])
@@ -198,16 +195,16 @@ class ObjectStorage:
         check_relative(path)
 
     def _store(self) -> Any:
-        scheme, _, rest = self.root.partition("://")
-        return _opened(f"{scheme}://{rest.partition('/')[0]}", self.options)
+        scheme, bucket, _ = place_of(self.root)
+        return _opened(f"{scheme}://{bucket}", self.options)
 
     @property
     def _scheme(self) -> str:
-        return self.root.partition(":")[0]
+        return place_of(self.root)[0]
 
     @property
     def _prefix(self) -> str:
-        return self.root.partition("://")[2].partition("/")[2]
+        return place_of(self.root)[2]
 
     def _key(self, path: str) -> str:
         relative = check_relative(path)

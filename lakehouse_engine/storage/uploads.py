@@ -11,12 +11,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
+from importlib import import_module
 from typing import Any
 
 from lakehouse_engine.errors import OptionError, UnavailableError
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.storage.locations import options_of
-from lakehouse_engine.storage.object_errors import storage_error
+from lakehouse_engine.storage.locations import is_object_store, options_of, place_of
 
 A_DAY = 24
 """Hours: longer than any file takes to be written."""
@@ -24,7 +24,12 @@ _ELSEWHERE = {
     "gs": "Google's credentials cannot ask for them here; give the bucket the lifecycle rule AbortIncompleteMultipartUpload",
     "az": "Azure removes the parts of uploads that were not completed after a week, and has no uploads to abort",
 }
-_CLIENT = {"access_key_id": "aws_access_key_id", "secret_access_key": "aws_secret_access_key"}
+_KEYS = {
+    "aws_access_key_id": ("access_key_id",),
+    "aws_secret_access_key": ("secret_access_key",),
+    "aws_session_token": ("session_token", "token"),
+}
+"""Of botocore's client, and what `storage_options` call them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,14 @@ class Upload:
     path: str
     begun_ms: int
     upload_id: str
+
+
+def clear_uploads(storage: Storage, older_than_hours: int, *, dry_run: bool) -> list[Upload]:
+    """Remove uploads that nobody completed, or find them only; which they are. Raises as `unfinished_uploads`."""
+    found = unfinished_uploads(storage, older_than_hours)
+    if not dry_run:
+        abort_uploads(storage, found)
+    return found
 
 
 def unfinished_uploads(storage: Storage, older_than_hours: int = A_DAY) -> list[Upload]:
@@ -61,12 +74,11 @@ def abort_uploads(storage: Storage, uploads: list[Upload]) -> None:
 
 def _place(storage: Storage) -> tuple[str, str]:
     """Bucket and prefix."""
-    scheme, _, rest = storage.root.partition("://")
-    if not rest:
+    if not is_object_store(storage.root):
         raise OptionError(f"{storage.root} is a directory, which has no uploads; they are in buckets of S3")
+    scheme, bucket, prefix = place_of(storage.root)
     if scheme != "s3":
         raise UnavailableError(f"uploads of {storage.root} cannot be looked for: {_ELSEWHERE[scheme]}")
-    bucket, _, prefix = rest.partition("/")
     return bucket, prefix
 
 
@@ -94,12 +106,13 @@ def _asked(storage: Storage, what: str) -> Iterator[Any]:
     try:
         yield Session().create_client("s3", config=Config(**config), **client)
     except (BotoCoreError, ClientError) as error:
-        raise storage_error(what, _place(storage)[1], storage.root, error) from None
+        # Loaded where it is used, as it loads obstore: who keeps tables in directories need not wait for that.
+        told = import_module("lakehouse_engine.storage.object_errors").storage_error
+        raise told(what, _place(storage)[1], storage.root, error) from None
 
 
 def client_settings(options: Iterable[tuple[str, str]]) -> tuple[dict[str, Any], dict[str, Any]]:
     """`storage_options`, or the environment's as obstore reads it, in botocore's words: those of its Config, and those of its client."""
-
     given = {name.removeprefix("aws_"): value for name, value in options}
 
     def told(*names: str) -> str | None:
@@ -116,8 +129,7 @@ def client_settings(options: Iterable[tuple[str, str]]) -> tuple[dict[str, Any],
     if proxy := told("proxy_url"):
         config["proxies"] = {"http": proxy, "https": proxy}
     client: dict[str, Any] = {"region_name": told("region", "default_region") or "us-east-1", "endpoint_url": endpoint}
-    client |= {name: told(option) for option, name in _CLIENT.items()}
-    client["aws_session_token"] = told("session_token", "token")
+    client |= {name: told(*spellings) for name, spellings in _KEYS.items()}
     if told("allow_invalid_certificates") == "true":
         client["verify"] = False
     return config, client

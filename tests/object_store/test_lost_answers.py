@@ -97,13 +97,19 @@ def test_a_create_that_arrives_late_is_no_second_one(s3_store: Store, proxy: Pro
     assert storage.read("file") == b"1"
 
 
-def test_many_are_deleted_one_by_one_where_nobody_answers_for_all(s3_store: Store, proxy: Proxy) -> None:
-    """As Azure's emulator does under load: not every client makes a request for many again, and S3's does five times."""
-    if s3_store.scheme == "gs":
+def five_objects(store: Store, proxy: Proxy) -> ObjectStorage:
+    """`t/0` to `t/4`, in a store that is asked to delete many at once."""
+    if store.scheme == "gs":
         pytest.skip("its client deletes one by one")
-    storage = ObjectStorage.at(s3_store.place(uuid.uuid4().hex), options(s3_store, proxy))
+    storage = ObjectStorage.at(store.place(uuid.uuid4().hex), options(store, proxy))
     for number in range(5):
         storage.create(f"t/{number}", b"")
+    return storage
+
+
+def test_many_are_deleted_one_by_one_where_nobody_answers_for_all(s3_store: Store, proxy: Proxy) -> None:
+    """As Azure's emulator does under load: not every client makes a request for many again, and S3's does five times."""
+    storage = five_objects(s3_store, proxy)
     proxy.fault = Once("POST", "", "cut", times=6)
     storage.delete_all([f"t/{number}" for number in range(4)])
     assert proxy.fault.left < 6
@@ -111,11 +117,7 @@ def test_many_are_deleted_one_by_one_where_nobody_answers_for_all(s3_store: Stor
 
 
 def test_a_store_that_asks_for_fewer_requests_gets_no_more_of_them(s3_store: Store, proxy: Proxy) -> None:
-    if s3_store.scheme == "gs":
-        pytest.skip("its client deletes one by one")
-    storage = ObjectStorage.at(s3_store.place(uuid.uuid4().hex), options(s3_store, proxy))
-    for number in range(5):
-        storage.create(f"t/{number}", b"")
+    storage = five_objects(s3_store, proxy)
     proxy.fault = lambda method, path: "refuse 503 SlowDown" if method == "POST" else ""
     with pytest.raises(StorageError, match="fewer requests"):
         storage.delete_all([f"t/{number}" for number in range(4)])

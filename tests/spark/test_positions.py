@@ -192,7 +192,7 @@ def test_both_kinds_of_keys_find_their_rows(
     sizes: str, spark: SparkSession, tmp_path: Path, cache: EffectCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if sizes == "unknown":
-        monkeypatch.setattr(positions, "_have_sizes_of_their_own", lambda effects: False)
+        monkeypatch.setattr(positions, "_sizes_are_known", lambda effects: False)
     table = make(tmp_path / "t", partitioned=True, **{"lakehouse.parquet.row.group.rows": "50000"})
     table.bulk_insert(rows(list(range(140_001)), 1))
     table.upsert(rows([3, 4, 139_999], 2))
@@ -217,7 +217,7 @@ def test_a_salted_key_finds_its_rows(spark: SparkSession, tmp_path: Path, cache:
         return hash_blocks(name, blocks) if blocks[0] >= positions._SALT else np.zeros(len(blocks), np.int64)
 
     monkeypatch.setattr(positions, "hash_blocks", colliding)
-    monkeypatch.setattr(positions, "_have_sizes_of_their_own", lambda effects: False)
+    monkeypatch.setattr(positions, "_sizes_are_known", lambda effects: False)
     table = make(tmp_path / "t", partitioned=True)
     table.bulk_insert(rows(list(range(100)), 1))
     table.upsert(rows([0, 1, 2, 3], 2))

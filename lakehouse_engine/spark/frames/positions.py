@@ -142,8 +142,7 @@ class Bitmaps:
 
 def bitmaps_of(effects: Sequence[SliceEffect]) -> Bitmaps:
     """The bitmaps of slices whose base files lose rows."""
-    salt = None if _have_sizes_of_their_own(effects) else _salt(effects)
-    keys = np.concatenate([_keys(effect, salt) for effect in effects])
+    keys, salt = _keys(effects)
     blocks, words = zip(*(_words(effect.removed) for effect in effects), strict=True)
     lengths = [np.isin(np.arange(_count(effect)), there) * _WORDS for effect, there in zip(effects, blocks, strict=True)]
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int32)
@@ -151,25 +150,22 @@ def bitmaps_of(effects: Sequence[SliceEffect]) -> Bitmaps:
     return Bitmaps(pa.table({_KEY: pa.array(keys), _BITS: bits}), salt)
 
 
-def _have_sizes_of_their_own(effects: Sequence[SliceEffect]) -> bool:
-    sizes = {effect.base_bytes for effect in effects}
-    return len(sizes) == len(effects) and min(sizes) >= 0
+def _keys(effects: Sequence[SliceEffect]) -> tuple[Rows, int | None]:
+    """Those of all blocks, file by file, and what they are made of: the first that tells all of them apart."""
+    salts = itertools.chain([None] if _sizes_are_known(effects) else [], itertools.count(0, _SALT))
+    tried = ((np.concatenate([_keys_of(effect, salt) for effect in effects]), salt) for salt in salts)
+    return next((keys, salt) for keys, salt in tried if len(np.unique(keys)) == len(keys))
 
 
-def _salt(effects: Sequence[SliceEffect]) -> int:
-    for salt in itertools.count(0, _SALT):
-        every = np.concatenate([_keys(effect, salt) for effect in effects])
-        if len(np.unique(every)) == len(every):
-            return salt
-    raise AssertionError("the numbers do not end")
+def _sizes_are_known(effects: Sequence[SliceEffect]) -> bool:
+    return all(effect.base_bytes >= 0 for effect in effects)
 
 
 def _count(effect: SliceEffect) -> int:
     return -(-effect.base_rows >> _BLOCK_BITS)
 
 
-def _keys(effect: SliceEffect, salt: int | None) -> Rows:
-    """Those of all blocks of a file, in their order."""
+def _keys_of(effect: SliceEffect, salt: int | None) -> Rows:
     blocks = np.arange(_count(effect), dtype=np.int64)
     return effect.base_bytes * _SIZE_STEP + blocks if salt is None else hash_blocks(_file_name(effect), blocks + salt)
 

@@ -73,6 +73,11 @@ def test_the_python_package_itself_imports_no_spark() -> None:
     assert run(code="import sys, lakehouse_engine; print('pyspark' in sys.modules)").stdout.strip() == "False"
 
 
+def test_who_keeps_tables_in_directories_does_not_wait_for_the_client_of_buckets() -> None:
+    loaded = "import sys, lakehouse_engine.lakehouse, lakehouse_engine.cli.warehouse; print('obstore' in sys.modules)"
+    assert run(code=loaded).stdout.strip() == "False"
+
+
 def test_the_public_names_of_the_package_can_all_be_imported(tmp_path: Path) -> None:
     import lakehouse_engine
 

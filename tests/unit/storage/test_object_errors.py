@@ -12,7 +12,7 @@ import pytest
 from obstore.store import S3Store
 
 from lakehouse_engine.errors import StorageError
-from lakehouse_engine.storage.object_errors import as_object_errors, may_be_done
+from lakehouse_engine.storage.object_errors import as_object_errors, is_unanswered, may_be_done
 
 TELLING_NAMES = [
     "t/plain",
@@ -115,3 +115,14 @@ def test_a_store_that_is_not_there_is_told_apart(server: Answering) -> None:
     error = put(gone, "t/507")
     assert may_be_done(error)
     assert "cannot be reached" in told(error, "file")
+
+
+@pytest.mark.parametrize("text", ["in 450.405ms - HTTP error: error sending request", "in 0.5s, elapsed: 503.12ms, after 404 retries"])
+def test_how_long_a_request_took_is_no_answer(text: str) -> None:
+    assert is_unanswered(obstore.exceptions.GenericError(f"Error performing POST {text}"))
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+def test_an_answer_that_a_request_failed_is_one(server: Answering, status: int) -> None:
+    server.status, server.code = status, "X"
+    assert not is_unanswered(put(server, "file"))
