@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from lakehouse_engine.options.read import TRUST_PARTITION_PATHS
 from lakehouse_engine.read.row_filter import Guaranteed, RowFilter
 from lakehouse_engine.read.scan import Filters, ScanPlan
 from lakehouse_engine.read.statistics import guarantees_of, matching_row_groups
+from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import identity_of
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
@@ -50,46 +51,53 @@ def _skipped(state: TableState, filters: Filters) -> list[tuple[FileSlice, str |
 
 
 def without_ruled_out(plan: ScanPlan) -> ScanPlan:
-    """A plan of some rows without the files (but for those under logs) whose footers say that none of the rows is in them.
+    """A plan of some rows without the files whose footers say that none of the rows is in them; those under logs become `replaced_only`.
 
     Where partition paths have said all that the rows' filter asks, no footer is looked at. The others are read by threads of this process,
     once. Raises as `base_file_metadata`.
     """
-    wanted = plan.wanted
-    if wanted is None or not plan.files or (plan.rules is not None and plan.rules.tell_all(wanted.columns)):
+    wanted, files = plan.wanted, tuple(plan.base_files())
+    if wanted is None or not files or (plan.rules is not None and plan.rules.tell_all(wanted.columns)):
         return plan
-    key = _key(plan, wanted)
-    told = _Told.of(plan, wanted) if key is None else _KNOWN.find(key, lambda: _Told.of(plan, wanted))
-    return replace(plan, files=tuple(told.kept(plan.files, wanted)))
+    key = _key(plan.storage, files, wanted)
+    told = _Told.of(plan.storage, files, wanted) if key is None else _KNOWN.find(key, lambda: _Told.of(plan.storage, files, wanted))
+    out = told.ruled_out(files, wanted)
+    under_logs = (piece.slice.base_file for piece in plan.logged)
+    return replace(
+        plan,
+        files=tuple(file for file in plan.files if file.path not in out),
+        replaced_only=frozenset(file.path for file in under_logs if file is not None and file.path in out),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What footers say of the files of a plan: `owners` are the numbers of the files that each guarantee is of."""
+    """What footers say of some files: `owners` are the numbers of the files that each guarantee is of."""
 
     owners: tuple[int, ...]
     sets: Guaranteed
 
     @classmethod
-    def of(cls, plan: ScanPlan, wanted: RowFilter) -> _Told:
+    def of(cls, storage: Storage, files: Sequence[BaseFile], wanted: RowFilter) -> _Told:
         def read(file: BaseFile) -> list[pc.Expression]:
-            return [one for _, one in guarantees_of(FOOTERS.read(plan.storage, file), wanted, file.path)]
+            return [one for _, one in guarantees_of(FOOTERS.read(storage, file), wanted, file.path)]
 
-        found = looking_runner(local_runner({}), plan.storage).run(read, plan.files, name="footers")
+        found = looking_runner(local_runner({}), storage).run(read, files, name="footers")
         owners = tuple(number for number, guarantees in enumerate(found) for _ in guarantees)
         return cls(owners, Guaranteed.of([one for guarantees in found for one in guarantees], wanted.schema))
 
-    def kept(self, files: Sequence[BaseFile], wanted: RowFilter) -> Iterator[BaseFile]:
+    def ruled_out(self, files: Sequence[BaseFile], wanted: RowFilter) -> frozenset[str]:
+        """Paths of those of the files in which the filter is true of no row."""
         chosen = {number for number, may in zip(self.owners, wanted.may_hold_in(self.sets), strict=True) if may}
-        return (file for number, file in enumerate(files) if number in chosen)
+        return frozenset(file.path for number, file in enumerate(files) if number not in chosen)
 
 
-def _key(plan: ScanPlan, wanted: RowFilter) -> Hashable | None:
+def _key(storage: Storage, files: Sequence[BaseFile], wanted: RowFilter) -> Hashable | None:
     """All that the guarantees follow from; None in memory, where two tables may have one name."""
-    identity = identity_of(plan.storage)
+    identity = identity_of(storage)
     if identity is None:
         return None
-    return identity, wanted.schema, wanted.columns, wanted.rounds, tuple((file.path, file.size) for file in plan.files)
+    return identity, wanted.schema, wanted.columns, wanted.rounds, tuple((file.path, file.size) for file in files)
 
 
 _KNOWN: BoundedCache[_Told] = BoundedCache(100_000, lambda told: 1 + len(told.owners))

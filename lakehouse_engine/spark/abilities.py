@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from lakehouse_engine.errors import UnsupportedSessionError
+from lakehouse_engine.spark.local_files import file_frame
 from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.spark.settings import with_settings
 
@@ -136,6 +137,9 @@ class _Classic(Abilities):
         self._spark.sparkContext.environment["LAKEHOUSE_ENGINE"] = digest
 
     def column_frame(self, rows: pa.Table) -> DataFrame:
+        in_file = file_frame(self._spark, rows) if self.is_local else None
+        if in_file is not None:
+            return in_file
         # Spark keeps Arrow data as it is, and each query decodes the columns it needs; what is below this size it would turn into rows in
         # each plan, all columns of it, on the driver.
         with with_settings(self._spark, {_ROWS_BELOW: "0"}):

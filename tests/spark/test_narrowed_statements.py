@@ -86,6 +86,16 @@ def test_files_that_have_no_such_key_are_not_given_to_spark(shop: Lakehouse) -> 
     assert files_opened(shop.sql("select s from (select * from shop.c version as of '-1') where id = 9000")) == 0
 
 
+def test_files_under_logs_are_given_to_spark_where_their_own_rows_are_wanted(shop: Lakehouse) -> None:
+    """Rows of logs are there anyway, and which rows they replace is known."""
+    assert files_opened(shop.sql("select s from shop.m where id = 0")) == 1
+    assert files_opened(shop.sql("select s from shop.m where s = 'y'")) == 0
+    assert files_opened(shop.sql("select s from shop.m where s = 'x'")) == 5
+    for text in ("n = 12", "s = 'y'", "s = 'x'", "id < 12 and s = 'y'", "s <> 'x' or id = 0", *(f"id = {number}" for number in range(12))):
+        asked = "select id, day, n, s from shop.{0} where {1}"
+        assert_same_rows(shop.sql(asked.format("m", text)).toArrow(), shop.sql(asked.format("c", text)).toArrow())
+
+
 def test_checksums_are_looked_at_where_the_statement_reads(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     looked, original = list[str](), checked.check_headers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +17,11 @@ from pyspark.sql.functions import col, xxhash64
 from lakehouse_engine import HoodieTable
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.read.query import Query, plan_query
+from lakehouse_engine.spark.frames import effects as frames_effects
 from lakehouse_engine.spark.frames import positions, scan
-from lakehouse_engine.spark.frames.positions import EffectCache, SliceEffect, bitmaps_of
-from lakehouse_engine.spark.frames.xxhash import xxhash64 as hash_blocks
+from lakehouse_engine.spark.frames.effects import EffectCache, SliceEffect
+from lakehouse_engine.spark.frames.positions import Replaced, replaced_of
+from lakehouse_engine.spark.frames.xxhash import xxhash64 as hash_name
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.readers import assert_same_rows
@@ -156,35 +159,56 @@ def test_the_cache_forgets_what_was_used_longest_ago(tmp_path: Path) -> None:
     assert EffectCache(limit=1).effects(plan.reader, plan.logged, plan.schema.names)[0].added.equals(one.added)
 
 
-def test_keys_of_blocks_are_those_that_spark_computes(spark: SparkSession) -> None:
+def test_hashes_of_names_are_those_that_spark_computes(spark: SparkSession) -> None:
     chance = random.Random(7)
     names = ["", "a", "abcd", "é" * 5, "x" * 31, "x" * 32, "y" * 71, *(f"{chance.random()}_{chance.random()}" for _ in range(20))]
     numbers = [0, 1, -1, 2**40 + 3, chance.getrandbits(62)]
     frame = spark.createDataFrame([(name, number) for name in names for number in numbers], "name string, number bigint")
     for row in frame.select("name", "number", xxhash64(col("name"), col("number")).alias("hash")).collect():
-        assert hash_blocks(row["name"], np.array([row["number"]]))[0] == row["hash"]
+        assert hash_name(row["name"], np.array([row["number"]]))[0] == row["hash"]
 
 
-def test_blocks_with_one_key_get_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    effects = [SliceEffect(f"p/f{number}.parquet", 1000, 70_000, np.array([5]), SCHEMA.empty_table()) for number in range(2)]
-
-    def colliding(name: str, blocks: np.ndarray) -> np.ndarray:
-        return hash_blocks(name, blocks) if blocks[0] >= positions._SALT else np.zeros(len(blocks), np.int64)
-
-    monkeypatch.setattr(positions, "hash_blocks", colliding)
-    bitmaps = bitmaps_of(effects)
-    assert bitmaps.salt == positions._SALT
-    assert len(set(bitmaps.rows.column(0).to_pylist())) == 4
-    assert [len(bits) for bits in bitmaps.rows.column(1).to_pylist()] == [1024, 0] * 2
+def slices(sizes: Sequence[int]) -> list[SliceEffect]:
+    """Of 140,000 rows, one of which is gone: of each file another one, of the second of its three blocks."""
+    empty = SCHEMA.empty_table()
+    return [SliceEffect(f"p/f{number}", size, 140_000, np.array([70_000 + number]), empty) for number, size in enumerate(sizes)]
 
 
-@pytest.mark.parametrize(("sizes", "told"), [((5, 6, 7), True), ((5, 6, 5), False), ((5, 6, -1), False)])
-def test_files_are_told_by_their_sizes_where_no_two_have_one(sizes: tuple[int, ...], told: bool) -> None:
-    effects = [SliceEffect(f"p/{number}", size, 140_000, np.array([70_000]), SCHEMA.empty_table()) for number, size in enumerate(sizes)]
-    bitmaps = bitmaps_of(effects)
-    assert (bitmaps.salt is None) is told
-    assert len(set(bitmaps.rows.column(0).to_pylist())) == 9
-    assert [len(bits) for bits in bitmaps.rows.column(1).to_pylist()] == [0, 1024, 0] * 3
+def colliding(name: str, salts: np.ndarray) -> np.ndarray:
+    """A hash that tells names apart with the second salt only."""
+    return hash_name(name, salts) if salts[0] else np.zeros(len(salts), np.int64)
+
+
+def is_gone(replaced: Replaced, number: int, row: int) -> bool:
+    """As the filter looks it up."""
+    mask, blocks = (1 << replaced.bits) - 1, 1 << replaced.bits + replaced.step
+    place = ((number >> replaced.bits) ^ int(replaced.directory[blocks | (number & mask)])) & mask
+    at = int(replaced.directory[place << replaced.step | row >> 16]) ^ (number & 0x3FFFFFFF)
+    assert 0 <= at < len(replaced.words)
+    return bool(int(replaced.words[at | (row & 0xFFFF) >> 6]) >> (row & 63) & 1)
+
+
+def test_files_whose_names_have_one_hash_get_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(positions, "hash_name", colliding)
+    replaced = replaced_of(slices([1000, 1000]))
+    assert replaced.salt == 1
+    assert len(replaced.words) == 3 * 1024
+
+
+@pytest.mark.parametrize(("sizes", "told"), [((5, 6, 7), True), ((5, 6, 5), False), ((5, 6, -1), False), (range(7, 4200, 5), True)])
+def test_files_are_told_by_their_sizes_where_no_two_have_one(sizes: Sequence[int], told: bool) -> None:
+    found = slices(sizes)
+    replaced = replaced_of(found)
+    assert (replaced.salt is None) is told
+    for number, effect in enumerate(found):
+        key = effect.base_bytes if told else int(hash_name(f"f{number}", np.array([replaced.salt], np.int64))[0])
+        gone = {row for row in (0, 69_999 + number, 70_000 + number, 70_001 + number, 139_999) if is_gone(replaced, key, row)}
+        assert gone == {70_000 + number}
+
+
+def test_of_very_many_files_the_names_tell_them_apart() -> None:
+    assert replaced_of(slices(range(positions._MOST_SIZES))).salt is None
+    assert replaced_of(slices(range(positions._MOST_SIZES + 1))).salt == 0
 
 
 @pytest.mark.parametrize("sizes", ["known", "unknown"])
@@ -203,8 +227,8 @@ def test_a_file_that_has_another_size_than_was_listed_is_an_error(
     spark: SparkSession, tmp_path: Path, cache: EffectCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its rows are not taken for rows that no log replaces."""
-    of_a_slice = positions._effect
-    monkeypatch.setattr(positions, "_effect", lambda *given: replace(of_a_slice(*given), base_bytes=7))
+    of_a_slice = frames_effects._effect
+    monkeypatch.setattr(frames_effects, "_effect", lambda *given: replace(of_a_slice(*given), base_bytes=7))
     table = make(tmp_path / "t")
     table.bulk_insert(rows(list(range(100)), 1))
     table.upsert(rows([0, 1], 2))
@@ -212,11 +236,20 @@ def test_a_file_that_has_another_size_than_was_listed_is_an_error(
         HoodieTable.open(table.path, spark=spark).dataframe().toArrow()
 
 
-def test_a_salted_key_finds_its_rows(spark: SparkSession, tmp_path: Path, cache: EffectCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    def colliding(name: str, blocks: np.ndarray) -> np.ndarray:
-        return hash_blocks(name, blocks) if blocks[0] >= positions._SALT else np.zeros(len(blocks), np.int64)
+def test_a_file_that_has_more_blocks_than_it_had_is_an_error(
+    spark: SparkSession, tmp_path: Path, cache: EffectCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_a_slice = frames_effects._effect
+    monkeypatch.setattr(frames_effects, "_effect", lambda *given: replace(of_a_slice(*given), base_rows=65_536))
+    table = make(tmp_path / "t")
+    table.bulk_insert(rows(list(range(70_000)), 1))
+    table.upsert(rows([0, 1], 2))
+    with pytest.raises(PySparkException, match="more rows"):
+        HoodieTable.open(table.path, spark=spark).dataframe().toArrow()
 
-    monkeypatch.setattr(positions, "hash_blocks", colliding)
+
+def test_a_salted_name_finds_its_rows(spark: SparkSession, tmp_path: Path, cache: EffectCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(positions, "hash_name", colliding)
     monkeypatch.setattr(positions, "_sizes_are_known", lambda effects: False)
     table = make(tmp_path / "t", partitioned=True)
     table.bulk_insert(rows(list(range(100)), 1))

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine import HoodieTable
 from lakehouse_engine.spark.frames import scan
-from lakehouse_engine.spark.frames.positions import EffectCache
+from lakehouse_engine.spark.frames.effects import EffectCache
 from lakehouse_engine.spark.frames.sent import SentFrames
 from tests.spark.test_positions import make, rows
 from tests.support.readers import assert_same_rows

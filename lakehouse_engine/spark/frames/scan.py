@@ -24,9 +24,10 @@ from lakehouse_engine.read.arrow_scan import plan_tasks
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.decoding import decoded
+from lakehouse_engine.spark.frames.effects import EFFECTS, SliceEffect
 from lakehouse_engine.spark.frames.fetched import FETCHED, engine_reads
 from lakehouse_engine.spark.frames.partitions import as_path, tells_values
-from lakehouse_engine.spark.frames.positions import EFFECTS, SliceEffect, bitmaps_of, without_removed
+from lakehouse_engine.spark.frames.positions import Replaced, replaced_of, without_replaced
 from lakehouse_engine.spark.frames.scanned import SCANNED, listed_here
 from lakehouse_engine.spark.frames.sent import SENT
 from lakehouse_engine.spark.schema import to_spark_schema, to_spark_type
@@ -110,12 +111,15 @@ def _left_out(field: pa.Field) -> Column:
 
 def _with_effects(spark: SparkSession, plan: ScanPlan, wanted: Sequence[str]) -> DataFrame:
     effects = _effects(plan)
-    whole = [file.path for file in plan.files] + [one.base for one in effects if one.base and not len(one.removed)]
+    kept = [one for one in effects if one.base and one.base not in plan.replaced_only]
+    whole = [file.path for file in plan.files] + [str(one.base) for one in kept if not len(one.removed)]
     frames = [_files(spark, plan, whole)] if whole else []
-    touched = [one for one in effects if one.base and len(one.removed)]
-    if touched:
-        files = _files(spark, plan, [str(one.base) for one in touched])
-        frames.append(without_removed(files, *SENT.get(spark, touched, ["bitmaps"], lambda: _send_bitmaps(spark, touched))))
+    thinned = [str(one.base) for one in kept if len(one.removed)]
+    if thinned:
+        touched = [one for one in effects if one.base and len(one.removed)]
+        # All that was replaced is sent, so that the next query, which may read other files, finds it there.
+        sent = SENT.get(spark, touched, ["replaced"], lambda: _send_replaced(spark, touched))
+        frames.append(without_replaced(_files(spark, plan, thinned), *sent))
     adding = [one for one in effects if one.added.num_rows]
     if adding:
         names = list(wanted) if plan.commit_range is None else list(dict.fromkeys([COMMIT_TIME, *wanted]))
@@ -146,9 +150,10 @@ def _effects(plan: ScanPlan) -> list[SliceEffect]:
     return EFFECTS.effects(plan.reader, plan.logged, [*meta, *plan.schema.names])
 
 
-def _send_bitmaps(spark: SparkSession, effects: Sequence[SliceEffect]) -> tuple[DataFrame, int | None]:
-    bitmaps = bitmaps_of(effects)
-    return abilities_of(spark).frame(bitmaps.rows), bitmaps.salt
+def _send_replaced(spark: SparkSession, effects: Sequence[SliceEffect]) -> tuple[DataFrame, Replaced]:
+    replaced = replaced_of(effects)
+    # With the schema that Arrow tells, in which no element is null: nothing is looked at for that, row by row.
+    return spark.createDataFrame(replaced.rows), replaced
 
 
 def _send_rows(spark: SparkSession, effects: Sequence[SliceEffect], names: Sequence[str]) -> DataFrame:

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
-from lakehouse_engine.spark.frames.positions import SliceEffect
+from lakehouse_engine.spark.frames.effects import SliceEffect
 
 Sent = TypeVar("Sent")
 

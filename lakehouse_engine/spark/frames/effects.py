@@ -1,0 +1,102 @@
+"""What the logs of slices do to their base files, decoded by the driver and kept for the next read."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+
+import pyarrow as pa
+
+from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.files.log_scanner import LoggedSlice
+from lakehouse_engine.files.slice_reader import Rows, SliceReader
+
+
+@dataclass(frozen=True, slots=True)
+class SliceEffect:
+    """What the logs of a slice do: rows `removed` (ascending) of its base file, which has `base_rows`, go, and rows `added` come.
+
+    `base_bytes` is the base file's size as it was listed, -1 where that is not known.
+    """
+
+    base: str | None
+    base_bytes: int
+    base_rows: int
+    removed: Rows
+    added: pa.Table
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.removed.nbytes + self.added.nbytes)
+
+
+@dataclass(slots=True)
+class EffectCache:
+    """Effects of slices by what they follow from, the least recently used of them dropped above `limit` bytes. Thread-safe.
+
+    A commit that changes a slice gives it another file, so what is kept for the old one is not found any more and drops out in time.
+    """
+
+    limit: int
+    size: int = 0
+    _kept: OrderedDict[Hashable, SliceEffect] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def effects(self, reader: SliceReader, logged: Sequence[LoggedSlice], columns: Sequence[str]) -> list[SliceEffect]:
+        """The effect of every slice, those that are not kept read by threads of this process. Raises as `SliceReader.changes`."""
+        keys = [effect_key(reader, piece, columns) for piece in logged]
+        found = [self._get(key) for key in keys]
+        missing = [number for number, effect in enumerate(found) if effect is None]
+        read = LocalRunner(os.cpu_count() or 1).run(lambda number: _effect(reader, logged[number], columns), missing, name="logs")
+        for number, effect in zip(missing, read, strict=True):
+            found[number] = effect
+            self._put(keys[number], effect)
+        return [effect for effect in found if effect is not None]
+
+    def _get(self, key: Hashable) -> SliceEffect | None:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def _put(self, key: Hashable, effect: SliceEffect) -> None:
+        with self._lock:
+            if effect.nbytes > self.limit or key in self._kept:
+                return
+            self._kept[key] = effect
+            self.size += effect.nbytes
+            while self.size > self.limit:
+                self.size -= self._kept.popitem(last=False)[1].nbytes
+
+
+EFFECTS = EffectCache(limit=512 * 1024 * 1024)
+"""Of all tables that this process reads."""
+
+
+def effect_key(reader: SliceReader, piece: LoggedSlice, columns: Sequence[str]) -> Hashable:
+    """Everything that the effect of a slice follows from: its files, which of their blocks count, and how they are merged.
+
+    A log whose commit is on the timeline counts as far as that commit says. For others it matters which commits there are.
+    """
+    base, promised = piece.slice.base_file, {promise.path for promise in piece.promises}
+    told = all(log.path in promised for log in piece.slice.log_files)
+    return (
+        reader.storage.root,
+        None if base is None else (base.path, base.size),
+        tuple((log.path, log.size) for log in piece.slice.log_files),
+        piece.promises,
+        reader.scope.window if told else reader.scope,
+        reader.rules,
+        reader.verify,
+        tuple((name, str(reader.schema.field(name).type) if name in reader.schema.names else "") for name in columns),
+    )
+
+
+def _effect(reader: SliceReader, piece: LoggedSlice, columns: Sequence[str]) -> SliceEffect:
+    changes, base = reader.changes(piece, columns), piece.slice.base_file
+    # Spark reads nothing behind an empty chunk, so there must be none.
+    path, size = (None, -1) if base is None else (base.path, base.size)
+    return SliceEffect(path, size, changes.base_rows, changes.removed, changes.added.combine_chunks())
