@@ -6,11 +6,11 @@ from dataclasses import asdict, fields
 
 import click
 
-from lakehouse_engine.cli.errors import FAILED
-from lakehouse_engine.cli.output import human_bytes, print_json, print_rows
-from lakehouse_engine.cli.progress import counting, working
 from lakehouse_engine.cli.shared import accept_future_option, dry_run_option, show_rows, with_settings
 from lakehouse_engine.cli.target import Settings
+from lakehouse_engine.cli.terminal.errors import FAILED
+from lakehouse_engine.cli.terminal.output import human_bytes, print_json, print_rows
+from lakehouse_engine.cli.terminal.progress import counting, working
 from lakehouse_engine.commit.beside.writers import find_writers
 from lakehouse_engine.model.writers import Writer
 from lakehouse_engine.options import LOCK_TIMEOUT_MS

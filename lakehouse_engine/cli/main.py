@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from lakehouse_engine.cli.errors import FAILED, exit_code_of, show
 from lakehouse_engine.cli.target import Settings
+from lakehouse_engine.cli.terminal.errors import FAILED, exit_code_of, show
 from lakehouse_engine.errors import LakehouseError
 
 

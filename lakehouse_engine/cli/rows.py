@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
-from lakehouse_engine.cli.output import plain, print_rows
+from lakehouse_engine.cli.terminal.output import plain, print_rows
 from lakehouse_engine.errors import UnsupportedTypeError
 
 FORMATS = ("table", "csv", "json", "parquet")

@@ -6,9 +6,6 @@ from typing import Any
 
 import click
 
-from lakehouse_engine.cli.confirm import confirm
-from lakehouse_engine.cli.progress import working
-from lakehouse_engine.cli.results import savepoint_row, show_result
 from lakehouse_engine.cli.shared import (
     accept_future_option,
     dry_run_option,
@@ -19,6 +16,9 @@ from lakehouse_engine.cli.shared import (
     yes_option,
 )
 from lakehouse_engine.cli.target import Settings
+from lakehouse_engine.cli.terminal.confirm import confirm
+from lakehouse_engine.cli.terminal.progress import working
+from lakehouse_engine.cli.terminal.results import savepoint_row, show_result
 from lakehouse_engine.cli.work import open_services
 from lakehouse_engine.model.services import RestoreResult
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from lakehouse_engine.cli.progress import working
-from lakehouse_engine.cli.results import show_result
 from lakehouse_engine.cli.shared import dry_run_option, options_option, with_settings
 from lakehouse_engine.cli.target import Settings
+from lakehouse_engine.cli.terminal.progress import working
+from lakehouse_engine.cli.terminal.results import show_result
 from lakehouse_engine.cli.work import open_services
 from lakehouse_engine.table_services import COMPACTION_OPS
 

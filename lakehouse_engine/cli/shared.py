@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from lakehouse_engine.cli.output import human_bytes, print_facts, print_json, print_rows
 from lakehouse_engine.cli.target import Settings
+from lakehouse_engine.cli.terminal.output import human_bytes, print_facts, print_json, print_rows
 
 Command = Callable[..., Any]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lakehouse_engine.cli.progress import ProgressRunner
 from lakehouse_engine.cli.target import Settings
+from lakehouse_engine.cli.terminal.progress import ProgressRunner
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.storage.locations import storage_for
 from lakehouse_engine.table_services import TableServices

@@ -13,7 +13,7 @@ from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.timeline import Timeline
-from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.table_state import TableState
 
 _COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)

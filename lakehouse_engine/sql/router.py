@@ -12,8 +12,8 @@ from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.options.unavailable import CLUSTERING
 from lakehouse_engine.sql.binding.scan import scan
 from lakehouse_engine.sql.grammar.lexer import significant
-from lakehouse_engine.sql.grammar.parse_clone import is_clone, parse_clone
-from lakehouse_engine.sql.grammar.parse_ddl import (
+from lakehouse_engine.sql.grammar.parsers.clone import is_clone, parse_clone
+from lakehouse_engine.sql.grammar.parsers.ddl import (
     ENGINE_PROVIDERS,
     SCHEMA_WORDS,
     parse_alter,
@@ -25,7 +25,7 @@ from lakehouse_engine.sql.grammar.parse_ddl import (
     parse_drop,
     parse_drop_schema,
 )
-from lakehouse_engine.sql.grammar.parse_dml import (
+from lakehouse_engine.sql.grammar.parsers.dml import (
     parse_call,
     parse_delete,
     parse_insert,
@@ -34,8 +34,8 @@ from lakehouse_engine.sql.grammar.parse_dml import (
     parse_truncate,
     parse_update,
 )
-from lakehouse_engine.sql.grammar.parse_materialized import is_materialized, parse_materialized
-from lakehouse_engine.sql.grammar.parse_show import parse_describe, parse_refresh, parse_show, parse_use
+from lakehouse_engine.sql.grammar.parsers.materialized import is_materialized, parse_materialized
+from lakehouse_engine.sql.grammar.parsers.show import parse_describe, parse_refresh, parse_show, parse_use
 from lakehouse_engine.sql.grammar.reader import StatementReader
 from lakehouse_engine.sql.grammar.references import Parts, ReferenceKind, Scan, plain
 from lakehouse_engine.sql.grammar.statements import Explain, Passthrough, Query, Statement

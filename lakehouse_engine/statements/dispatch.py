@@ -12,10 +12,11 @@ from lakehouse_engine.sql.grammar import statements as s
 from lakehouse_engine.sql.grammar.identifiers import with_names
 from lakehouse_engine.sql.grammar.markers import with_named_markers
 from lakehouse_engine.sql.router import route
-from lakehouse_engine.statements import answers, changes, columns, defaults, definitions, materialized, procedures
+from lakehouse_engine.statements import changes, columns, defaults, definitions, materialized, procedures
+from lakehouse_engine.statements.answers import shown
+from lakehouse_engine.statements.answers.explain import explain
 from lakehouse_engine.statements.clone import clone_table
 from lakehouse_engine.statements.context import Execution
-from lakehouse_engine.statements.explain import explain
 from lakehouse_engine.statements.merge import merge
 from lakehouse_engine.statements.providers import check_provider
 
@@ -52,16 +53,16 @@ HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
     s.Merge: merge,
     s.Truncate: changes.truncate,
     s.DropPartitions: changes.drop_partitions,
-    s.ShowSchemas: answers.show_schemas,
-    s.ShowTables: answers.show_tables,
-    s.ShowColumns: answers.show_columns,
-    s.ShowProperties: answers.show_properties,
-    s.ShowPartitions: answers.show_partitions,
-    s.ShowCreateTable: answers.show_create_table,
-    s.Describe: answers.describe,
-    s.DescribeHistory: answers.describe_history,
-    s.DescribeSchema: answers.describe_schema,
-    s.Refresh: answers.refresh,
+    s.ShowSchemas: shown.show_schemas,
+    s.ShowTables: shown.show_tables,
+    s.ShowColumns: shown.show_columns,
+    s.ShowProperties: shown.show_properties,
+    s.ShowPartitions: shown.show_partitions,
+    s.ShowCreateTable: shown.show_create_table,
+    s.Describe: shown.describe,
+    s.DescribeHistory: shown.describe_history,
+    s.DescribeSchema: shown.describe_schema,
+    s.Refresh: shown.refresh,
     s.Call: procedures.call,
 }
 

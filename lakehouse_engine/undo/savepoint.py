@@ -33,7 +33,7 @@ from lakehouse_engine.read.completeness import log_promises
 from lakehouse_engine.services.archive.passed import archive_passed, check_passed
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import damaged_savepoints, savepoint_metadata
 from lakehouse_engine.view.table_state import TableState
 

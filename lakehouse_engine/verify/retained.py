@@ -9,7 +9,7 @@ from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_na
 from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.verify.cleaned import cleaned_files
-from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.table_state import TableState
 

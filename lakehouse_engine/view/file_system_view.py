@@ -11,8 +11,8 @@ from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import Listing
 from lakehouse_engine.timeline.timeline import Timeline
-from lakehouse_engine.view.kept import KeptAt, KeptPartition
-from lakehouse_engine.view.listing import Lister
+from lakehouse_engine.view.listings.kept import KeptAt, KeptPartition
+from lakehouse_engine.view.listings.listing import Lister
 from lakehouse_engine.view.slicing import build_file_groups, is_replaced, slice_as_of
 
 

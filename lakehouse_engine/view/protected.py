@@ -11,7 +11,7 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.savepoint import DamagedSavepoint, HoodieSavepointMetadata
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.table_state import TableState
 
 

@@ -31,10 +31,10 @@ from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.archived_files import ArchivedFiles, read_archived_files
 from lakehouse_engine.view.decoded import DECODED, DecodedCommit
 from lakehouse_engine.view.file_system_view import FileSystemView, has_data
-from lakehouse_engine.view.flat_listing import lister_of
-from lakehouse_engine.view.kept import KeptAt, KeptPartitions
-from lakehouse_engine.view.listing import StorageLister
-from lakehouse_engine.view.named import NamedFiles
+from lakehouse_engine.view.listings.flat_listing import lister_of
+from lakehouse_engine.view.listings.kept import KeptAt, KeptPartitions
+from lakehouse_engine.view.listings.listing import StorageLister
+from lakehouse_engine.view.listings.named import NamedFiles
 from lakehouse_engine.view.news import Moment
 from lakehouse_engine.view.restores import pending_restore
 from lakehouse_engine.view.slicing import replaced_groups

@@ -15,7 +15,7 @@ from lakehouse_engine.files.log_scanner import NOT_TOLD
 from lakehouse_engine.format.file_names import parse_log_file
 from lakehouse_engine.model.instant import format_instant_time, parse_instant_time
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.view.named import NamedFiles
+from lakehouse_engine.view.listings.named import NamedFiles
 from tests.crash.checker import check_recovered, check_rows, expect, look
 from tests.crash.scenarios import CASES, COLUMNS, START, batch, copy_of, create, open_table
 from tests.support.local_table import LocalTable

@@ -16,7 +16,7 @@ from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_na
 from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.listings.listing import StorageLister
 
 _THREADS = 8
 

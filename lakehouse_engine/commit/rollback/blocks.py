@@ -10,7 +10,7 @@ from lakehouse_engine.format.log.writer import render_rollback
 from lakehouse_engine.model.files import LogFile
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.listings.listing import StorageLister
 
 ROLLBACK_TOKEN = "1-0-1"
 """The write token of files with rollback blocks, in every Hudi version."""

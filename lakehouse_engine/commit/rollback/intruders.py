@@ -12,7 +12,7 @@ from lakehouse_engine.format.file_names import PARTITION_METAFILE, is_base_file_
 from lakehouse_engine.format.partition_metafile import parse_partition_metafile
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.listings.listing import StorageLister
 
 
 def remove_intruders(storage: Storage, partitions: Iterable[str], taken_back: Callable[[str], bool]) -> None:

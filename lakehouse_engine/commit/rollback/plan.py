@@ -18,7 +18,7 @@ from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRollbackPlan, HoodieRollbackRequest
-from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.table_state import TableState
 

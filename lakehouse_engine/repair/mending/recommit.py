@@ -21,7 +21,7 @@ from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.repair.mending.traces import Trace, traces
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.plans import clustering_groups
 from lakehouse_engine.view.slicing import replaced_groups
 from lakehouse_engine.view.table_state import TableState

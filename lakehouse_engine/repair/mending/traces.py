@@ -18,7 +18,7 @@ from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.keys import COMMIT_TIME, FileGroupId
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.storage.base import Storage, StoredFile
-from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.table_state import TableState
 
 _SCHEMA = b"parquet.avro.schema"

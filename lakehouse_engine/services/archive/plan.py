@@ -16,7 +16,7 @@ from lakehouse_engine.services.clean.policies import retention
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.timeline.timeline import Timeline
-from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import savepoint_metadata
 from lakehouse_engine.view.slicing import replaced_groups
 from lakehouse_engine.view.table_state import TableState

@@ -15,7 +15,7 @@ from lakehouse_engine.options.services import CLEAN_VERSIONS
 from lakehouse_engine.services.clean.policies import KEEP_LATEST_FILE_VERSIONS, CleanPolicy, Retention, retention
 from lakehouse_engine.services.clean.scope import SAVEPOINTED, scope_of
 from lakehouse_engine.storage.base import StoredFile
-from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.table_state import TableState
 

@@ -28,7 +28,7 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import has_file
-from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.write.source import Rows, RowSource
 from lakehouse_engine.write.tasks.attempt import FileAttempt
 from lakehouse_engine.write.tasks.file_writer import BaseFileWriter, FileIdentity

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.cli import confirm
 from lakehouse_engine.cli.main import cli
+from lakehouse_engine.cli.terminal import confirm
 from lakehouse_engine.timeline.lock import TableLock
 from tests.unit.cli.conftest import SCHEMA, orders
 

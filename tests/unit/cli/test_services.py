@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lakehouse_engine import HoodieTable, Lakehouse, repair_table
-from lakehouse_engine.cli import progress
 from lakehouse_engine.cli.main import COMMANDS, cli
+from lakehouse_engine.cli.terminal import progress
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import OptionError, PropertiesError, TableNotFoundError, TimelineError
 from lakehouse_engine.repair import DisorderKind

@@ -11,9 +11,9 @@ from obstore.store import MemoryStore
 from lakehouse_engine.storage import object_store
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.storage.object_store import ObjectStorage
-from lakehouse_engine.view import flat_listing
-from lakehouse_engine.view.flat_listing import Folders, lister_of
-from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.listings import flat_listing
+from lakehouse_engine.view.listings.flat_listing import Folders, lister_of
+from lakehouse_engine.view.listings.listing import StorageLister
 
 METAFILE = ".hoodie_partition_metadata"
 NAMES = ("a", "b=1", "c-", ".d", "e f", METAFILE, f"{METAFILE}.parquet", ".hoodie")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from lakehouse_engine.storage.faults import FaultyStorage
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.view.listing import StorageLister
+from lakehouse_engine.view.listings.listing import StorageLister
 
 METAFILE = ".hoodie_partition_metadata"
 

@@ -27,8 +27,8 @@ from lakehouse_engine.sql.grammar.statements import (
     ShowSchemas,
     ShowTables,
 )
+from lakehouse_engine.statements.answers.describe_json import describe_json
 from lakehouse_engine.statements.context import Execution
-from lakehouse_engine.statements.describe_json import describe_json
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.history import HistoryEntry
 

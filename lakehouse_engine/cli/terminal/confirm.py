@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from lakehouse_engine.cli.errors import REFUSED
+from lakehouse_engine.cli.terminal.errors import REFUSED
 
 
 class NotConfirmed(click.ClickException):

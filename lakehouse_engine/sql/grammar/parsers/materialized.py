@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lakehouse_engine.errors import UnsupportedSqlError
-from lakehouse_engine.sql.grammar.parse_ddl import TableClauses, table_clause
+from lakehouse_engine.sql.grammar.parsers.ddl import TableClauses, table_clause
 from lakehouse_engine.sql.grammar.reader import StatementReader
 from lakehouse_engine.sql.grammar.statements import (
     AlterMaterializedView,

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from lakehouse_engine.cli.output import print_json, printable
 from lakehouse_engine.cli.shared import show_facts
 from lakehouse_engine.cli.target import Settings
+from lakehouse_engine.cli.terminal.output import print_json, printable
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.model.services import ArchiveResult, CleanResult, CompactionResult, RestoreResult, RollbackResult, Savepoint
 

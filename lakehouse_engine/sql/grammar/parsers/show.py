@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.grammar.lexer import TokenKind
-from lakehouse_engine.sql.grammar.parse_ddl import SCHEMA_WORDS
+from lakehouse_engine.sql.grammar.parsers.ddl import SCHEMA_WORDS
 from lakehouse_engine.sql.grammar.reader import StatementReader
 from lakehouse_engine.sql.grammar.statements import (
     Describe,

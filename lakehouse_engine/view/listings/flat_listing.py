@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from lakehouse_engine.storage.base import Listing, Storage, StoredFile, TaggedStorage
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.storage.paths import parent_of
-from lakehouse_engine.view.listing import META_FOLDER, Lister, StorageLister
+from lakehouse_engine.view.listings.listing import META_FOLDER, Lister, StorageLister
 
 MOST = 10_000
 """Objects that are listed at once, a thousand to a request. Of a table with more, directories are asked for one by one."""

@@ -1,0 +1,1 @@
+"""How the command line speaks to people and to programs."""

@@ -1,0 +1,1 @@
+"""Parsers of the engine's statements, by what they are about."""
