@@ -228,3 +228,23 @@ def test_random_statements_have_the_rows_that_they_have_unnarrowed(
             expected = shop.sql(text).toArrow()
         assert_same_rows(found, expected, what=text)
     assert narrowed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select id from {0} a where id in (select id from {0} where s = 'y')",
+        "select id from {0} a where id not in (select id from {0} where s = 'y')",
+        "select id from {0} a where exists (select 1 from {0} b where b.n > a.n and b.s = 'y')",
+        "select id, (select count(*) from {0} b where b.id = a.id) as c from {0} a where s = 'y'",
+        "select a.id, l.c from {0} a, lateral (select count(*) as c from {0} b where b.day = a.day and b.s = a.s) l",
+        "select a.id, b.s from {0} a left join {0} b on a.id = b.id + 1 and b.s = 'y'",
+        "select day, s, count(*) as c from {0} group by cube (day, s)",
+        "select id from {0} where s = 'y' union all select id from {0} where n > (select avg(n) from {0})",
+        "select id, row_number() over (partition by day order by id) as r from {0} where s = 'x' order by id limit 7",
+        "with recursive t as (select min(id) as i from {0} union all select a.id from t join {0} a on a.id = i + 1 where i < 8) from t",
+    ],
+)  # fmt: skip
+def test_a_table_with_logs_may_stand_wherever_another_may(text: str, shop: Lakehouse) -> None:
+    """The filter on replaced rows is a subquery in each of them."""
+    assert_same_rows(shop.sql(text.format("shop.m")).toArrow(), shop.sql(text.format("shop.c")).toArrow())
