@@ -17,7 +17,8 @@ from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import Answer, Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.view.listings import kept, news
+from lakehouse_engine.view import news
+from lakehouse_engine.view.listings import kept
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.input import ArrowInput
 from lakehouse_engine.write.create import TableSpec, create_table
