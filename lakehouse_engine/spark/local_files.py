@@ -18,7 +18,9 @@ import pyarrow.types as pat
 from pyspark import SparkFiles
 from pyspark.sql import DataFrame, SparkSession
 
+from lakehouse_engine.spark.frames.partitions import as_path
 from lakehouse_engine.spark.schema import to_spark_schema
+from lakehouse_engine.storage.local import LocalStorage
 
 logger = logging.getLogger(__name__)
 _LEAST, _MOST = 1 << 20, 1 << 30
@@ -51,7 +53,7 @@ def file_frame(spark: SparkSession, rows: pa.Table) -> DataFrame | None:
         _has_room(str(spark.sparkContext.applicationId), _MOST)
         return None
     reader = spark.read.schema(to_spark_schema(numbered.schema)).option("datetimeRebaseMode", "CORRECTED")
-    return reader.parquet(path.as_uri()).toDF(*rows.column_names)
+    return reader.parquet(as_path(LocalStorage(str(path.parent)).uri(path.name))).toDF(*rows.column_names)
 
 
 def _encrypts(spark: SparkSession) -> bool:

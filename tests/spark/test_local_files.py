@@ -79,6 +79,16 @@ def test_a_query_reads_the_columns_that_it_needs(spark: SparkSession) -> None:
     assert "ReadSchema: struct<c4:bigint>" in plan
 
 
+def test_the_folder_may_be_called_as_it_likes(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "a b%41{c}[d]* \u00fc"
+    folder.mkdir()
+    monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(folder))
+    frame = file_frame(spark, table())
+    assert frame is not None
+    assert frame.count() == COUNT
+    assert len(list(folder.iterdir())) == 1
+
+
 def test_few_rows_and_nested_ones_have_none(spark: SparkSession) -> None:
     nested = pa.table({"tags": [["a" * 100]] * 40_000})
     assert nested.nbytes > local_files._LEAST
