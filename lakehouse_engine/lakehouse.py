@@ -33,8 +33,8 @@ from lakehouse_engine.statements.dispatch import execute
 from lakehouse_engine.statements.reading import Reading
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import options_of, storage_below, storage_for
+from lakehouse_engine.storage.objects.uploads import A_DAY, Upload, clear_uploads
 from lakehouse_engine.storage.overlaid import OverlaidStorage, check_hidden
-from lakehouse_engine.storage.uploads import A_DAY, Upload, clear_uploads
 from lakehouse_engine.table import HoodieTable, Moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.alter import rename

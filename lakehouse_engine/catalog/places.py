@@ -69,7 +69,7 @@ def fill_in_place(
         storage.overwrite(_note(name), b"{}")
         place = storage_below(storage, name.path)
         # Loaded where it is used, as `storage_for` does.
-        held = import_module("lakehouse_engine.storage.object_held").HeldStorage.of(place, (PROPERTIES, BACKUP, COPY))
+        held = import_module("lakehouse_engine.storage.objects.held").HeldStorage.of(place, (PROPERTIES, BACKUP, COPY))
         try:
             result = fill(held)
             lock.confirm()

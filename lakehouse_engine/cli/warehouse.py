@@ -8,7 +8,7 @@ import click
 
 from lakehouse_engine.cli.shared import dry_run_option, show_rows, with_settings
 from lakehouse_engine.cli.target import Settings
-from lakehouse_engine.storage.uploads import A_DAY, clear_uploads
+from lakehouse_engine.storage.objects.uploads import A_DAY, clear_uploads
 
 
 @click.command()

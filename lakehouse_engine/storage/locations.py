@@ -34,7 +34,7 @@ def storage_for(location: str, options: Mapping[str, str] | None = None) -> Stor
     """
     if is_object_store(location):
         # Loaded where it is used: who keeps tables in directories need not wait for its client.
-        found: Storage = import_module("lakehouse_engine.storage.object_store").ObjectStorage.at(location, options)
+        found: Storage = import_module("lakehouse_engine.storage.objects.store").ObjectStorage.at(location, options)
         return found
     scheme, is_uri, _ = location.partition("://")
     if is_uri and scheme != "file":

@@ -20,10 +20,13 @@ from obstore.store import MemoryStore
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.compat import StrEnum
-from lakehouse_engine.storage import object_delete, object_files, object_put, object_store
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import SimulatedCrash
-from lakehouse_engine.storage.object_store import ObjectStorage
+from lakehouse_engine.storage.objects import delete as object_delete
+from lakehouse_engine.storage.objects import files as object_files
+from lakehouse_engine.storage.objects import put as object_put
+from lakehouse_engine.storage.objects import store as object_store
+from lakehouse_engine.storage.objects.store import ObjectStorage
 
 Answer = TypeVar("Answer")
 ROOT = "lake/table/"

@@ -27,7 +27,7 @@ from lakehouse_engine.errors import (
 from lakehouse_engine.services.clone.service import FILES_KEY, SOURCE_KEY
 from lakehouse_engine.storage.faults import SimulatedCrash
 from lakehouse_engine.storage.locations import storage_below
-from lakehouse_engine.storage.object_store import ObjectStorage
+from lakehouse_engine.storage.objects.store import ObjectStorage
 from lakehouse_engine.timeline.config_store import PROPERTIES
 from tests.crash.harness import at
 from tests.crash.requests import FAULTS, Bucket, Fault, Meet, Moment, Process, buckets

@@ -23,10 +23,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from lakehouse_engine.storage import object_store
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.storage.object_store import ObjectStorage
+from lakehouse_engine.storage.objects import store as object_store
+from lakehouse_engine.storage.objects.store import ObjectStorage
 from tests.object_store.bucket_path import SCHEME, AnyParquet, AnyPath, AnyTree, BucketPath, in_memory
 from tests.object_store.dbt_store import Store, s3_store
 from tests.object_store.emulators import azure_store, google_store

@@ -17,7 +17,7 @@ import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import LakehouseError, LockTimeoutError, StorageError, TimelineError
-from lakehouse_engine.storage.object_store import ObjectStorage
+from lakehouse_engine.storage.objects.store import ObjectStorage
 from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.verify import verify
 from tests.object_store.dbt_store import Store, s3_store

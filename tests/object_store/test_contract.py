@@ -13,7 +13,7 @@ import pytest
 from lakehouse_engine import Lakehouse
 from lakehouse_engine.errors import OptionError, StorageError, StoredFileExistsError, UnknownOptionError, UnsafePathError
 from lakehouse_engine.storage.locations import storage_below, storage_for
-from lakehouse_engine.storage.object_store import ObjectStorage
+from lakehouse_engine.storage.objects.store import ObjectStorage
 from tests.contracts import test_storage as contract
 from tests.object_store.dbt_store import Store, s3_store
 

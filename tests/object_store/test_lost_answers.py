@@ -10,7 +10,7 @@ import pytest
 
 from lakehouse_engine import Lakehouse
 from lakehouse_engine.errors import LakehouseError, StorageError, StoredFileExistsError
-from lakehouse_engine.storage.object_store import ObjectStorage
+from lakehouse_engine.storage.objects.store import ObjectStorage
 from tests.object_store.dbt_store import Store, s3_store
 from tests.object_store.proxy import Proxy, options, proxy
 from tests.support.shares import share_of

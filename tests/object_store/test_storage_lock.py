@@ -13,7 +13,7 @@ import pytest
 
 from lakehouse_engine.errors import LockError, LockTimeoutError, OptionError
 from lakehouse_engine.options import LockOptions
-from lakehouse_engine.storage.object_store import ObjectStorage
+from lakehouse_engine.storage.objects.store import ObjectStorage
 from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.timeline.locks.storage_lock import LOCK_OBJECT, StorageLock
 from tests.object_store.dbt_store import Store, s3_store

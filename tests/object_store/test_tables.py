@@ -17,7 +17,7 @@ from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import TableError, TableExistsError, TableNotFoundError
 from lakehouse_engine.model.instant import parse_instant_time
 from lakehouse_engine.storage.locations import options_of
-from lakehouse_engine.storage.object_store import ObjectStorage
+from lakehouse_engine.storage.objects.store import ObjectStorage
 from tests.object_store.dbt_store import Store, s3_store
 from tests.support.readers import assert_same_rows
 from tests.support.table_builder import RICH, rich_row

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from lakehouse_engine import Lakehouse
 from lakehouse_engine.cli.main import cli
 from lakehouse_engine.errors import StorageError
-from lakehouse_engine.storage.object_store import ObjectStorage
-from lakehouse_engine.storage.uploads import abort_uploads, unfinished_uploads
+from lakehouse_engine.storage.objects.store import ObjectStorage
+from lakehouse_engine.storage.objects.uploads import abort_uploads, unfinished_uploads
 from tests.object_store.dbt_store import Store, s3_store
 from tests.object_store.proxy import Proxy, options, proxy
 
@@ -24,7 +24,7 @@ __all__ = ["proxy", "s3_store"]
 
 KILLED = """
 import os, sys, json
-from lakehouse_engine.storage.object_store import ObjectStorage
+from lakehouse_engine.storage.objects.store import ObjectStorage
 output = ObjectStorage.at(sys.argv[1], json.loads(sys.argv[2])).open_output("s/t/day=1/left.parquet")
 for _ in range(20):
     output.write(bytes(1024 * 1024))

@@ -11,7 +11,7 @@ import pytest
 from lakehouse_engine import Lakehouse
 from lakehouse_engine.errors import StorageError, StoredFileNotFoundError, UnsafePathError
 from lakehouse_engine.storage.locations import storage_for
-from lakehouse_engine.storage.object_store import ObjectStorage
+from lakehouse_engine.storage.objects.store import ObjectStorage
 from tests.object_store.dbt_store import Store
 from tests.object_store.emulators import container_sas
 

@@ -12,7 +12,7 @@ import pytest
 from obstore.store import S3Store
 
 from lakehouse_engine.errors import StorageError
-from lakehouse_engine.storage.object_errors import as_object_errors, is_unanswered, may_be_done
+from lakehouse_engine.storage.objects.errors import as_object_errors, is_unanswered, may_be_done
 
 TELLING_NAMES = [
     "t/plain",

@@ -12,9 +12,9 @@ from obstore.store import MemoryStore
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.errors import StorageError
-from lakehouse_engine.storage import object_put
-from lakehouse_engine.storage.object_errors import may_be_done
-from lakehouse_engine.storage.object_put import Place
+from lakehouse_engine.storage.objects import put as object_put
+from lakehouse_engine.storage.objects.errors import may_be_done
+from lakehouse_engine.storage.objects.put import Place
 
 UNAVAILABLE = "Server returned non-2xx status code: 503 Service Unavailable: "
 Answer = Callable[[Callable[[], Any]], Any]

@@ -10,8 +10,8 @@ from obstore.store import LocalStore
 
 from lakehouse_engine.errors import OptionError, UnknownOptionError, UnsafePathError
 from lakehouse_engine.storage.locations import storage_for
-from lakehouse_engine.storage.object_delete import delete_objects
-from lakehouse_engine.storage.object_store import ObjectStorage
+from lakehouse_engine.storage.objects.delete import delete_objects
+from lakehouse_engine.storage.objects.store import ObjectStorage
 
 KEY = '{"disable_oauth": true, "client_email": "", "private_key": "", "private_key_id": ""}'
 ACCOUNT = {"account_name": "someone", "account_key": "c29tZXRoaW5n"}

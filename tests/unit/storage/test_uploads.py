@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from lakehouse_engine import Lakehouse
 from lakehouse_engine.cli.main import cli
 from lakehouse_engine.errors import OptionError, UnavailableError
-from lakehouse_engine.storage.object_store import ObjectStorage
-from lakehouse_engine.storage.uploads import client_settings, unfinished_uploads
+from lakehouse_engine.storage.objects.store import ObjectStorage
+from lakehouse_engine.storage.objects.uploads import client_settings, unfinished_uploads
 
 
 def test_a_directory_has_none(tmp_path: Path) -> None:

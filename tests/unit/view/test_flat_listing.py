@@ -8,9 +8,9 @@ import uuid
 import pytest
 from obstore.store import MemoryStore
 
-from lakehouse_engine.storage import object_store
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.storage.object_store import ObjectStorage
+from lakehouse_engine.storage.objects import store as object_store
+from lakehouse_engine.storage.objects.store import ObjectStorage
 from lakehouse_engine.view.listings import flat_listing
 from lakehouse_engine.view.listings.flat_listing import Folders, lister_of
 from lakehouse_engine.view.listings.listing import StorageLister

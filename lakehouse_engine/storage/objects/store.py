@@ -30,10 +30,10 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.storage.base import Listing, StoredFile, Tag
 from lakehouse_engine.storage.locations import SCHEMES, place_of
-from lakehouse_engine.storage.object_delete import delete_objects
-from lakehouse_engine.storage.object_errors import as_object_errors
-from lakehouse_engine.storage.object_files import ObjectInput, ObjectOutput, OutputFile
-from lakehouse_engine.storage.object_put import Place, forget, remember, tag_of
+from lakehouse_engine.storage.objects.delete import delete_objects
+from lakehouse_engine.storage.objects.errors import as_object_errors
+from lakehouse_engine.storage.objects.files import ObjectInput, ObjectOutput, OutputFile
+from lakehouse_engine.storage.objects.put import Place, forget, remember, tag_of
 from lakehouse_engine.storage.paths import check_relative, is_hidden_name, is_temporary_name
 
 _CLIENT_KEYS = ("allow_http", "timeout", "connect_timeout", "proxy_url", "allow_invalid_certificates")

@@ -107,7 +107,7 @@ def _asked(storage: Storage, what: str) -> Iterator[Any]:
         yield Session().create_client("s3", config=Config(**config), **client)
     except (BotoCoreError, ClientError) as error:
         # Loaded where it is used, as it loads obstore: who keeps tables in directories need not wait for that.
-        told = import_module("lakehouse_engine.storage.object_errors").storage_error
+        told = import_module("lakehouse_engine.storage.objects.errors").storage_error
         raise told(what, _place(storage)[1], storage.root, error) from None
 
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 from obstore.exceptions import BaseError, NotSupportedError
 
 from lakehouse_engine.errors import StorageError
-from lakehouse_engine.storage.object_errors import as_object_errors
-from lakehouse_engine.storage.object_put import TOKEN, Place
+from lakehouse_engine.storage.objects.errors import as_object_errors
+from lakehouse_engine.storage.objects.put import TOKEN, Place
 
 logger = logging.getLogger(__name__)
 _TAIL = 64 * 1024

@@ -9,7 +9,7 @@ from typing import Any
 import obstore
 from obstore.exceptions import BaseError, NotFoundError
 
-from lakehouse_engine.storage.object_errors import is_unanswered, says_no_bucket
+from lakehouse_engine.storage.objects.errors import is_unanswered, says_no_bucket
 
 _AT_ONCE = 8
 

@@ -22,7 +22,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, Pre
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.errors import StorageError
 from lakehouse_engine.storage.base import Tag
-from lakehouse_engine.storage.object_errors import may_be_done, storage_error
+from lakehouse_engine.storage.objects.errors import may_be_done, storage_error
 
 logger = logging.getLogger(__name__)
 

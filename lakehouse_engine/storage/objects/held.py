@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from lakehouse_engine.errors import StoredFileExistsError, StoredFileNotFoundError
 from lakehouse_engine.storage.base import StoredFile
-from lakehouse_engine.storage.object_store import ObjectStorage
+from lakehouse_engine.storage.objects.store import ObjectStorage
 from lakehouse_engine.storage.paths import check_relative
 
 

@@ -1,0 +1,1 @@
+"""Storages in object stores, over obstore (docs/adr/0035)."""
