@@ -198,12 +198,20 @@ def _is_outside(group: FileGroupId, partitions: frozenset[str] | None) -> bool:
 
 
 def _archived(state: TableState, as_of: str | None) -> ArchivedFiles:
-    """What archived writes up to `as_of` left; nothing is known of it where some are after it, and no savepoint is on it."""
+    """What archived writes up to `as_of` left; nothing is known of it where some are after it, and no savepoint is on it.
+
+    Of a savepoint always what was kept of it, if that was: a compaction that it was made beside may be archived since, with a time before
+    its own. What that compaction was made of is live no more, and the savepoint reads it.
+    """
     found = state.archived_files()
-    if as_of is None or as_of >= found.boundary:
+    if as_of is None:
         return found
-    kept = state.savepointed_files(as_of)
-    return ArchivedFiles(LiveFiles(), is_known=False, all_told=False) if kept is None else ArchivedFiles(kept, as_of, all_told=False)
+    kept, is_last = state.savepointed_files(as_of), as_of >= found.boundary
+    if is_last and (kept is None or not kept.partitions()):
+        return found
+    if kept is None:
+        return ArchivedFiles(LiveFiles(), is_known=False, all_told=False)
+    return ArchivedFiles(kept, as_of, told_to=found.told_to if is_last else "", all_told=False)
 
 
 def _writes(state: TableState) -> Iterator[_Write]:

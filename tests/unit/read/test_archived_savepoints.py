@@ -60,6 +60,22 @@ def test_a_compaction_that_was_pending_at_the_savepoint_takes_no_rows_away_when_
     assert_same_rows(table.read(COLUMNS), expected)
 
 
+@pytest.mark.parametrize("kept", [2, 3, 4])
+def test_it_takes_none_away_at_any_time_while_archiving_passes_the_savepoint(table: LocalTable, kept: int) -> None:
+    """Also when the compaction is archived, and the commit of the savepoint is not yet, or is the last one."""
+    saved = pending_at_the_savepoint(table)
+    expected = table.read(COLUMNS, as_of=saved)
+    assert table.run_compaction().instant is not None
+    boundaries = set()
+    for step in range(4, 12):
+        table.upsert(rows(range(6), step))
+        table.clean(1)
+        table.archive(kept, kept + 1)
+        boundaries.add(table.state.archived_files().boundary)
+        assert_same_rows(table.read(COLUMNS, as_of=saved), expected)
+    assert min(boundaries) < saved < max(boundaries)
+
+
 def test_a_range_that_ends_at_the_savepoint_has_its_rows_when_all_is_archived(table: LocalTable) -> None:
     first = table.upsert(rows(range(2), 0)).instant
     saved = pending_at_the_savepoint(table)
