@@ -33,10 +33,10 @@ class BoundedCache(Generic[Value]):
             return found[0]
 
     def put(self, key: Hashable, value: Value) -> None:
-        """Keep a value; one that is there already stays."""
+        """Keep a value, unless it alone weighs too much; one that is there already stays."""
         weight = 1 if self.weight is None else self.weight(value)
         with self._guard:
-            if key not in self._kept:
+            if key not in self._kept and weight <= self.limit:
                 self._kept[key] = value, weight
                 self.size += weight
             while self.size > self.limit:

@@ -62,12 +62,8 @@ def without_ruled_out(plan: ScanPlan) -> ScanPlan:
     key = _key(plan.storage, files, wanted)
     told = _Told.of(plan.storage, files, wanted) if key is None else _KNOWN.find(key, lambda: _Told.of(plan.storage, files, wanted))
     out = told.ruled_out(files, wanted)
-    under_logs = (piece.slice.base_file for piece in plan.logged)
-    return replace(
-        plan,
-        files=tuple(file for file in plan.files if file.path not in out),
-        replaced_only=frozenset(file.path for file in under_logs if file is not None and file.path in out),
-    )
+    kept = tuple(file for file in plan.files if file.path not in out)
+    return replace(plan, files=kept, replaced_only=out.difference(file.path for file in plan.files))
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,8 @@ def file_frame(spark: SparkSession, rows: pa.Table) -> DataFrame | None:
     """
     if rows.nbytes < _LEAST or any(pat.is_nested(field.type) for field in rows.schema) or _encrypts(spark):
         return None
-    if not _has_room(str(spark.sparkContext.applicationId), rows.nbytes):
+    application = str(spark.sparkContext.applicationId)
+    if not _has_room(application, rows.nbytes):
         return None
     path = Path(SparkFiles.getRootDirectory()) / f"lakehouse-rows-{uuid.uuid4()}.parquet"
     # Names may be equal, or differ in case only: columns are found by their place.
@@ -50,7 +51,7 @@ def file_frame(spark: SparkSession, rows: pa.Table) -> DataFrame | None:
     except OSError as error:
         logger.warning("rows are kept in memory, not in %s, for the rest of the application: %s", path, error)
         path.unlink(missing_ok=True)
-        _has_room(str(spark.sparkContext.applicationId), _MOST)
+        _written[application] = _MOST
         return None
     reader = spark.read.schema(to_spark_schema(numbered.schema)).option("datetimeRebaseMode", "CORRECTED")
     return reader.parquet(as_path(LocalStorage(str(path.parent)).uri(path.name))).toDF(*rows.column_names)

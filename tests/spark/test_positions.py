@@ -223,28 +223,19 @@ def test_both_kinds_of_keys_find_their_rows(
     assert_spark_reads_as_arrow(table, spark)
 
 
-def test_a_file_that_has_another_size_than_was_listed_is_an_error(
-    spark: SparkSession, tmp_path: Path, cache: EffectCache, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("listed", "count", "told"), [({"base_bytes": 7}, 100, "another size"), ({"base_rows": 65_536}, 70_000, "more rows")]
+)
+def test_a_file_that_is_another_one_than_was_listed_is_an_error(
+    listed: dict[str, int], count: int, told: str, spark: SparkSession, tmp_path: Path, cache: EffectCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its rows are not taken for rows that no log replaces."""
     of_a_slice = frames_effects._effect
-    monkeypatch.setattr(frames_effects, "_effect", lambda *given: replace(of_a_slice(*given), base_bytes=7))
+    monkeypatch.setattr(frames_effects, "_effect", lambda *given: replace(of_a_slice(*given), **listed))
     table = make(tmp_path / "t")
-    table.bulk_insert(rows(list(range(100)), 1))
+    table.bulk_insert(rows(list(range(count)), 1))
     table.upsert(rows([0, 1], 2))
-    with pytest.raises(PySparkException, match="another size"):
-        HoodieTable.open(table.path, spark=spark).dataframe().toArrow()
-
-
-def test_a_file_that_has_more_blocks_than_it_had_is_an_error(
-    spark: SparkSession, tmp_path: Path, cache: EffectCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    of_a_slice = frames_effects._effect
-    monkeypatch.setattr(frames_effects, "_effect", lambda *given: replace(of_a_slice(*given), base_rows=65_536))
-    table = make(tmp_path / "t")
-    table.bulk_insert(rows(list(range(70_000)), 1))
-    table.upsert(rows([0, 1], 2))
-    with pytest.raises(PySparkException, match="more rows"):
+    with pytest.raises(PySparkException, match=told):
         HoodieTable.open(table.path, spark=spark).dataframe().toArrow()
 
 

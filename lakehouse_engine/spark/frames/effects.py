@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from threading import Lock
+from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import Rows, SliceReader
@@ -33,43 +32,25 @@ class SliceEffect:
         return int(self.removed.nbytes + self.added.nbytes)
 
 
-@dataclass(slots=True)
-class EffectCache:
-    """Effects of slices by what they follow from, the least recently used of them dropped above `limit` bytes. Thread-safe.
+class EffectCache(BoundedCache[SliceEffect]):
+    """Effects of slices by what they follow from, of at most `limit` bytes.
 
     A commit that changes a slice gives it another file, so what is kept for the old one is not found any more and drops out in time.
     """
 
-    limit: int
-    size: int = 0
-    _kept: OrderedDict[Hashable, SliceEffect] = field(default_factory=OrderedDict)
-    _lock: Lock = field(default_factory=Lock)
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit, lambda effect: effect.nbytes)
 
     def effects(self, reader: SliceReader, logged: Sequence[LoggedSlice], columns: Sequence[str]) -> list[SliceEffect]:
         """The effect of every slice, those that are not kept read by threads of this process. Raises as `SliceReader.changes`."""
         keys = [effect_key(reader, piece, columns) for piece in logged]
-        found = [self._get(key) for key in keys]
+        found = [self.get(key) for key in keys]
         missing = [number for number, effect in enumerate(found) if effect is None]
         read = LocalRunner(os.cpu_count() or 1).run(lambda number: _effect(reader, logged[number], columns), missing, name="logs")
         for number, effect in zip(missing, read, strict=True):
             found[number] = effect
-            self._put(keys[number], effect)
+            self.put(keys[number], effect)
         return [effect for effect in found if effect is not None]
-
-    def _get(self, key: Hashable) -> SliceEffect | None:
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
-
-    def _put(self, key: Hashable, effect: SliceEffect) -> None:
-        with self._lock:
-            if effect.nbytes > self.limit or key in self._kept:
-                return
-            self._kept[key] = effect
-            self.size += effect.nbytes
-            while self.size > self.limit:
-                self.size -= self._kept.popitem(last=False)[1].nbytes
 
 
 EFFECTS = EffectCache(limit=512 * 1024 * 1024)

@@ -9,18 +9,17 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.engine import local_runner, looking_runner
 from lakehouse_engine.files.base_file import concat
 from lakehouse_engine.options.read import FILES_ON_DRIVER, READ_FILES
 from lakehouse_engine.read.arrow_scan import ReadTask, SliceTask, iter_task, plan_tasks
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
+from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import identity_of
 
@@ -38,13 +37,11 @@ def engine_reads(storage: Storage, options: Mapping[str, Any]) -> bool:
     return choice == "ENGINE" or (choice == "AUTO" and storage.local_path() is None)
 
 
-@dataclass(slots=True)
-class FetchedFrames:
-    """Frames of each session, the least recently used dropped above `limit` bytes a session. Thread-safe."""
+class FetchedFrames(BySession[_Kept]):
+    """Frames of each session, of at most `limit` bytes a session."""
 
-    limit: int
-    _sessions: WeakKeyDictionary[SparkSession, BoundedCache[_Kept]] = field(default_factory=WeakKeyDictionary)
-    _lock: Lock = field(default_factory=Lock)
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit, lambda one: one[1])
 
     def get(self, spark: SparkSession, plan: ScanPlan, schema: pa.Schema, options: Mapping[str, Any]) -> DataFrame | None:
         """The rows of a plan, which have the columns of `schema`; None where they are more than the driver takes.
@@ -54,9 +51,7 @@ class FetchedFrames:
         most = FILES_ON_DRIVER.read(options)
         if plan.size > most:
             return None
-        with self._lock:
-            kept = self._sessions.setdefault(spark, BoundedCache(self.limit, lambda one: one[1]))
-        return kept.find(_key(plan, schema), lambda: _fetched(spark, plan, schema, most * _GROWN, options))[0]
+        return self.of(spark).find(_key(plan, schema), lambda: _fetched(spark, plan, schema, most * _GROWN, options))[0]
 
 
 FETCHED = FetchedFrames(limit=256 * 1024 * 1024)

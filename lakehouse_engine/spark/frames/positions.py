@@ -36,10 +36,8 @@ _NOWHERE = -_WORDS
 _MOST_SIZES = 4096
 """Files of which sizes are used: they are no hashes, and places for many such numbers may be hard to find."""
 
-_DIRECTORY, _BITS = "directory", "words"
-
 _LIST = pa.list_(pa.field("element", pa.int64(), nullable=False))
-_SENT = pa.schema([(_DIRECTORY, _LIST), (_BITS, _LIST)])
+_SENT = pa.schema([("directory", _LIST), ("words", _LIST)])
 
 Words = npt.NDArray[np.int64]
 
@@ -62,7 +60,7 @@ class Replaced:
     @property
     def rows(self) -> pa.Table:
         """One, of two lists."""
-        return pa.table({_DIRECTORY: pa.array([self.directory]), _BITS: pa.array([self.words])}, schema=_SENT)
+        return pa.table([[self.directory], [self.words]], schema=_SENT)
 
 
 def replaced_of(effects: Sequence[SliceEffect]) -> Replaced:
@@ -110,7 +108,7 @@ def _words(removed: Rows) -> tuple[Rows, Words]:
 
 def without_replaced(frame: DataFrame, sent: DataFrame, replaced: Replaced) -> DataFrame:
     """A frame over base files less replaced rows, whose `rows` were sent. Built-in expressions only: the scan stays Spark's own."""
-    directory, words = (sent.select(name).scalar() for name in (_DIRECTORY, _BITS))
+    directory, words = (sent.select(name).scalar() for name in _SENT.names)
     bits, step, salt = replaced.bits, replaced.step, replaced.salt
     file = frame.metadataColumn("_metadata")  # a table may have a column of that name
     row, number = file["row_index"], file["file_size"] if salt is None else xxhash64(file["file_name"], lit(salt).cast("bigint"))

@@ -8,33 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from threading import Lock
-from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.spark.abilities import abilities_of
+from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.settings import with_settings
 
 _FROM, _TASKS = "spark.sql.sources.parallelPartitionDiscovery.threshold", "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _NEVER = str(2**31 - 1)
 
 
-@dataclass(slots=True)
-class ScannedFrames:
-    """Frames of each session, the least recently used dropped above `limit` files a session. Thread-safe."""
+class ScannedFrames(BySession[tuple[DataFrame, int]]):
+    """Frames of each session, over at most `limit` files a session."""
 
-    limit: int
-    _sessions: WeakKeyDictionary[SparkSession, BoundedCache[tuple[DataFrame, int]]] = field(default_factory=WeakKeyDictionary)
-    _lock: Lock = field(default_factory=Lock)
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit, lambda one: one[1])
 
     def get(self, spark: SparkSession, key: Hashable, files: int, make: Callable[[], DataFrame]) -> DataFrame:
         """What `make` made for this key, now or before, of that many files. Its columns are the same ones each time it is given."""
-        with self._lock:
-            kept = self._sessions.setdefault(spark, BoundedCache(self.limit, lambda one: one[1]))
-        return kept.find(key, lambda: (make(), files))[0]
+        return self.of(spark).find(key, lambda: (make(), files))[0]
 
 
 SCANNED = ScannedFrames(limit=100_000)

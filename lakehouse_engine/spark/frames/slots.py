@@ -45,8 +45,10 @@ def _displaced(numbers: Longs, bits: int) -> Longs | None:
     above = np.split(((numbers >> bits) & (count - 1))[np.argsort(members, kind="stable")], np.cumsum(sizes)[:-1])
     displacements, taken = np.zeros(count, np.int64), np.zeros(count, np.bool_)
     for group in sorted(np.flatnonzero(sizes > 1), key=lambda group: -sizes[group]):
+        if len(np.unique(above[group])) < sizes[group]:
+            return None
         free = ~taken[above[group][:, None] ^ np.arange(count)].any(axis=0)
-        if len(np.unique(above[group])) < sizes[group] or not free.any():
+        if not free.any():
             return None
         displacements[groups[group]] = free.argmax()
         taken[above[group] ^ free.argmax()] = True
