@@ -187,6 +187,7 @@ class Judge:
         except Violation as error:
             self._tell(f"left over: {error}")
             return
+        self.history.table.archive()  # a process that was killed while it waited is forgotten then
         plans = {f"compaction-{time}.lock" for time, action in found.pending.items() if action == "compaction"}
         locks = [entry.path for entry in storage.walk(".hoodie/.locks") if entry.name not in {*_KEPT_LOCKS, *plans}]
         beats = [entry.path for entry in storage.walk(".hoodie/.heartbeat")]
