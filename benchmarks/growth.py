@@ -24,13 +24,9 @@ from lakehouse_engine.storage.local import LocalStorage
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("day", pa.string())])
 TABLES = (("cow", "SIMPLE"), ("cow", "GLOBAL_SIMPLE"), ("mor", "SIMPLE"), ("mor", "GLOBAL_SIMPLE"), ("mor", "BUCKET"))
-_KEPT = {
-    "hoodie.clean.automatic": "false",
-    "hoodie.archive.automatic": "false",
-    "hoodie.compact.inline": "false",
-    "hoodie.parquet.small.file.limit": "0",
-    "hoodie.bucket.index.num.buckets": "1",
-}
+_ALWAYS = {"hoodie.parquet.small.file.limit": "0", "hoodie.bucket.index.num.buckets": "1"}
+_KEPT = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false", "hoodie.compact.inline": "false"}
+_SERVED = {"hoodie.compact.inline": "true"}
 CALLS: Counter[str] = Counter()
 """Of all `Counted` storages."""
 
@@ -73,9 +69,11 @@ class Size:
     files: int = 1
     """Of each partition."""
     commits: int = 10
+    served: bool = False
+    """Whether commits are cleaned, archived and compacted as they are by default; otherwise all of them stay."""
 
     def __str__(self) -> str:
-        return f"{self.partitions} x {self.files} files, {self.commits} commits"
+        return f"{self.partitions} x {self.files} files, {self.commits:,} commits"
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ def build(folder: str, kind: str, index: str, size: Size) -> str:
     """A table of that size; its path. The first key of each partition is a multiple of 10,000 times its files."""
     lake = Lakehouse(folder)
     lake.create_schema("s")
-    properties = {**_KEPT, "hoodie.index.type": index}
+    properties = {**_ALWAYS, **(_SERVED if size.served else _KEPT), "hoodie.index.type": index}
     table = lake.create_table(
         "s.t", schema=SCHEMA, record_key=["id"], ordering_fields=["ts"], partition_by=["day"], table_type=kind, properties=properties
     )
@@ -150,7 +148,8 @@ def growths(*, full: bool) -> dict[str, list[Size]]:
     return {
         "partitions": [Size(partitions=count) for count in ((20, 200, 2000) if full else (20, 200))],
         "files": [Size(100, count) for count in ((2, 20, 200) if full else (2, 10))],
-        "commits": [Size(commits=count) for count in ((30, 300, 3000) if full else (20, 60))],
+        "commits that stay": [Size(commits=count) for count in ((30, 300, 3000) if full else (20, 60))],
+        "commits with services": [Size(commits=count, served=True) for count in ((60, 300, 3000) if full else (60, 120))],
     }
 
 
@@ -159,12 +158,14 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="2,000 partitions, 20,000 files and 3,000 commits")
     parser.add_argument("--folder", type=Path, help="where the tables are made")
     parser.add_argument("--tables", default="", help="which of " + ",".join("/".join(one) for one in TABLES))
+    parser.add_argument("--kinds", nargs="+", default=list(growths(full=False)), choices=list(growths(full=False)), help="what grows")
     given = parser.parse_args()
     folder = None if given.folder is None else str(given.folder)
     for kind, index in TABLES:
         if given.tables and f"{kind}/{index}" not in given.tables.split(","):
             continue
-        for what, sizes in growths(full=given.full).items():
+        for what in given.kinds:
+            sizes = growths(full=given.full)[what]
             print(rendered(f"{kind}, {index}: {what}", sizes, [measure(kind, index, size, folder) for size in sizes]), flush=True)
 
 
