@@ -19,7 +19,7 @@ from lakehouse_engine.engine import TaskRunner, looking_runner
 from lakehouse_engine.errors import OptionError, RecordKeyError, UnsupportedTableError
 from lakehouse_engine.format.file_names import new_file_id
 from lakehouse_engine.index.base import KeyedRows, Rows, Slices, StoredKeys, TaggedFile
-from lakehouse_engine.index.simple import TagTask, tag_file
+from lakehouse_engine.index.lookup import TagTask, tag_files
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.options import BUCKET_HASH_FIELD, NUM_BUCKETS, WriteOptions
@@ -160,13 +160,13 @@ class BucketIndex:
     def tag(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> list[TaggedFile]:
         """As `Index.tag`. Raises as `BucketLayout.buckets` and `slices_by_bucket`."""
         tasks = [
-            TagTask(storage, piece.base_file, stored, batch.keys.take(pa.array(rows)), rows, False)
+            TagTask(storage, (piece.base_file,), stored, batch.keys.take(pa.array(rows)), rows, False)
             for partition, chosen in batch.rows_by_partition.items()
             for piece, rows in self._pieces(view, partition, batch.keys, chosen)
             if piece.base_file is not None
         ]
-        looked = looking_runner(runner, storage).run(tag_file, tasks, name="tag")
-        return [found for found in looked if len(found.positions)]
+        looked = looking_runner(runner, storage).run(tag_files, tasks, name="tag")
+        return [found for files in looked for found in files if len(found.positions)]
 
     def _pieces(self, view: Slices, partition: str, keys: pa.Array, rows: Rows) -> Iterator[tuple[FileSlice, Rows]]:
         slices = slices_by_bucket(self.layout, view, partition)

@@ -18,7 +18,7 @@ import pytest
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.index import simple
-from lakehouse_engine.index.simple import tag_file
+from lakehouse_engine.index.lookup import tag_files
 from lakehouse_engine.services.compact import execution
 from lakehouse_engine.services.compact.merging import compact_slice
 from lakehouse_engine.verify.table import verify
@@ -119,7 +119,7 @@ def test_an_executor_killed_while_shares_are_planned(
 def test_an_executor_killed_while_keys_are_looked_up(
     cluster: Cluster, table: HoodieTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simple, "tag_file", Held(tag_file, tmp_path / "held"))
+    monkeypatch.setattr(simple, "tag_files", Held(tag_files, tmp_path / "held"))
     with killing(cluster, tmp_path / "held") as killed:
         table.upsert(batch(1))
     assert killed

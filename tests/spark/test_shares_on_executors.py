@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine.errors import MissingFileError
 from lakehouse_engine.spark.tasks.parcels import Packing
+from lakehouse_engine.spark.tasks.runner import SparkRunner
+from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.write import batches
 from lakehouse_engine.write.shares import stored
 from lakehouse_engine.write.shares.exchange import Exchange
@@ -77,3 +83,22 @@ def test_what_a_task_is_sent_does_not_follow_the_batch(
         table.upsert(frame(spark, 0, rows, rows), options=OPTIONS)
         found.append(largest[0])
     assert found[1] <= 1.3 * found[0] < 100_000
+
+
+def partition_of(number: int) -> tuple[int, int]:
+    context = TaskContext.get()
+    assert context is not None
+    if number == 5:
+        raise MissingFileError("the file of task 5 is not there")
+    return number, context.partitionId()
+
+
+def test_more_tasks_than_can_be_told_apart_share_those_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """Each of Spark's costs as much as a small file does."""
+    runner = SparkRunner(spark, LocalStorage(str(tmp_path)))
+    most = 8 * runner.parallelism
+    found = runner.run(partition_of, range(100, 100 + 3 * most), name="many")
+    assert [number for number, _ in found] == [*range(100, 100 + 3 * most)]
+    assert sorted(Counter(partition for _, partition in found).values()) == [3] * most
+    with pytest.raises(MissingFileError, match="task 5"):
+        runner.run(partition_of, range(3 * most), name="many")

@@ -22,7 +22,7 @@ from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.spark.session import prepare_executors
 from lakehouse_engine.spark.tasks.parcels import Packing, Parcels
-from lakehouse_engine.spark.tasks.runner import carry_out, carry_out_part, pack
+from lakehouse_engine.spark.tasks.runner import Unpacking, pack
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
 
@@ -79,8 +79,9 @@ def _size(task: Task) -> int:
 
 def _reading(parcels: Parcels) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        unpacking = Unpacking(parcels)
         for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-            yield from carry_out(parcels, number)
+            yield from unpacking.carry_out(number)
 
     return rows
 
@@ -89,8 +90,9 @@ def _reading_rows(shared: Parcels) -> Callable[[Iterator[pa.RecordBatch]], Itera
     """As `_reading`, for parts that are rows; `shared` are those beside them."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        unpacking = Unpacking(shared)
         for part in (part for batch in batches for part in batch.column("part").to_pylist()):
-            yield from carry_out_part(part, shared)
+            yield from unpacking.carry_out_part(part)
 
     return rows
 

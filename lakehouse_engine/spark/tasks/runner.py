@@ -22,10 +22,15 @@ Result = TypeVar("Result")
 
 _RESULT = "number long, outcome binary, path string"
 _NAMES = ["number", "outcome", "path"]
+_ROUNDS = 8
+"""At most so many of Spark's tasks for each that runs at once: beyond that, several of ours share one. Each costs tens of milliseconds, and
+what is left to do at the end of a job is an eighth of it at most.
+"""
 
 
 class SparkRunner:
-    """One Spark job for each call, one partition for each task. Implements `engine.TaskRunner` for tasks of one table.
+    """One Spark job for each call, one partition for each task, or for several where they are many. Implements `engine.TaskRunner` for
+    tasks of one table.
 
     A task gets what it needs and no other's: rows of its own, and parts that several tasks hold once for all of them. An expected failure
     travels back as data, so that the driver raises the task's own error and not Spark's text about it.
@@ -44,14 +49,15 @@ class SparkRunner:
             return []
         with Packing(self._storage) as packing:
             pack(packing, function, tasks)
-            parcels, count = packing.sealed(), len(tasks)
+            parcels, order = packing.sealed(), dealt(len(tasks), _ROUNDS * self.parallelism)
 
             def partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-                for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-                    outcome, path = parcels.result(outcome_of(partial(carry_out, parcels, number)))
+                unpacking = Unpacking(parcels)
+                for number in (number for batch in batches for place in batch.column(0).to_pylist() for number in order[place]):
+                    outcome, path = parcels.result(outcome_of(partial(unpacking.carry_out, number)))
                     yield pa.record_batch([pa.array([number]), pa.array([outcome], pa.binary()), pa.array([path], pa.string())], _NAMES)
 
-            frame = self._spark.range(0, count, 1, count).mapInArrow(partition, _RESULT)
+            frame = self._spark.range(0, len(order), 1, len(order)).mapInArrow(partition, _RESULT)
             try:
                 table = frame.toArrow()
             except Exception as error:  # a failed job may raise what is no error of PySpark's
@@ -91,12 +97,29 @@ def result_of(outcome: bytes) -> Any:
     return result
 
 
-def carry_out(parcels: Parcels, number: int) -> Any:
-    """Call the function of a part that was packed with its task."""
-    return carry_out_part(parcels.part(number), parcels)
+def dealt(count: int, most: int) -> list[range]:
+    """The numbers of tasks in at most `most` groups of one size, dealt in turn: tasks that are beside each other may be alike in size."""
+    groups = min(count, most)
+    return [range(first, count, groups) for first in range(groups)]
 
 
-def carry_out_part(data: bytes, parcels: Parcels) -> Any:
-    """As `carry_out`, for a part that came in another way; `parcels` has what it shares with others."""
-    function, task = loads(data, lambda part: pickle.loads(parcels.part(part)))
-    return function(task)
+class Unpacking:
+    """Carries out what was packed, in one task of Spark: what several of its parts share is unpickled once."""
+
+    def __init__(self, parcels: Parcels) -> None:
+        self._parcels = parcels
+        self._shared: dict[int, object] = {}
+
+    def carry_out(self, number: int) -> Any:
+        """Call the function of a part with its task."""
+        return self.carry_out_part(self._parcels.part(number))
+
+    def carry_out_part(self, data: bytes) -> Any:
+        """As `carry_out`, for a part that came in another way."""
+        function, task = loads(data, self._load)
+        return function(task)
+
+    def _load(self, number: int) -> object:
+        if number not in self._shared:
+            self._shared[number] = pickle.loads(self._parcels.part(number))
+        return self._shared[number]

@@ -22,7 +22,7 @@ from lakehouse_engine.files.footer import read_footer
 from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.format.file_names import PARTITION_METAFILE, MarkerType, marker_path, write_token
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
-from lakehouse_engine.index.simple import stored_filter
+from lakehouse_engine.index.lookup import stored_filter
 from lakehouse_engine.model.files import BaseFile, LogFile, join_path
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.options import WriteOptions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import pytest
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.engine import LocalRunner, TaskRunner
 from lakehouse_engine.spark.tasks.parcels import INLINE, Packing
-from lakehouse_engine.spark.tasks.pickling import dumps, loads
-from lakehouse_engine.spark.tasks.runner import pack
+from lakehouse_engine.spark.tasks.pickling import dumps
+from lakehouse_engine.spark.tasks.runner import Unpacking, dealt, pack
 from lakehouse_engine.storage.local import LocalStorage
 
 ROWS, FILES = 10_000, 10
@@ -46,8 +47,8 @@ class Carrier(LocalRunner):
         if tasks:
             pack(_List(parts), function, tasks)  # type: ignore[arg-type]
             self.weights.setdefault(name, []).append(sum(map(len, parts)))
-        sent = [loads(part, lambda number: pickle.loads(parts[number])) for part in parts[: len(tasks)]]
-        return [pickle.loads(dumps(call(task))) for call, task in sent]
+        unpacking = Unpacking(_List(parts))  # type: ignore[arg-type]
+        return [pickle.loads(dumps(unpacking.carry_out(number))) for number in range(len(tasks))]
 
 
 class _List:
@@ -56,6 +57,53 @@ class _List:
 
     def add(self, data: bytes) -> None:
         self._parts.append(data)
+
+    def part(self, number: int) -> bytes:
+        return self._parts[number]
+
+
+class Shared:
+    """Counts how often one is unpickled."""
+
+    unpickled = 0
+
+    def __init__(self) -> None:
+        self.rows = np.arange(3)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Shared.unpickled += 1
+        self.__dict__.update(state)
+
+
+@dataclass(frozen=True)
+class Described:
+    shared: Shared
+
+
+@dataclass(frozen=True)
+class OneOfMany:
+    described: Described
+    number: int
+
+
+def of_one(task: OneOfMany) -> int:
+    return int(task.described.shared.rows.sum()) + task.number
+
+
+def test_what_tasks_share_is_unpickled_once_for_those_that_go_together() -> None:
+    described, parts = Described(Shared()), list[bytes]()
+    pack(_List(parts), of_one, [OneOfMany(described, number) for number in range(5)])  # type: ignore[arg-type]
+    Shared.unpickled = 0
+    unpacking = Unpacking(_List(parts))  # type: ignore[arg-type]
+    assert [unpacking.carry_out(number) for number in (3, 0, 4)] == [6, 3, 7]
+    assert Shared.unpickled == 1
+
+
+@pytest.mark.parametrize(("count", "most", "sizes"), [(3, 8, [1, 1, 1]), (8, 8, [1] * 8), (19, 4, [5, 5, 5, 4]), (1, 1, [1])])
+def test_tasks_are_dealt_in_groups_of_one_size(count: int, most: int, sizes: list[int]) -> None:
+    groups = dealt(count, most)
+    assert [len(group) for group in groups] == sizes
+    assert sorted(number for group in groups for number in group) == [*range(count)]
 
 
 @pytest.fixture

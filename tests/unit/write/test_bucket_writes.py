@@ -118,8 +118,8 @@ def test_updates_and_deletes_read_no_data_file(ordering: str | None, tmp_path: P
         raise AssertionError("a data file was read")
 
     for name in (
-        "lakehouse_engine.index.simple.iter_base_file",
-        "lakehouse_engine.index.simple.read_footer",
+        "lakehouse_engine.index.lookup.iter_base_file",
+        "lakehouse_engine.index.lookup.read_footer",
         "lakehouse_engine.write.locate.stored_values.iter_base_file",
         "lakehouse_engine.files.slice_reader.scan_logs",
     ):

@@ -1,0 +1,189 @@
+"""Looks the keys of a batch up in the key columns of base files.
+
+Row groups that can hold none of the keys, by their statistics or the file's Bloom filter, are not read. Arrow makes a hash table of the
+keys anew for each call that looks some up. So a file whose range holds few of the keys is asked for those alone, and files that may have
+any of them are asked together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.files.base_file import iter_base_file
+from lakehouse_engine.files.footer import BaseFileFooter, read_footer
+from lakehouse_engine.format.bloom import BloomFilter
+from lakehouse_engine.index.base import Rows, StoredKeys, TaggedFile
+from lakehouse_engine.index.key_bounds import Bounds, bounds_of
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.storage.base import Storage
+
+_CHUNK = 2_000_000
+"""Keys of a batch, and of files, that are looked up at once: bounds a task's memory, whatever their number."""
+_SAMPLE = 64
+"""Keys by which it is told whether most of them are in the range of a file."""
+_NO_ROWS: Rows = np.empty(0, dtype=np.int64)
+
+
+def stored_filter(footer: BaseFileFooter) -> BloomFilter | None:
+    """The Bloom filter of a base file's footer, None where it has none."""
+    return None if footer.bloom is None else BloomFilter.from_base64(footer.bloom, footer.bloom_kind or "SIMPLE")
+
+
+@dataclass(frozen=True, slots=True)
+class TagTask:
+    """Look the keys of `rows` (row numbers of the batch; None for all) up in some base files."""
+
+    storage: Storage
+    bases: tuple[BaseFile, ...]
+    stored: StoredKeys
+    keys: pa.Array
+    rows: Rows | None
+    use_bloom: bool
+
+
+def tag_files(task: TagTask) -> list[TaggedFile]:
+    """Positions of the batch's keys in each of the base files, in their order. Raises as `read_footer` and `iter_base_file`."""
+    found = [_Found(base, read_footer(task.storage, base)) for base in task.bases]
+    asked, together = _Asked.all_of(task.keys), _Together()
+    for file in found:
+        mine = asked.narrowed(*_ends(task, file.footer))
+        if task.use_bloom and (bloom := stored_filter(file.footer)) is not None:
+            mine = mine.only(np.flatnonzero(bloom.might_contain(mine.keys)).astype(np.int64))
+        for piece in _stored_keys(task, file, mine):
+            if mine is asked:
+                together.add(piece, asked)
+            else:
+                _look_up([piece], mine)
+    together.look_up(asked)
+    return [file.tagged(task) for file in found]
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found in one file: row numbers of it, and numbers of keys, of each hit."""
+
+    base: BaseFile
+    footer: BaseFileFooter
+    positions: list[Rows] = field(default_factory=lambda: [_NO_ROWS])
+    keys: list[Rows] = field(default_factory=lambda: [_NO_ROWS])
+
+    def tagged(self, task: TagTask) -> TaggedFile:
+        positions, keys = np.concatenate(self.positions), np.concatenate(self.keys)
+        order = np.argsort(positions, kind="stable")
+        rows = keys[order] if task.rows is None else task.rows[keys[order]]
+        return TaggedFile(self.base, self.footer.num_rows, positions[order], rows, _bounds(task, self.footer))
+
+
+def _bounds(task: TagTask, footer: BaseFileFooter) -> Bounds | None:
+    return bounds_of(footer) if task.stored.bounded else None
+
+
+def _ends(task: TagTask, footer: BaseFileFooter) -> tuple[str | None, str | None]:
+    """Between which keys (inclusive) those of a file are; None where that is not known."""
+    return _bounds(task, footer) or (None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Some keys of a batch, their numbers in it (None: all, in order), and a few of them."""
+
+    keys: pa.Array
+    numbers: Rows | None
+    sample: pa.Array
+
+    @classmethod
+    def all_of(cls, keys: pa.Array) -> _Asked:
+        places = np.linspace(0, len(keys) - 1, min(len(keys), _SAMPLE)).astype(np.int64)
+        return cls(keys, None, keys.take(pa.array(places)))
+
+    def only(self, chosen: Rows) -> _Asked:
+        """Those at some places."""
+        return _Asked(self.keys.take(pa.array(chosen)), chosen if self.numbers is None else self.numbers[chosen], self.sample.slice(0, 0))
+
+    def narrowed(self, low: str | None, high: str | None) -> _Asked:
+        """Those from `low` to `high`; this itself where they seem to be most of them, or no end is known."""
+        if low is None or high is None or 2 * _count(self.sample, low, high) > len(self.sample):
+            return self
+        within = np.asarray(_within(self.keys, low, high))
+        return self.only(np.flatnonzero(within).astype(np.int64))
+
+    def has_any(self, low: str | None, high: str | None) -> bool:
+        """Whether any of the keys is between the two; unknown ends hold everything."""
+        if low is None or high is None or not len(self.keys):
+            return bool(len(self.keys))
+        return _count(self.sample, low, high) > 0 or bool(pc.any(_within(self.keys, low, high)).as_py())
+
+
+def _within(keys: pa.Array, low: str, high: str) -> pa.BooleanArray:
+    return pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high))
+
+
+def _count(keys: pa.Array, low: str, high: str) -> int:
+    return int(pc.sum(_within(keys, low, high)).as_py() or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Stored keys of a file, and the numbers of their rows in it."""
+
+    file: _Found
+    numbers: Rows
+    keys: list[pa.Array]
+
+
+@dataclass(slots=True)
+class _Together:
+    """Pieces of files that may have any of the keys, to be looked up in one go."""
+
+    pieces: list[_Piece] = field(default_factory=list)
+    rows: int = 0
+
+    def add(self, piece: _Piece, asked: _Asked) -> None:
+        self.pieces.append(piece)
+        self.rows += len(piece.numbers)
+        if self.rows >= _CHUNK:
+            self.look_up(asked)
+
+    def look_up(self, asked: _Asked) -> None:
+        if self.pieces:
+            _look_up(self.pieces, asked)
+        self.pieces, self.rows = [], 0
+
+
+def _look_up(pieces: Sequence[_Piece], asked: _Asked) -> None:
+    """Add every hit to what was found in its file."""
+    stored = pa.chunked_array([chunk for piece in pieces for chunk in piece.keys], pa.string())
+    starts = np.cumsum([0, *(len(piece.numbers) for piece in pieces)])
+    for low in range(0, len(asked.keys), _CHUNK):
+        hits = pc.index_in(stored, value_set=asked.keys.slice(low, _CHUNK))
+        where = np.flatnonzero(pc.is_valid(hits).to_numpy())
+        keys = pc.drop_null(hits).to_numpy().astype(np.int64) + low
+        keys = keys if asked.numbers is None else asked.numbers[keys]
+        cuts = np.searchsorted(where, starts)
+        for piece, start, begin, end in zip(pieces, starts[:-1], cuts[:-1], cuts[1:], strict=True):
+            piece.file.positions.append(piece.numbers[where[begin:end] - start])
+            piece.file.keys.append(keys[begin:end])
+
+
+def _stored_keys(task: TagTask, file: _Found, asked: _Asked) -> Iterator[_Piece]:
+    """Keys of the row groups that may hold some of those asked for, of several groups at once."""
+    groups = file.footer.row_groups
+    ends = [(group.min_key, group.max_key) if task.stored.bounded else (None, None) for group in groups]
+    wanted = [number for number, (low, high) in enumerate(ends) if asked.has_any(low, high)]
+    starts = np.cumsum([0, *(group.num_rows for group in groups)], dtype=np.int64)
+    tables = iter_base_file(task.storage, file.base, task.stored.schema, meta_columns=task.stored.meta_columns, row_groups=wanted)
+    numbers: list[Rows] = []
+    chunks: list[pa.Array] = []
+    rows = 0
+    for number, table in zip(wanted, tables, strict=True):
+        numbers.append(np.arange(starts[number], starts[number] + table.num_rows))
+        chunks += task.stored.keys(table).chunks
+        rows += table.num_rows
+        if rows >= _CHUNK or number == wanted[-1]:
+            yield _Piece(file, np.concatenate(numbers), chunks)
+            numbers, chunks, rows = [], [], 0

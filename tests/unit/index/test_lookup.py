@@ -1,0 +1,101 @@
+"""Every place of every key, whatever the files hold: ranges of keys of their own, all over the range, or the same keys again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from lakehouse_engine.files.base_file import iter_base_file
+from lakehouse_engine.index import lookup
+from lakehouse_engine.index.lookup import TagTask, tag_files
+from lakehouse_engine.index.simple import MetaColumnKeys, RowNumbers
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.model.keys import COMMIT_SEQNO, RECORD_KEY
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.write.create import TableSpec, create_table
+from tests.support.local_table import LocalTable
+
+SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
+FILES, ROWS = 7, 120
+
+
+def ids(kind: str, number: int, chance: np.random.Generator) -> list[str]:
+    """Keys of one file."""
+    if kind == "ranges" or (kind == "both" and number % 2):
+        return [f"{number:02d}-{row:04d}" for row in range(ROWS)]
+    if kind == "repeated":
+        return [f"{row:04d}" for row in chance.integers(0, 40, ROWS)]
+    places = chance.integers(0, FILES, ROWS)
+    return [f"{place:02d}-{row:04d}" for place, row in zip(places, range(number * ROWS, ROWS + number * ROWS), strict=True)]
+
+
+def made(kind: str, seed: int) -> tuple[Storage, tuple[BaseFile, ...]]:
+    """Files of several row groups each."""
+    storage, chance = MemoryStorage(), np.random.default_rng(seed)
+    create_table(storage, TableSpec("t", SCHEMA, ["id"], [], [], "cow"))
+    table = LocalTable(storage, {"hoodie.parquet.small.file.limit": 0, "lakehouse.parquet.row.group.rows": 50})
+    for number in range(FILES):
+        keys = ids(kind, number, chance)
+        table.bulk_insert(pa.table({"id": keys, "v": range(ROWS)}, schema=SCHEMA))
+    bases = [piece.base_file for piece in table.state.view.latest_slices()]
+    return storage, tuple(base for base in bases if base is not None)
+
+
+def stored(storage: Storage, base: BaseFile, column: str) -> list[str]:
+    tables = iter_base_file(storage, base, pa.schema([]), meta_columns=[column])
+    return [key for table in tables for key in table.column(column).to_pylist()]
+
+
+@pytest.mark.parametrize("use_bloom", [False, True], ids=["ranges alone", "with Bloom filters"])
+@pytest.mark.parametrize("chunk", [2_000_000, 90])
+@pytest.mark.parametrize("kind", ["ranges", "spread", "both", "repeated"])
+def test_every_place_of_every_key_is_found(kind: str, chunk: int, use_bloom: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "_CHUNK", chunk)
+    storage, bases = made(kind, 3)
+    assert len(bases) == FILES
+    by_file = {base.path: stored(storage, base, RECORD_KEY) for base in bases}
+    chance = np.random.default_rng(11)
+    known = sorted({key for keys in by_file.values() for key in keys})
+    asked = [*chance.permutation(known)[: len(known) // 3], *(f"{number:02d}-x" for number in range(FILES)), "", "zz"]
+    keys, rows = pa.array(chance.permutation(asked)), np.arange(len(asked), dtype=np.int64) * 10 + 5
+    found = tag_files(TagTask(storage, bases, MetaColumnKeys(), keys, rows, use_bloom))
+    assert [one.base for one in found] == list(bases)
+    number_of = {key: int(row) for key, row in zip(keys.to_pylist(), rows, strict=True)}
+    for one in found:
+        expected = [(at, number_of[key]) for at, key in enumerate(by_file[one.base.path]) if key in number_of]
+        assert list(zip(one.positions.tolist(), one.rows.tolist(), strict=True)) == expected
+        assert one.num_rows == ROWS
+        assert one.bounds == (min(by_file[one.base.path]), max(by_file[one.base.path]))
+
+
+def test_rows_are_found_by_their_numbers_where_the_range_of_keys_says_nothing() -> None:
+    storage, bases = made("ranges", 1)
+    numbers = stored(storage, bases[4], COMMIT_SEQNO)
+    found = tag_files(TagTask(storage, bases, RowNumbers(), pa.array(["0_0_0", numbers[7], numbers[2]]), None, False))
+    assert [one.positions.tolist() for one in found] == [[2, 7] if number == 4 else [] for number in range(FILES)]
+    assert found[4].rows.tolist() == [2, 1]
+    assert {one.bounds for one in found} == {None}
+
+
+def test_files_that_may_have_any_of_the_keys_are_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Arrow makes of the keys for a call is made once for all of them."""
+    storage, bases = made("spread", 5)
+    keys = pa.array(sorted({key for base in bases for key in stored(storage, base, RECORD_KEY)}))
+    calls: list[int] = []
+    index_in = pc.index_in
+
+    def counted(values: pa.ChunkedArray, value_set: pa.Array) -> pa.ChunkedArray:
+        calls.append(len(value_set))
+        return index_in(values, value_set=value_set)
+
+    monkeypatch.setattr(lookup.pc, "index_in", counted)
+    tag_files(TagTask(storage, bases, MetaColumnKeys(), keys, None, False))
+    assert calls == [len(keys)]
+    calls.clear()
+    storage, bases = made("ranges", 5)
+    keys = pa.array(sorted({key for base in bases for key in stored(storage, base, RECORD_KEY)}))
+    tag_files(TagTask(storage, bases, MetaColumnKeys(), keys, None, False))
+    assert calls == [ROWS] * FILES
