@@ -77,6 +77,12 @@ def local_runner(options: Mapping[str, Any]) -> LocalRunner:
     return LocalRunner(asked or processors, waiting=asked or max(processors, REQUESTS_AT_ONCE))
 
 
+def shared_out(items: Sequence[Task], most: int) -> list[tuple[Task, ...]]:
+    """Items in their order, in at most `most` parts of one size."""
+    size = max(1, -(-len(items) // most))
+    return [tuple(items[first : first + size]) for first in range(0, len(items), size)]
+
+
 def looking_runner(runner: TaskRunner, storage: Storage) -> TaskRunner:
     """For tasks that look into files: more of them at once in this process, where the files are in an object store."""
     if isinstance(runner, LocalRunner) and in_object_store(storage):

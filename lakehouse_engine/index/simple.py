@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakehouse_engine.engine import TaskRunner, looking_runner
+from lakehouse_engine.engine import TaskRunner, looking_runner, shared_out
 from lakehouse_engine.index.base import KeyedRows, Rows, Slices, StoredKeys, TaggedFile
 from lakehouse_engine.index.key_bounds import learn, may_have_keys
 from lakehouse_engine.index.lookup import TagTask, tag_files
@@ -95,7 +95,7 @@ class KeyColumnIndex:
         tasks = [
             TagTask(storage, bases, stored, keys, rows, self.use_bloom)
             for chosen, keys, rows in self._places(storage, view, batch, stored)
-            for bases in _shared_out(chosen, _TASKS * looking.parallelism)
+            for bases in shared_out(chosen, _TASKS * looking.parallelism)
         ]
         looked = [found for files in looking.run(tag_files, tasks, name="tag") for found in files]
         learn(storage, looked)
@@ -116,12 +116,6 @@ class KeyColumnIndex:
             whole = len(rows) == len(batch.keys)
             keys = batch.keys if whole or not bases else batch.keys.take(pa.array(rows))
             yield (may_have_keys(storage, bases, keys) if stored.bounded else bases), keys, None if whole else rows
-
-
-def _shared_out(bases: Sequence[BaseFile], most: int) -> Iterator[tuple[BaseFile, ...]]:
-    """The files in their order, in at most so many parts of one size."""
-    size = max(1, -(-len(bases) // most))
-    return (tuple(bases[first : first + size]) for first in range(0, len(bases), size))
 
 
 def _bases(view: Slices, partition: str | None) -> list[BaseFile]:

@@ -51,7 +51,7 @@ def test_executors_plan_shares_and_the_driver_touches_no_rows(
     def refuse(*given: Any, **named: Any) -> NoReturn:
         raise AssertionError("the driver looks at rows of the batch")
 
-    for module, name in ((batches, "reduce_batch"), (Exchange, "read_part"), (stored, "iter_base_file"), (Exchange, "split")):
+    for module, name in ((batches, "reduce_batch"), (Exchange, "read_part"), (stored, "iter_base_file"), (Exchange, "split_each")):
         monkeypatch.setattr(module, name, refuse)
     table.insert(frame(spark, 0, 3000, 1), options=OPTIONS)
     assert table.upsert(frame(spark, 1500, 4500, 3), options=OPTIONS).route == "LARGE"

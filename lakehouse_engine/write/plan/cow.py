@@ -129,7 +129,7 @@ def plan_upsert(
         if len(goes.rows):
             plan.change(goes.base).deletes.append(goes.positions)
         # What stays somewhere, or loses there, is not inserted elsewhere, even if a second record of its key is stored.
-        settled[np.setdiff1d(tagged.rows, goes.rows)] = True
+        settled[np.setdiff1d(tagged.rows, goes.rows) if len(goes.rows) else tagged.rows] = True
     if deletes is not None:
         _add_deletes(plan, batch, deletes, runner)
     moved = moves.rows[~settled[moves.rows]]

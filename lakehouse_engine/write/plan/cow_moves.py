@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,8 @@ class Moves:
     batch: Batch
     _rows: list[Rows] = field(default_factory=list)
     _merged: list[pa.Table] = field(default_factory=list)
+    _coded: tuple[dict[str, int], npt.NDArray[Any]] | None = None
+    """The codes of partition paths, and those of the batch's rows."""
 
     @property
     def rows(self) -> Rows:
@@ -77,9 +80,11 @@ class Moves:
         context, batch = self.context, self.batch
         if not context.is_global or not context.options.update_partition_path:
             return np.ones(len(tagged.rows), dtype=bool)
-        here = pc.index_in(pa.array([tagged.base.partition_path]), value_set=batch.partitions.dictionary)[0].as_py()
-        codes = batch.partitions.indices.to_numpy(zero_copy_only=False)
-        return np.asarray(codes[tagged.rows] == (-1 if here is None else here))
+        if self._coded is None:
+            paths = batch.partitions.dictionary.to_pylist()
+            self._coded = {path: code for code, path in enumerate(paths)}, batch.partitions.indices.to_numpy(zero_copy_only=False)
+        numbers, codes = self._coded
+        return np.asarray(codes[tagged.rows] == numbers.get(tagged.base.partition_path, -1))
 
     def _merge(self, away: TaggedFile) -> tuple[pa.Table, Mask]:
         """The merged rows with their keys and partition paths, and which of them belong where they are stored.

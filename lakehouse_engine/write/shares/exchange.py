@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from threading import Lock
+from types import TracebackType
 
 import numpy as np
 import pyarrow as pa
 
+from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.record.keys.java_hash import java_string_hash
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
@@ -21,6 +25,20 @@ from lakehouse_engine.write.source import Rows, StagedFile
 
 _MIX = np.uint32(0x9E3779B1)
 """Spreads hashes of keys that differ in their last letters only (Knuth's multiplicative hashing)."""
+_OPEN = 64
+"""Files that a process keeps open: of each file many parts are read, one after the other."""
+
+
+@dataclass(slots=True)
+class _Opened:
+    """A file that parts are read of, by one thread at a time."""
+
+    reader: pa.ipc.RecordBatchFileReader
+    lock: Lock = field(default_factory=Lock)
+
+    def read(self, number: int) -> pa.Table:
+        with self.lock:
+            return pa.Table.from_batches([self.reader.get_batch(number)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +47,10 @@ class Exchange:
 
     storage: Storage
     folder: str
+    _opened: BoundedCache[_Opened] = field(default_factory=lambda: BoundedCache(_OPEN), init=False, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[type[Exchange], tuple[Storage, str]]:
+        return Exchange, (self.storage, self.folder)
 
     def stage(self, what: str, rows: pa.Table) -> StagedFile:
         """Rows in a file of their own."""
@@ -36,43 +58,98 @@ class Exchange:
 
     def split(self, what: str, table: pa.Table, parts: Rows, count: int) -> SplitFile:
         """The rows of `table` by their part (0 to `count` - 1), in their order."""
-        rows = np.bincount(parts, minlength=count)
-        order = np.argsort(parts, kind="stable")
-        ordered, ends = table.take(pa.array(order)).combine_chunks(), np.cumsum(rows)
-        pieces = (ordered.slice(int(end - length), int(length)) for end, length in zip(ends, rows, strict=True) if length)
-        return SplitFile(self._write(what, ordered.schema, pieces), tuple(rows.tolist()))
+        return self.split_each(what, [(table, parts)], count)[0]
+
+    def split_each(self, what: str, tables: Iterable[tuple[pa.Table, Rows]], count: int) -> list[SplitFile]:
+        """As `split`, of several tables one after the other; those of one schema that follow each other share a file."""
+        split: list[SplitFile] = []
+        with _Writing(self, what) as writing:
+            for table, parts in tables:
+                rows = np.bincount(parts, minlength=count)
+                order = np.argsort(parts, kind="stable")
+                ordered, ends = table.take(pa.array(order)).combine_chunks(), np.cumsum(rows)
+                path, before = writing.place(ordered.schema)
+                writing.add(ordered.slice(int(end - length), int(length)) for end, length in zip(ends, rows, strict=True) if length)
+                split.append(SplitFile(path, tuple(rows.tolist()), before))
+        return split
 
     def read(self, path: str, number: int) -> pa.Table:
         """One record batch of a file."""
-        local = self.storage.local_path(path)
         with as_storage_errors("read", path, self.storage.root):
-            # A mapped file is not closed: the rows are in it.
-            source = self.storage.open_input(path) if local is None else pa.memory_map(local)
-            return pa.Table.from_batches([pa.ipc.open_file(source).get_batch(number)])
+            return self._opened.find(path, lambda: self._open(path)).read(number)
+
+    def _open(self, path: str) -> _Opened:
+        local = self.storage.local_path(path)
+        # A mapped file is not closed: the rows are in it.
+        return _Opened(pa.ipc.open_file(self.storage.open_input(path) if local is None else pa.memory_map(local)))
 
     def read_part(self, file: SplitFile, part: int) -> pa.Table | None:
         """The rows of one part; None where there are none."""
-        return self.read(file.path, sum(1 for count in file.rows[:part] if count)) if file.rows[part] else None
+        return self.read(file.path, file.before + sum(1 for count in file.rows[:part] if count)) if file.rows[part] else None
 
     def _write(self, what: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> str:
-        """The path of a new file: an attempt of a task that is repeated writes another."""
-        path = f"{self.folder}/{what}-{uuid.uuid4().hex}.arrow"
-        with (
-            as_storage_errors("write", path, self.storage.root),
-            self.storage.open_output(path) as sink,
-            pa.ipc.new_file(sink, schema) as writer,
-        ):
+        with _Writing(self, what) as writing:
+            path, _ = writing.place(schema)
+            writing.add(tables)
+            return path
+
+
+@dataclass(slots=True)
+class _Writing:
+    """Writes record batches to new files, one at a time: an attempt of a task that is repeated writes others. A context manager."""
+
+    exchange: Exchange
+    what: str
+    _path: str = ""
+    _batches: int = 0
+    _sink: pa.NativeFile | None = None
+    _writer: pa.ipc.RecordBatchFileWriter | None = None
+    _schema: pa.Schema | None = None
+
+    def __enter__(self) -> _Writing:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._close()
+
+    def place(self, schema: pa.Schema) -> tuple[str, int]:
+        """The file that batches of that schema go to next, and how many are in it before them."""
+        if self._schema is None or not self._schema.equals(schema, check_metadata=True):
+            self._close()
+            self._path, self._batches = f"{self.exchange.folder}/{self.what}-{uuid.uuid4().hex}.arrow", 0
+            with self._errors():
+                self._sink = self.exchange.storage.open_output(self._path)
+                self._writer, self._schema = pa.ipc.new_file(self._sink, schema), schema
+        return self._path, self._batches
+
+    def add(self, tables: Iterable[pa.Table]) -> None:
+        """Tables of the schema of the last `place`, each in one piece."""
+        assert self._writer is not None
+        with self._errors():
             for table in tables:
-                writer.write_table(table)
-        return path
+                self._writer.write_table(table)
+                self._batches += 1
+
+    def _close(self) -> None:
+        if self._writer is not None and self._sink is not None:
+            with self._errors():
+                self._writer.close()
+                self._sink.close()
+        self._writer = self._sink = self._schema = None
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return as_storage_errors("write", self._path, self.exchange.storage.root)
 
 
 @dataclass(frozen=True, slots=True)
 class SplitFile:
-    """An Arrow IPC file with a record batch for each part that has rows; `rows` counts those of every part."""
+    """A record batch of an Arrow IPC file for each part that has rows; `rows` counts those of every part. There are `before` others before
+    them in the file.
+    """
 
     path: str
     rows: tuple[int, ...]
+    before: int = 0
 
 
 def shares_of(keys: pa.Array, count: int) -> Rows:

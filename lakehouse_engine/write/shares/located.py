@@ -120,7 +120,8 @@ def _ask(found: Found, keys: pa.Array, rows: Rows | None, slices: Sequence[Store
     for one, (at, hits), (_, logged) in zip(slices, in_bases, in_logs, strict=True):
         if not len(hits) and not len(logged):
             continue
-        found.places.append((one.piece, np.union1d(hits, logged).astype(np.int64)))
+        if one.rules is not None:  # nobody asks for places in a table without logs
+            found.places.append((one.piece, np.union1d(hits, logged).astype(np.int64)))
         if len(hits):
             assert one.piece.base_file is not None
             assert one.in_base is not None

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.engine import TaskRunner, shared_out
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FILE_NAME, FileGroupId
@@ -41,6 +41,8 @@ _ROWS_OF_SHARE = 250_000
 _STORED_BYTES_OF_SHARE = 512 * 1024 * 1024
 """Bytes of base files whose keys are in a share."""
 _MOST_SHARES = 4096
+_TASKS = 4
+"""For each that runs at once: tasks that deal what is stored."""
 _EVERYTHING = 1 << 62
 
 
@@ -123,8 +125,8 @@ class Shares:
     def _numbers(self, rows: Dealt, slices: Sequence[FileSlice]) -> DealtNumbers:
         target, dealing = self._known(slices), Dealing(self._dealing.count)
         reader = None if target.logs is None else target.logs.reader
-        tasks = [NumbersTask(self.exchange, target.storage, _logged(target, piece), reader, dealing) for piece in slices]
-        return DealtNumbers(rows, tuple(slices), tuple(self.runner.run(deal_numbers, tasks, name="keys")))
+        tasks = [NumbersTask(self.exchange, target.storage, pieces, reader, dealing) for pieces in self._together(target, slices)]
+        return DealtNumbers(rows, tuple(slices), tuple(itertools.chain.from_iterable(self.runner.run(deal_numbers, tasks, name="keys"))))
 
     def _planned(self, work: ShareWork) -> list[PlannedShare]:
         return self.runner.run(plan_share, [ShareTask(work, number) for number in range(work.shares)], name="plan")
@@ -191,10 +193,13 @@ class Shares:
             return None
         logs = target.logs
         reader, keys = (None if logs is None else logs.reader), self.context.stored_keys
-        tasks = [
-            StoredTask(self.exchange, target.storage, _logged(target, piece), keys, reader, self._dealing) for piece in slices
-        ]
-        return tuple(self.runner.run(deal_stored, tasks, name="keys"))
+        together = self._together(target, slices)
+        tasks = [StoredTask(self.exchange, target.storage, pieces, keys, reader, self._dealing) for pieces in together]
+        return tuple(itertools.chain.from_iterable(self.runner.run(deal_stored, tasks, name="keys")))
+
+    def _together(self, target: Target, slices: Sequence[FileSlice]) -> list[tuple[LoggedSlice, ...]]:
+        """Slices that go into one file: each share reads what there is of it in all files."""
+        return shared_out([_logged(target, piece) for piece in slices], _TASKS * self.runner.parallelism)
 
     # tasks
 

@@ -93,11 +93,13 @@ def _parts(plan: Changes, numbers: Callable[[Rows], Rows]) -> Iterator[_Part]:
             place, told, rewrite = change.piece.group, _of_slice(change), change.rewrite
         else:
             place, told, rewrite = FileGroupId(change.base.partition_path, change.base.file_id), _of_file(change), False
-        rows = pa.concat_tables([_rows(*one, numbers) for one in told])
-        if rows.num_rows:
-            yield _Part(place, rows, rewrite)
+        rows = [part for one in told if (part := _rows(*one, numbers)) is not None]
+        if rows:
+            yield _Part(place, pa.concat_tables(rows), rewrite)
     for group in plan.creates:
-        yield _Part((group.partition, group.bucket), _rows(Kind.INSERT, group.rows, None, None, numbers), is_new=True)
+        rows_of_group = _rows(Kind.INSERT, group.rows, None, None, numbers)
+        if rows_of_group is not None:
+            yield _Part((group.partition, group.bucket), rows_of_group, is_new=True)
 
 
 _Told = tuple[Kind, Rows | None, Rows | None, pa.Array | None]
@@ -117,9 +119,10 @@ def _of_slice(change: SliceChange) -> list[_Told]:
     return told + [(Kind.SEQNO, None, None, seqnos) for seqnos in change.seqnos]
 
 
-def _rows(kind: Kind, rows: Rows | None, at: Rows | None, texts: pa.Array | None, numbers: Callable[[Rows], Rows]) -> pa.Table:
+def _rows(kind: Kind, rows: Rows | None, at: Rows | None, texts: pa.Array | None, numbers: Callable[[Rows], Rows]) -> pa.Table | None:
+    """None for nothing, which most of what could be said of a place is."""
     count = len(next(one for one in (rows, at, texts) if one is not None))
-    return pa.table({
+    return None if not count else pa.table({
         _KIND: pa.array(np.full(count, kind, np.int8)),
         _ROW: pa.nulls(count, pa.int64()) if rows is None else pa.array(numbers(rows), pa.int64()),
         _AT: pa.nulls(count, pa.int64()) if at is None else pa.array(at, pa.int64()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,11 +27,11 @@ ordering value it was deleted; names that no column of a table has.
 
 @dataclass(frozen=True, slots=True)
 class StoredTask:
-    """Deal the keys of one slice. `reader` reads it where the table has logs; then the ordering values that decide come with the keys."""
+    """Deal the keys of some slices. `reader` reads them where the table has logs; then the ordering values that decide come with them."""
 
     exchange: Exchange
     storage: Storage
-    piece: LoggedSlice
+    pieces: tuple[LoggedSlice, ...]
     stored: StoredKeys
     reader: SliceReader | None
     dealing: Dealing
@@ -46,51 +46,72 @@ class StoredSlice:
     logs: SplitFile | None
 
 
-def deal_stored(task: StoredTask) -> StoredSlice:
-    """Raises as `iter_base_file`, `scan_logs` and `fold_logs`."""
-    base, rows = task.piece.slice.base_file, 0
-    split = None
-    if base is not None:
-        table = pa.concat_tables(_base_rows(task, base))
-        rows = table.num_rows
-        split = _write(task, "stored", table)
-    logs = None
-    if task.reader is not None and task.piece.slice.log_files:
-        logs = _write(task, "logged", _logged(task, task.reader))
-    return StoredSlice(split, rows, logs)
+def deal_stored(task: StoredTask) -> list[StoredSlice]:
+    """Each of the slices in turn, of which one is in memory at a time. Raises as `iter_base_file`, `scan_logs` and `fold_logs`."""
+    rows: list[int] = []
+
+    def bases() -> Iterator[pa.Table]:
+        for piece in task.pieces:
+            if piece.slice.base_file is not None:
+                table = pa.concat_tables(_base_rows(task, piece.slice.base_file))
+                rows.append(table.num_rows)
+                yield table
+
+    stored = zip(_dealt(task, "stored", bases()), rows, strict=True)
+    logged = iter(_dealt(task, "logged", _all_logged(task)))
+    found = []
+    for piece in task.pieces:
+        base, count = (None, 0) if piece.slice.base_file is None else next(stored)
+        found.append(StoredSlice(base, count, next(logged) if _has_logs(task, piece) else None))
+    return found
+
+
+def _has_logs(task: StoredTask, piece: LoggedSlice) -> bool:
+    return task.reader is not None and bool(piece.slice.log_files)
+
+
+def _all_logged(task: StoredTask) -> Iterator[pa.Table]:
+    for piece in task.pieces:
+        if task.reader is not None and _has_logs(task, piece):
+            yield _logged(piece, task.reader)
 
 
 @dataclass(frozen=True, slots=True)
 class NumbersTask:
-    """Deal the numbers (`_hoodie_commit_seqno`) of the rows of one slice, with their places in it. `reader` as in `StoredTask`."""
+    """Deal the numbers (`_hoodie_commit_seqno`) of the rows of some slices, with their places in them. `reader` as in `StoredTask`."""
 
     exchange: Exchange
     storage: Storage
-    piece: LoggedSlice
+    pieces: tuple[LoggedSlice, ...]
     reader: SliceReader | None
     dealing: Dealing
 
 
-def deal_numbers(task: NumbersTask) -> SplitFile:
-    """Raises as `iter_base_file` and `SliceReader.iter`."""
+def deal_numbers(task: NumbersTask) -> list[SplitFile]:
+    """Of each of the slices. Raises as `iter_base_file` and `SliceReader.iter`."""
+    return _dealt(task, "numbers", (_with_numbers(task, piece) for piece in task.pieces))
+
+
+def _with_numbers(task: NumbersTask, piece: LoggedSlice) -> pa.Table:
     tables, start = [_with_keys(pa.array([], pa.string()), 0, pa.table({}))], 0
-    for table in _numbered(task):
+    for table in _numbered(task, piece):
         tables.append(_with_keys(table.column(COMMIT_SEQNO).cast(pa.string()), start, pa.table({})))
         start += table.num_rows
-    return _write(task, "numbers", pa.concat_tables(tables))
+    return pa.concat_tables(tables)
 
 
-def _numbered(task: NumbersTask) -> Iterator[pa.Table]:
-    base = task.piece.slice.base_file
+def _numbered(task: NumbersTask, piece: LoggedSlice) -> Iterator[pa.Table]:
+    base = piece.slice.base_file
     if task.reader is not None:
-        yield from task.reader.iter(task.piece, [COMMIT_SEQNO])
+        yield from task.reader.iter(piece, [COMMIT_SEQNO])
     elif base is not None:
         yield from iter_base_file(task.storage, base, pa.schema([]), meta_columns=[COMMIT_SEQNO])
 
 
-def _write(task: StoredTask | NumbersTask, what: str, table: pa.Table) -> SplitFile:
-    keys = pa.concat_arrays([pa.array([], pa.string()), *table.column(KEY).chunks])
-    return task.exchange.split(what, table, task.dealing.shares(keys), task.dealing.count)
+def _dealt(task: StoredTask | NumbersTask, what: str, tables: Iterable[pa.Table]) -> list[SplitFile]:
+    """Each of the tables by the shares of its keys."""
+    keyed = ((table, pa.concat_arrays([pa.array([], pa.string()), *table.column(KEY).chunks])) for table in tables)
+    return task.exchange.split_each(what, ((table, task.dealing.shares(keys)) for table, keys in keyed), task.dealing.count)
 
 
 def _base_rows(task: StoredTask, base: BaseFile) -> Iterator[pa.Table]:
@@ -112,10 +133,10 @@ def _with_keys(keys: pa.Array | pa.ChunkedArray, start: int, rows: pa.Table) -> 
     return pa.table([keys, at, *rows.columns], names=[KEY, AT, *rows.column_names])
 
 
-def _logged(task: StoredTask, reader: SliceReader) -> pa.Table:
-    """What the logs of the slice say of every key that they have."""
+def _logged(piece: LoggedSlice, reader: SliceReader) -> pa.Table:
+    """What the logs of a slice say of every key that they have."""
     wanted = plain(projected_schema(reader.schema, reader.rules.columns(reader.schema, base=False)))
-    scanned = scan_logs(reader.storage, task.piece, reader.scope)
+    scanned = scan_logs(reader.storage, piece, reader.scope)
     outcome = fold_logs(scanned.blocks, wanted, reader.rules)
     data = outcome.data.take(pa.array(np.maximum(outcome.rows, 0), mask=outcome.rows < 0))
     deleted_at = pa.nulls(len(outcome.keys)) if outcome.deleted_at is None else outcome.deleted_at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import random
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,46 @@ def test_a_part_of_a_split_file_is_read_alone_and_in_order(tmp_path: Path) -> No
     assert file.rows == (2, 0, 3, 0)
     parts = [exchange.read_part(file, part) for part in range(4)]
     assert [None if part is None else part.column("n").to_pylist() for part in parts] == [[1, 2], None, [5, 4, 3], None]
+
+
+def test_tables_that_are_dealt_one_after_the_other_share_a_file_while_their_columns_are_the_same(tmp_path: Path) -> None:
+    exchange = Exchange(LocalStorage(str(tmp_path)), "x")
+    (tmp_path / "x").mkdir()
+    other = pa.table({"text": ["a", "b"]})
+    numbers = [pa.table({"n": pa.array(range(count), pa.int64())}) for count in (3, 0, 5, 2)]
+    given = [*numbers[:3], other, numbers[3]]
+    files = exchange.split_each("n", ((table, np.arange(table.num_rows, dtype=np.int64) % 3) for table in given), 3)
+    assert [file.path == files[0].path for file in files] == [True, True, True, False, False]
+    assert [file.rows for file in files] == [(1, 1, 1), (0, 0, 0), (2, 2, 1), (1, 1, 0), (1, 1, 0)]
+    sent = pickle.loads(pickle.dumps(exchange))
+    for table, file in zip(given, files, strict=True):
+        for part in (2, 0, 1):
+            found = sent.read_part(file, part)
+            assert (0 if found is None else found.num_rows) == file.rows[part]
+            if found is not None:
+                assert found.equals(table.take(pa.array(range(part, table.num_rows, 3))))
+
+
+def test_parts_of_more_files_than_are_kept_open_are_read_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    memory_map = pa.memory_map
+
+    def counted(path: str) -> pa.MemoryMappedFile:
+        opened.append(path)
+        return memory_map(path)
+
+    exchange = Exchange(LocalStorage(str(tmp_path)), "x")
+    (tmp_path / "x").mkdir()
+    tables = [pa.table({"n": [number, -number]}) for number in range(100)]
+    files = [exchange.split("n", table, np.array([0, 1]), 2) for table in tables]
+    monkeypatch.setattr(pa, "memory_map", counted)
+    assert [table["n"].to_pylist() for file in files if (table := exchange.read_part(file, 1)) is not None] == [[-n] for n in range(100)]
+    assert len(opened) == 100
+    for number in (99, 98, 99):
+        assert exchange.read_part(files[number], 0) == tables[number].slice(0, 1)
+    assert len(opened) == 100
+    assert exchange.read_part(files[0], 0) == tables[0].slice(0, 1)
+    assert len(opened) == 101
 
 
 def test_keys_that_differ_in_their_end_only_are_spread_over_all_shares() -> None:
