@@ -68,7 +68,7 @@ def keep_savepointed(state: TableState) -> None:
         return
     for time in sorted(state.timeline.savepointed - set(checkpoints.times())):
         if time >= archived.boundary:
-            checkpoints.write(time, LiveCheckpoint(_pinned(state, time, archived), told_to=_told_to(state, archived, time)))
+            checkpoints.write(time, LiveCheckpoint(_pinned(state, time, archived)))
 
 
 def _pinned(state: TableState, time: str, archived: ArchivedFiles) -> LiveFiles:

@@ -48,13 +48,13 @@ class TagTask:
 
 def tag_files(task: TagTask) -> list[TaggedFile]:
     """Positions of the batch's keys in each of the base files, in their order. Raises as `read_footer` and `iter_base_file`."""
-    found = [_Found(base, read_footer(task.storage, base)) for base in task.bases]
+    found: list[_Found] = []
     asked, together = _Asked.all_of(task.keys), _Together()
-    for file in found:
-        mine = asked.narrowed(*_ends(task, file.footer))
-        if task.use_bloom and (bloom := stored_filter(file.footer)) is not None:
-            mine = mine.only(np.flatnonzero(bloom.might_contain(mine.keys)).astype(np.int64))
-        for piece in _stored_keys(task, file, mine):
+    for base in task.bases:
+        footer = read_footer(task.storage, base)  # which may have a large Bloom filter, so that one is held at a time
+        file = _Found(base, footer.num_rows, bounds_of(footer) if task.stored.bounded else None)
+        found.append(file)
+        for piece in _stored_keys(task, file, footer, mine := _may_be_in(task, file, footer, asked)):
             if mine is asked:
                 together.add(piece, asked)
             else:
@@ -68,7 +68,8 @@ class _Found:
     """What was found in one file: row numbers of it, and numbers of keys, of each hit."""
 
     base: BaseFile
-    footer: BaseFileFooter
+    num_rows: int
+    bounds: Bounds | None
     positions: list[Rows] = field(default_factory=lambda: [_NO_ROWS])
     keys: list[Rows] = field(default_factory=lambda: [_NO_ROWS])
 
@@ -76,16 +77,14 @@ class _Found:
         positions, keys = np.concatenate(self.positions), np.concatenate(self.keys)
         order = np.argsort(positions, kind="stable")
         rows = keys[order] if task.rows is None else task.rows[keys[order]]
-        return TaggedFile(self.base, self.footer.num_rows, positions[order], rows, _bounds(task, self.footer))
+        return TaggedFile(self.base, self.num_rows, positions[order], rows, self.bounds)
 
 
-def _bounds(task: TagTask, footer: BaseFileFooter) -> Bounds | None:
-    return bounds_of(footer) if task.stored.bounded else None
-
-
-def _ends(task: TagTask, footer: BaseFileFooter) -> tuple[str | None, str | None]:
-    """Between which keys (inclusive) those of a file are; None where that is not known."""
-    return _bounds(task, footer) or (None, None)
+def _may_be_in(task: TagTask, file: _Found, footer: BaseFileFooter, asked: _Asked) -> _Asked:
+    mine = asked.narrowed(*(file.bounds or (None, None)))
+    if task.use_bloom and (bloom := stored_filter(footer)) is not None:
+        mine = mine.only(np.flatnonzero(bloom.might_contain(mine.keys)).astype(np.int64))
+    return mine
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +169,9 @@ def _look_up(pieces: Sequence[_Piece], asked: _Asked) -> None:
             piece.file.keys.append(keys[begin:end])
 
 
-def _stored_keys(task: TagTask, file: _Found, asked: _Asked) -> Iterator[_Piece]:
+def _stored_keys(task: TagTask, file: _Found, footer: BaseFileFooter, asked: _Asked) -> Iterator[_Piece]:
     """Keys of the row groups that may hold some of those asked for, of several groups at once."""
-    groups = file.footer.row_groups
+    groups = footer.row_groups
     ends = [(group.min_key, group.max_key) if task.stored.bounded else (None, None) for group in groups]
     wanted = [number for number, (low, high) in enumerate(ends) if asked.has_any(low, high)]
     starts = np.cumsum([0, *(group.num_rows for group in groups)], dtype=np.int64)

@@ -207,11 +207,11 @@ def _archived(state: TableState, as_of: str | None) -> ArchivedFiles:
     if as_of is None:
         return found
     kept, is_last = state.savepointed_files(as_of), as_of >= found.boundary
-    if is_last and (kept is None or not kept.live.partitions()):
+    if is_last and (kept is None or not kept.partitions()):
         return found
     if kept is None:
         return ArchivedFiles(LiveFiles(), is_known=False, all_told=False)
-    return ArchivedFiles(kept.live, as_of, told_to=max(kept.told_to, found.told_to if is_last else ""), all_told=False)
+    return ArchivedFiles(kept, as_of, told_to=found.told_to if is_last else "", all_told=False)
 
 
 def _writes(state: TableState) -> Iterator[_Write]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from lakehouse_engine.commit.leftovers.log_owners import log_owners
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.errors import InstantNotFoundError, SavepointError
-from lakehouse_engine.files.log_scanner import ToldLogs
+from lakehouse_engine.files.log_scanner import LogPromise, ToldLogs
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.files import FileSlice, LogFile, join_path
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -179,9 +179,9 @@ def _target(state: TableState, instant: str | None) -> str:
 def pins(state: TableState, instant_time: str, slices: Iterable[FileSlice]) -> dict[str, HoodieSavepointPartitionMetadata]:
     """What a savepoint of that instant keeps of the slices that make the table as of it."""
     names: dict[str, list[str]] = {}
-    writers, told = _log_writers(state, instant_time), told_logs(state, instant_time)
+    promises, told = _promises(state, instant_time), told_logs(state, instant_time)
     for piece in slices:
-        logs = [log.name for log in piece.log_files if _is_pinned(state, log, writers, instant_time, told)]
+        logs = [log.name for log in piece.log_files if _is_pinned(state, log, promises.get(log.path, ()), instant_time, told)]
         base = [piece.base_file.name] if piece.base_file is not None else []
         names.setdefault(piece.partition_path, []).extend(base + logs)
     return {
@@ -191,26 +191,28 @@ def pins(state: TableState, instant_time: str, slices: Iterable[FileSlice]) -> d
     }
 
 
-def _is_pinned(state: TableState, log: LogFile, writers: Mapping[str, set[str]], instant_time: str, told: ToldLogs) -> bool:
+def _is_pinned(state: TableState, log: LogFile, promises: Sequence[LogPromise], instant_time: str, told: ToldLogs) -> bool:
     """Whether a log file has anything of the table as of the instant. Hudi pins what later writes logged to the same slices, too.
 
     `told`: the writes of which all files are known as of the instant. What one of them is said to have written elsewhere is a stray, which
     no read counts; kept, it would come back with the savepoint once nobody knows that any more.
     """
-    known = writers.get(log.path)
-    if known is not None:
-        return any(writer <= instant_time for writer in known)
-    # Its writer is archived, or was rolled back: then it may be newer, and only its blocks tell.
+    if any(promise.instant_time <= instant_time for promise in promises):
+        return True
+    if any(promise.start == 0 for promise in promises):
+        return False  # a later write began it
+    # Whoever began it is archived, or was rolled back: then it may be newer, and only its blocks tell.
     owners = log_owners(state.storage, log)
-    return not owners.writers or any(writer <= instant_time and (log.is_cdc or not told.tells(writer)) for writer in owners.writers)
+    older = [writer for writer in owners.writers if writer <= instant_time]
+    return not owners.writers or bool(older and owners.takes_back) or any(log.is_cdc or not told.tells(writer) for writer in older)
 
 
-def _log_writers(state: TableState, instant_time: str) -> dict[str, set[str]]:
-    """The writes that are known to have written to each log file, of the table now and as of the instant."""
-    by_path: dict[str, set[str]] = {}
+def _promises(state: TableState, instant_time: str) -> dict[str, list[LogPromise]]:
+    """What is known to have been written to each log file, of the table now and as of the instant."""
+    by_path: dict[str, list[LogPromise]] = {}
     for promises in (*log_promises(state, None).values(), *log_promises(state, instant_time).values()):
         for promise in promises:
-            by_path.setdefault(promise.path, set()).add(promise.instant_time)
+            by_path.setdefault(promise.path, []).append(promise)
     return by_path
 
 

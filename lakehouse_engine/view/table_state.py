@@ -20,7 +20,7 @@ from lakehouse_engine.format.timeline.layout import Layout, layout_of
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.live_files import LiveCheckpoint, LiveFiles, WriteRecord
+from lakehouse_engine.model.live_files import LiveFiles, WriteRecord
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.storage.locations import in_object_store
@@ -123,7 +123,7 @@ class _Archived:
     timeline: Timeline
     is_there: bool = True
     found: ArchivedFiles | None = None
-    savepointed: dict[str, LiveCheckpoint | None] = field(default_factory=dict)
+    savepointed: dict[str, LiveFiles | None] = field(default_factory=dict)
 
     def files(self) -> ArchivedFiles:
         if self.found is None:
@@ -131,14 +131,14 @@ class _Archived:
             self.found = read_archived_files(self.storage, self.layout, folder, self.timeline, has_archive=self.is_there)
         return self.found
 
-    def as_of(self, savepoint: str) -> LiveCheckpoint | None:
+    def as_of(self, savepoint: str) -> LiveFiles | None:
         if savepoint not in self.savepointed:
             self.savepointed[savepoint] = self._kept(savepoint)
         return self.savepointed[savepoint]
 
-    def _kept(self, savepoint: str) -> LiveCheckpoint | None:
+    def _kept(self, savepoint: str) -> LiveFiles | None:
         try:
-            return LiveCheckpoints(self.storage, SAVEPOINTED).read(savepoint)
+            return LiveCheckpoints(self.storage, SAVEPOINTED).read(savepoint).live
         except StoredFileNotFoundError:
             return None
         except FormatError as error:
@@ -228,7 +228,7 @@ class TableState:
         """Which files archived writes left, as far as that is known; damage of what tells of them is no error, but in its `problems`."""
         return self._archived.files()
 
-    def savepointed_files(self, instant_time: str) -> LiveCheckpoint | None:
+    def savepointed_files(self, instant_time: str) -> LiveFiles | None:
         """Which files there were as of a savepointed write that is archived; None where that is not known."""
         return self._archived.as_of(instant_time) if instant_time in self.timeline.savepointed else None
 

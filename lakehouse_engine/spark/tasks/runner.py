@@ -26,6 +26,8 @@ _ROUNDS = 8
 """At most so many of Spark's tasks for each that runs at once: beyond that, several of ours share one. Each costs tens of milliseconds, and
 what is left to do at the end of a job is an eighth of it at most.
 """
+_WAITING = 1000
+"""As many wait where they decide how many executors there will be."""
 
 
 class SparkRunner:
@@ -44,12 +46,18 @@ class SparkRunner:
         """How many tasks the cluster runs at once, as it says of itself; at least 2."""
         return abilities_of(self._spark).parallelism
 
+    @property
+    def _most(self) -> int:
+        """Of Spark's tasks in a job. Where executors come as tasks wait for them, there have to be some that do."""
+        grows = str(self._spark.conf.get("spark.dynamicAllocation.enabled", "false")).lower() == "true"
+        return max(_ROUNDS * self.parallelism, _WAITING if grows else 0)
+
     def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, name: str) -> list[Result]:
         if not tasks:
             return []
         with Packing(self._storage) as packing:
             pack(packing, function, tasks)
-            parcels, order = packing.sealed(), dealt(len(tasks), _ROUNDS * self.parallelism)
+            parcels, order = packing.sealed(), dealt(len(tasks), self._most)
 
             def partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 unpacking = Unpacking(parcels)
@@ -104,7 +112,9 @@ def dealt(count: int, most: int) -> list[range]:
 
 
 class Unpacking:
-    """Carries out what was packed, in one task of Spark: what several of its parts share is unpickled once."""
+    """Carries out what was packed, in one task of Spark: what parts that follow each other share is unpickled once. What the next one has
+    not is let go, for it may hold rows.
+    """
 
     def __init__(self, parcels: Parcels) -> None:
         self._parcels = parcels
@@ -116,10 +126,13 @@ class Unpacking:
 
     def carry_out_part(self, data: bytes) -> Any:
         """As `carry_out`, for a part that came in another way."""
-        function, task = loads(data, self._load)
-        return function(task)
+        before, self._shared = self._shared, {}
 
-    def _load(self, number: int) -> object:
-        if number not in self._shared:
-            self._shared[number] = pickle.loads(self._parcels.part(number))
-        return self._shared[number]
+        def load(number: int) -> object:
+            if number not in self._shared:
+                self._shared[number] = before[number] if number in before else pickle.loads(self._parcels.part(number))
+            return self._shared[number]
+
+        function, task = loads(data, load)
+        before.clear()
+        return function(task)

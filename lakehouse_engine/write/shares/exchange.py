@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from threading import Lock
 from types import TracebackType
@@ -69,7 +69,9 @@ class Exchange:
                 order = np.argsort(parts, kind="stable")
                 ordered, ends = table.take(pa.array(order)).combine_chunks(), np.cumsum(rows)
                 path, before = writing.place(ordered.schema)
-                writing.add(ordered.slice(int(end - length), int(length)) for end, length in zip(ends, rows, strict=True) if length)
+                pieces = (ordered.slice(int(end - length), int(length)) for end, length in zip(ends, rows, strict=True) if length)
+                added = writing.add(piece.combine_chunks() for piece in pieces)
+                assert added == np.count_nonzero(rows), "a part of one column is larger than a record batch can be"
                 split.append(SplitFile(path, tuple(rows.tolist()), before))
         return split
 
@@ -102,40 +104,36 @@ class _Writing:
     what: str
     _path: str = ""
     _batches: int = 0
-    _sink: pa.NativeFile | None = None
     _writer: pa.ipc.RecordBatchFileWriter | None = None
     _schema: pa.Schema | None = None
+    _open: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> _Writing:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._close()
+        with self._errors():
+            self._open.__exit__(kind, error, trace)
 
     def place(self, schema: pa.Schema) -> tuple[str, int]:
         """The file that batches of that schema go to next, and how many are in it before them."""
         if self._schema is None or not self._schema.equals(schema, check_metadata=True):
-            self._close()
-            self._path, self._batches = f"{self.exchange.folder}/{self.what}-{uuid.uuid4().hex}.arrow", 0
             with self._errors():
-                self._sink = self.exchange.storage.open_output(self._path)
-                self._writer, self._schema = pa.ipc.new_file(self._sink, schema), schema
+                self._open.close()
+                self._path, self._batches = f"{self.exchange.folder}/{self.what}-{uuid.uuid4().hex}.arrow", 0
+                sink = self._open.enter_context(self.exchange.storage.open_output(self._path))
+                self._writer, self._schema = self._open.enter_context(pa.ipc.new_file(sink, schema)), schema
         return self._path, self._batches
 
-    def add(self, tables: Iterable[pa.Table]) -> None:
-        """Tables of the schema of the last `place`, each in one piece."""
+    def add(self, tables: Iterable[pa.Table]) -> int:
+        """Tables of the schema of the last `place`; how many batches they became."""
         assert self._writer is not None
+        before = self._batches
         with self._errors():
             for table in tables:
                 self._writer.write_table(table)
-                self._batches += 1
-
-    def _close(self) -> None:
-        if self._writer is not None and self._sink is not None:
-            with self._errors():
-                self._writer.close()
-                self._sink.close()
-        self._writer = self._sink = self._schema = None
+        self._batches = int(self._writer.stats.num_record_batches)
+        return self._batches - before
 
     def _errors(self) -> AbstractContextManager[None]:
         return as_storage_errors("write", self._path, self.exchange.storage.root)

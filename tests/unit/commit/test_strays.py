@@ -12,9 +12,7 @@ import pytest
 
 from lakehouse_engine.commit.beside.attempts import close_to_attempts
 from lakehouse_engine.format.file_names import marker_folder
-from lakehouse_engine.format.timeline.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model.live_files import LiveCheckpoint, LiveFiles
-from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.repair.disorder import DisorderKind
 from lakehouse_engine.repair.service import repair
 from lakehouse_engine.storage.base import Storage
@@ -292,23 +290,6 @@ def test_a_savepoint_does_not_keep_a_late_log(tmp_path: Path) -> None:
     local.restore(saved)
     assert_same_rows(local.read(meta_columns=True), expected)
     assert_same_rows(read_with_hudi_rs(table.folder), expected)
-
-
-def test_a_late_log_that_another_writers_savepoint_keeps_is_not_read(tmp_path: Path) -> None:
-    """Hudi pins whatever it finds in a slice."""
-    table = logged(tmp_path)
-    local = LocalTable(LocalStorage(str(table.folder)))
-    stray = log(table, local.instants()[-1], small(range(3), "stray", 9))
-    saved = local.savepoint().instant
-    expected = local.read(meta_columns=True, as_of=saved)
-    path = f".hoodie/{saved}.savepoint"
-    made = decode_plan(HoodieSavepointMetadata, local.storage.read(path))
-    [(partition, pins)] = made.partition_metadata.items()
-    assert stray not in pins.savepoint_data_file
-    pinned = replace(pins, savepoint_data_file=(*pins.savepoint_data_file, stray))
-    local.storage.overwrite(path, encode_plan(replace(made, partition_metadata={partition: pinned})))
-    archived_behind(local, saved, expected)
-    assert is_there(local, stray)
 
 
 @pytest.mark.parametrize("table_type", ["cow", "mor"])

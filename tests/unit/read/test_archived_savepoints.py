@@ -131,3 +131,19 @@ def test_a_savepoint_of_hudi_on_a_pending_compaction_is_read_on_what_the_compact
     table.storage.delete(base)
     with pytest.raises(MissingFileError, match=planned):
         table.read(COLUMNS, as_of=saved)
+
+
+def test_a_savepoint_of_hudi_is_read_on_what_it_pins_nothing_of_while_the_compaction_is_pending(table: LocalTable) -> None:
+    """What the logs that it pins are on top of is listed still, and its writers may be archived."""
+    for step in (-2, -1):
+        table.upsert(rows(range(4), step))
+    saved = pending_at_the_savepoint(table)
+    expected = table.read(COLUMNS, as_of=saved)
+    assert sorted(expected["v"].to_pylist()) == ["v1", "v1", "v2", "v3", "v3", "v3"]
+    planned = as_hudi_pins(table, saved)
+    for step in range(4, 10):
+        table.upsert(rows(range(6, 8), step))
+        table.archive(2, 3)
+        assert_same_rows(table.read(COLUMNS, as_of=saved), expected)
+    boundary = table.state.archived_files().boundary
+    assert "" < boundary < planned

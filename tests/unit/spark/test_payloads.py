@@ -99,6 +99,19 @@ def test_what_tasks_share_is_unpickled_once_for_those_that_go_together() -> None
     assert Shared.unpickled == 1
 
 
+def test_what_the_next_task_does_not_share_is_let_go() -> None:
+    first, second, parts = Described(Shared()), Described(Shared()), list[bytes]()
+    tasks = [OneOfMany(described, number) for number, described in enumerate((first, first, second, second))]
+    pack(_List(parts), of_one, tasks)  # type: ignore[arg-type]
+    unpacking = Unpacking(_List(parts))  # type: ignore[arg-type]
+    counts = []
+    for number in (0, 1, 2, 3, 0):
+        Shared.unpickled = 0
+        unpacking.carry_out(number)
+        counts.append(Shared.unpickled)
+    assert counts == [1, 0, 1, 0, 1]
+
+
 @pytest.mark.parametrize(("count", "most", "sizes"), [(3, 8, [1, 1, 1]), (8, 8, [1] * 8), (19, 4, [5, 5, 5, 4]), (1, 1, [1])])
 def test_tasks_are_dealt_in_groups_of_one_size(count: int, most: int, sizes: list[int]) -> None:
     groups = dealt(count, most)
