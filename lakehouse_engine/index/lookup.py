@@ -54,7 +54,8 @@ def tag_files(task: TagTask) -> list[TaggedFile]:
         footer = read_footer(task.storage, base)  # which may have a large Bloom filter, so that one is held at a time
         file = _Found(base, footer.num_rows, bounds_of(footer) if task.stored.bounded else None)
         found.append(file)
-        for piece in _stored_keys(task, file, footer, mine := _may_be_in(task, file, footer, asked)):
+        mine = _may_be_in(task, file, footer, asked)
+        for piece in _stored_keys(task, file, footer, mine):
             if mine is asked:
                 together.add(piece, asked)
             else:

@@ -237,11 +237,8 @@ def _previous(metadata: HoodieCommitMetadata) -> Iterator[tuple[FileGroupId, str
 
 def proven_since(state: TableState) -> str:
     """The instant time from which on the active timeline has every write; "" when nothing was ever archived."""
-    folder = f"{state.layout.timeline_folder}/{state.config.archive_folder}"
     start = state.timeline.start
-    if start is None or not state.may_have_folder(folder) or all(entry.is_directory for entry in state.storage.list(folder)):
-        return ""
-    return start.requested_time
+    return start.requested_time if start is not None and state.has_archive else ""
 
 
 @dataclass(frozen=True, slots=True)

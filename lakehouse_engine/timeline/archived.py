@@ -33,9 +33,10 @@ class ArchivedTimeline:
         """The folder, relative to the table."""
         return f"{self.layout.timeline_folder}/{self.folder}"
 
-    def files(self) -> list[StoredFile]:
-        """Archive files, oldest first."""
-        numbered = [(number, entry) for entry in self._listed() if (number := archive_file_number(entry.name)) is not None]
+    def files(self, listed: Iterable[StoredFile] | None = None) -> list[StoredFile]:
+        """Archive files, oldest first. `listed`: what `listed` said before."""
+        entries = self.listed() if listed is None else listed
+        numbered = [(number, entry) for entry in entries if (number := archive_file_number(entry.name)) is not None]
         return [entry for _, entry in sorted(numbered, key=lambda pair: pair[0])]
 
     def next_number(self) -> int:
@@ -129,7 +130,8 @@ class ArchivedTimeline:
             return None  # a plan that is not whole has not begun
         return str(name).rpartition("/")[2] if name else None
 
-    def _listed(self) -> list[StoredFile]:
+    def listed(self) -> list[StoredFile]:
+        """All files in the folder, archive files and what goes with them."""
         return [entry for entry in self.storage.list(self.path) if not entry.is_directory]
 
 

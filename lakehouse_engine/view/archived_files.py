@@ -69,13 +69,12 @@ class _Table:
 
 
 def read_archived_files(
-    storage: Storage, layout: Layout, folder: str, timeline: Timeline, *, has_archive: bool = True
+    storage: Storage, layout: Layout, archive: ArchivedTimeline, listing: Sequence[StoredFile], timeline: Timeline
 ) -> ArchivedFiles:
-    """The files as of the archived writes that count for `timeline`, the whole active one. Damage is no error here. `has_archive`: False
-    where it is known that there was no archive when the timeline was listed.
+    """The files as of the archived writes that count for `timeline`, the whole active one. Damage is no error here. `listing` is that of
+    the archive's folder.
     """
-    archive, checkpoints = ArchivedTimeline(storage, layout, folder), LiveCheckpoints(storage)
-    listed = archive.files() if has_archive else []
+    checkpoints, listed = LiveCheckpoints(storage), archive.files(listing)
     stored = [entry for entry in storage.list(checkpoints.folder) if not entry.is_directory]
     if not listed and not stored:
         return ArchivedFiles(LiveFiles())

@@ -25,6 +25,7 @@ from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.timeline import Timeline
@@ -124,12 +125,22 @@ class _Archived:
     is_there: bool = True
     found: ArchivedFiles | None = None
     savepointed: dict[str, LiveFiles | None] = field(default_factory=dict)
+    listing: list[StoredFile] | None = None
 
     def files(self) -> ArchivedFiles:
         if self.found is None:
-            folder = self.config.archive_folder
-            self.found = read_archived_files(self.storage, self.layout, folder, self.timeline, has_archive=self.is_there)
+            self.found = read_archived_files(self.storage, self.layout, self._timeline, self.listed(), self.timeline)
         return self.found
+
+    def listed(self) -> list[StoredFile]:
+        """The files of the archive, of which there may be many: its folder is listed once."""
+        if self.listing is None:
+            self.listing = self._timeline.listed() if self.is_there else []
+        return self.listing
+
+    @property
+    def _timeline(self) -> ArchivedTimeline:
+        return ArchivedTimeline(self.storage, self.layout, self.config.archive_folder)
 
     def as_of(self, savepoint: str) -> LiveFiles | None:
         if savepoint not in self.savepointed:
@@ -227,6 +238,11 @@ class TableState:
     def archived_files(self) -> ArchivedFiles:
         """Which files archived writes left, as far as that is known; damage of what tells of them is no error, but in its `problems`."""
         return self._archived.files()
+
+    @property
+    def has_archive(self) -> bool:
+        """Whether anything was ever archived."""
+        return bool(self._archived.listed())
 
     def savepointed_files(self, instant_time: str) -> LiveFiles | None:
         """Which files there were as of a savepointed write that is archived; None where that is not known."""
