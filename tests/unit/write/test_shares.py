@@ -236,18 +236,18 @@ def test_tables_that_are_dealt_one_after_the_other_share_a_file_while_their_colu
 
 
 def test_parts_of_more_files_than_are_kept_open_are_read_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[str] = []
-    memory_map = pa.memory_map
+    opened: list[pa.NativeFile] = []
+    open_file = pa.ipc.open_file
 
-    def counted(path: str) -> pa.MemoryMappedFile:
-        opened.append(path)
-        return memory_map(path)
+    def counted(source: pa.NativeFile) -> pa.ipc.RecordBatchFileReader:
+        opened.append(source)
+        return open_file(source)
 
     exchange = Exchange(LocalStorage(str(tmp_path)), "x")
     (tmp_path / "x").mkdir()
     tables = [pa.table({"n": [number, -number]}) for number in range(100)]
     files = [exchange.split("n", table, np.array([0, 1]), 2) for table in tables]
-    monkeypatch.setattr(pa, "memory_map", counted)
+    monkeypatch.setattr(pa.ipc, "open_file", counted)
     assert [table["n"].to_pylist() for file in files if (table := exchange.read_part(file, 1)) is not None] == [[-n] for n in range(100)]
     assert len(opened) == 100
     for number in (99, 98, 99):
