@@ -13,6 +13,8 @@ from lakehouse_engine.storage.locations import in_object_store
 
 REQUESTS_AT_ONCE = 8
 """Of one process to an object store."""
+_TOGETHER = 4
+"""For each task that runs at once, parts of work that is shared out."""
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -77,9 +79,11 @@ def local_runner(options: Mapping[str, Any]) -> LocalRunner:
     return LocalRunner(asked or processors, waiting=asked or max(processors, REQUESTS_AT_ONCE))
 
 
-def shared_out(items: Sequence[Task], most: int) -> list[tuple[Task, ...]]:
-    """Items in their order, in at most `most` parts of one size."""
-    size = max(1, -(-len(items) // most))
+def shared_out(items: Sequence[Task], runner: TaskRunner) -> list[tuple[Task, ...]]:
+    """Items in their order, in parts of one size for a task each: for what is less work together. A runner gets some for each that it runs
+    at once.
+    """
+    size = max(1, -(-len(items) // (_TOGETHER * runner.parallelism)))
     return [tuple(items[first : first + size]) for first in range(0, len(items), size)]
 
 

@@ -20,9 +20,6 @@ from lakehouse_engine.model.keys import COMMIT_SEQNO, RECORD_KEY
 from lakehouse_engine.record.keys.keygen import KeyGenerator
 from lakehouse_engine.storage.base import Storage
 
-_TASKS = 4
-"""For each that runs at once, of one partition: more files than that share tasks, which look their keys up together."""
-
 
 @dataclass(frozen=True, slots=True)
 class MetaColumnKeys:
@@ -95,7 +92,7 @@ class KeyColumnIndex:
         tasks = [
             TagTask(storage, bases, stored, keys, rows, self.use_bloom)
             for chosen, keys, rows in self._places(storage, view, batch, stored)
-            for bases in shared_out(chosen, _TASKS * looking.parallelism)
+            for bases in shared_out(chosen, looking)
         ]
         looked = [found for files in looking.run(tag_files, tasks, name="tag") for found in files]
         learn(storage, looked)

@@ -152,7 +152,7 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
     work.unpublish()
     KeptCommits(state.storage, state.layout).put_back(target)
     changes = find_changes(state.storage, state.view.partitions(), target, protected_files(state.refresh()))
-    if work.has_archive:
+    if state.has_archive:
         work.remove_pending()
     blocks = work.remove_files(changes)
     work.remove_pending()
@@ -178,8 +178,6 @@ class _Restore:
 
     def __init__(self, state: TableState, timeline: ActiveTimeline, time: str, target: str) -> None:
         self._state, self._timeline, self._time, self._target = state, timeline, time, target
-        folder = f"{state.layout.timeline_folder}/{state.config.archive_folder}"
-        self.has_archive = any(not entry.is_directory for entry in state.storage.list(folder))
 
     def _later(self) -> Timeline:
         """Instants between the target and the restore, newest last. The empty write of step 7 comes after the restore."""

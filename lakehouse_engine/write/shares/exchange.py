@@ -103,7 +103,6 @@ class _Writing:
     exchange: Exchange
     what: str
     _path: str = ""
-    _batches: int = 0
     _writer: pa.ipc.RecordBatchFileWriter | None = None
     _schema: pa.Schema | None = None
     _open: ExitStack = field(default_factory=ExitStack)
@@ -120,7 +119,8 @@ class _Writing:
         if self._schema is None or not self._schema.equals(schema, check_metadata=True):
             with self._errors():
                 self._open.close()
-                self._path, self._batches = f"{self.exchange.folder}/{self.what}-{uuid.uuid4().hex}.arrow", 0
+            self._path = f"{self.exchange.folder}/{self.what}-{uuid.uuid4().hex}.arrow"
+            with self._errors():
                 sink = self._open.enter_context(self.exchange.storage.open_output(self._path))
                 self._writer, self._schema = self._open.enter_context(pa.ipc.new_file(sink, schema)), schema
         return self._path, self._batches
@@ -132,8 +132,11 @@ class _Writing:
         with self._errors():
             for table in tables:
                 self._writer.write_table(table)
-        self._batches = int(self._writer.stats.num_record_batches)
         return self._batches - before
+
+    @property
+    def _batches(self) -> int:
+        return 0 if self._writer is None else int(self._writer.stats.num_record_batches)
 
     def _errors(self) -> AbstractContextManager[None]:
         return as_storage_errors("write", self._path, self.exchange.storage.root)

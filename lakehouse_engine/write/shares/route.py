@@ -41,8 +41,6 @@ _ROWS_OF_SHARE = 250_000
 _STORED_BYTES_OF_SHARE = 512 * 1024 * 1024
 """Bytes of base files whose keys are in a share."""
 _MOST_SHARES = 4096
-_TASKS = 4
-"""For each that runs at once: tasks that deal what is stored."""
 _EVERYTHING = 1 << 62
 
 
@@ -199,7 +197,7 @@ class Shares:
 
     def _together(self, target: Target, slices: Sequence[FileSlice]) -> list[tuple[LoggedSlice, ...]]:
         """Slices that go into one file: each share reads what there is of it in all files."""
-        return shared_out([_logged(target, piece) for piece in slices], _TASKS * self.runner.parallelism)
+        return shared_out([_logged(target, piece) for piece in slices], self.runner)
 
     # tasks
 
