@@ -13,7 +13,6 @@ from lakehouse_engine.model.live_files import LiveCheckpoint, LiveFiles, LiveGro
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.view.archived_files import ArchivedFiles
 from lakehouse_engine.view.table_state import TableState
@@ -103,7 +102,7 @@ def renew_checkpoint(state: TableState) -> str | None:
     To be called under the table lock. Changes nothing that a reader of the table would see, but what it knows of lost files.
     """
     archived = state.archived_files()
-    archive = ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
+    archive = state.archived_timeline
     start = state.timeline.start
     if start is None or not lacks_checkpoint(state):
         return None

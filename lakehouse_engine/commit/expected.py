@@ -19,7 +19,6 @@ from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import REWRITES, HoodieWriteStat, WriteOperationType
 from lakehouse_engine.options import LOCK_TIMEOUT_MS, STORED_PREFIX
-from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.view.table_state import TableState
 
@@ -160,7 +159,7 @@ def _check_known(now: TableState, instant: str, missing: bool, later: set[str]) 
 
 
 def _archived_writes(now: TableState) -> set[str]:
-    archive = ArchivedTimeline(now.storage, now.layout, now.config.archive_folder)
+    archive = now.archived_timeline
     return {one.requested_time for one in archive.readable_instants() if one.is_completed and one.action.is_write}
 
 

@@ -11,7 +11,6 @@ from lakehouse_engine.model.commit_metadata import WRITE_ID_KEY, HoodieCommitMet
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
 
@@ -56,7 +55,7 @@ def _active(state: TableState, write_id: str) -> tuple[Instant, HoodieCommitMeta
 
 
 def _archived(state: TableState, write_id: str) -> tuple[Instant, HoodieCommitMetadata] | None:
-    archive = ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
+    archive = state.archived_timeline
     taken_back: set[str] | None = None
     for entry in archive.entries_with(write_id):
         metadata = archived_commit(entry) if entry.instant.is_completed and entry.instant.action.is_write else None

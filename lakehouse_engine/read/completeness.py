@@ -22,7 +22,6 @@ from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveFiles, WrittenFile
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.storage.base import StoredFile
-from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.archived_files import ArchivedFiles
 from lakehouse_engine.view.slicing import replaced_groups, whole_slices
 from lakehouse_engine.view.table_state import TableState
@@ -326,7 +325,7 @@ def _with_base(state: TableState, piece: FileSlice) -> FileSlice:
 def _is_compaction(state: TableState, instant_time: str) -> bool:
     """Whether the instant made base files of logs; writes that only log begin slices as well."""
     found = state.timeline.find(instant_time)
-    archived = () if found else ArchivedTimeline(state.storage, state.layout, state.config.archive_folder).instants()
+    archived = () if found else state.archived_timeline.instants()
     known = [found] if found else [instant for instant in archived if instant.requested_time == instant_time]
     return any(instant.is_completed and instant.action is Action.COMMIT for instant in known)
 

@@ -27,7 +27,6 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.complete_slices import check_complete, complete_slices
 from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.undo.rollback import rows_written
 from lakehouse_engine.undo.savepoint import find_savepoint
@@ -189,7 +188,7 @@ def _later_writes(state: TableState, target: str, writers: Iterable[str]) -> Ite
     start = state.timeline.start
     if start is not None and start.requested_time > target:
         gone = _taken_back(state)
-        archive = ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
+        archive = state.archived_timeline
         if archive.damaged():
             action = Action.DELTA_COMMIT if state.config.table_type is TableType.MERGE_ON_READ else Action.COMMIT
             found |= {time: Instant(time, action, State.COMPLETED) for time in writers if time not in found}

@@ -12,7 +12,6 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata
 from lakehouse_engine.read.completeness import ExpectedFile
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.archived_files import cleaned_by
 from lakehouse_engine.view.table_state import TableState
 
@@ -60,7 +59,7 @@ class Cleaned:
     @cached_property
     def _archived(self) -> _Deleted | None:
         state = self._state
-        archive = ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
+        archive = state.archived_timeline
         try:
             return _Deleted({path for entry in archive.entries_of(archive.files()) for path in cleaned_by(entry)})
         except LakehouseError:

@@ -21,7 +21,6 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.state_records import STATE_RECORDS
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import StoredFile
-from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import PROPERTIES, ConfigStore
 from lakehouse_engine.timeline.kept import KeptCommits
@@ -55,7 +54,7 @@ def needed_request(instant: Instant) -> Instant | None:
 
 def check_archive(state: TableState) -> Iterator[Finding]:
     """Archive files that do not decode. One file is in memory at a time."""
-    archive = ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
+    archive = state.archived_timeline
     torn = archive.torn_name()
     for file in archive.files():
         # Of a merge of archive files that is not finished, what it merges is still there.

@@ -14,7 +14,6 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionPlan, HoodieRestoreMetadata, HoodieRollbackMetadata
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.restores import RestoreRecord, pending_restore, restores
 from lakehouse_engine.view.table_state import TableState
@@ -102,7 +101,7 @@ def _archived(state: TableState, limit: int | None, begin: str, end: str | None)
     """What archiving had not finished, or a restore put back, is on the active timeline and no entry here."""
     active = {(instant.requested_time, instant.action.completes_as) for instant in state.timeline}
     found: dict[tuple[str, Action], ArchivedEntry] = {}
-    for entry in ArchivedTimeline(state.storage, state.layout, state.config.archive_folder).entries():
+    for entry in state.archived_timeline.entries():
         key = entry.instant.requested_time, entry.instant.action.completes_as
         is_asked = begin <= key[0] and (end is None or key[0] <= end) and key not in active
         if is_asked and (key not in found or entry.instant.state.rank > found[key].instant.state.rank):

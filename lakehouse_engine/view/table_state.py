@@ -129,17 +129,17 @@ class _Archived:
 
     def files(self) -> ArchivedFiles:
         if self.found is None:
-            self.found = read_archived_files(self.storage, self.layout, self._timeline, self.listed(), self.timeline)
+            self.found = read_archived_files(self.storage, self.layout, self.archive, self.listed(), self.timeline)
         return self.found
 
     def listed(self) -> list[StoredFile]:
         """The files of the archive, of which there may be many: its folder is listed once."""
         if self.listing is None:
-            self.listing = self._timeline.listed() if self.is_there else []
+            self.listing = self.archive.listed() if self.is_there else []
         return self.listing
 
     @property
-    def _timeline(self) -> ArchivedTimeline:
+    def archive(self) -> ArchivedTimeline:
         return ArchivedTimeline(self.storage, self.layout, self.config.archive_folder)
 
     def as_of(self, savepoint: str) -> LiveFiles | None:
@@ -238,6 +238,11 @@ class TableState:
     def archived_files(self) -> ArchivedFiles:
         """Which files archived writes left, as far as that is known; damage of what tells of them is no error, but in its `problems`."""
         return self._archived.files()
+
+    @property
+    def archived_timeline(self) -> ArchivedTimeline:
+        """The archive, read anew by each method."""
+        return self._archived.archive
 
     @property
     def has_archive(self) -> bool:

@@ -44,7 +44,7 @@ def mendings(state: TableState, *, trust_files: bool = False) -> Iterator[Mendin
     for damage in damaged_states(ActiveTimeline(state.storage, state.layout)):
         is_commit = damage.instant.is_completed and damage.instant.action.is_write
         yield _commit_file(state, damage, trust_files) if is_commit else _state_file(state, damage)
-    archive = ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
+    archive = state.archived_timeline
     for file, error in archive.damaged():
         yield _archive_file(state, file, error)
     yield from _kept_commits(state, archive)

@@ -30,7 +30,6 @@ from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY
 from lakehouse_engine.read.pruning import has_other_writers, paths_may_tell
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.kept import KeptCommits
@@ -45,7 +44,7 @@ _States = dict[tuple[str, str], list[tuple[Instant, StoredFile]]]
 
 def finish_archiving(state: TableState) -> list[Instant]:
     """Remove from the active timeline what a crash left there after it was archived. The table lock is held."""
-    archive = _archive(state)
+    archive = state.archived_timeline
     KeptCommits(state.storage, state.layout).forget_all_but(state.timeline.savepointed)
     LiveCheckpoints(state.storage, SAVEPOINTED).forget_all_but(state.timeline.savepointed)
     put_back = {record.target for record in restores(ActiveTimeline(state.storage, state.layout), state.timeline)}
@@ -66,7 +65,7 @@ def execute_archive(state: TableState, instants: Sequence[Instant], batch: int) 
     entries = [_entries(state, files[_key(instant)]) for instant in instants]
     _keep_aside(state, [files[_key(instant)] for instant in instants if _is_savepointed(state, instant)])
     _remember_other_writers(state, instants)
-    archive = _archive(state)
+    archive = state.archived_timeline
     number = archive.next_number()
     path = f"{archive.path}/{archive_file_name(number)}"
     keep_savepointed(state)
@@ -98,10 +97,6 @@ def _keep_aside(state: TableState, commits: Iterable[Sequence[tuple[Instant, Sto
     kept = KeptCommits(state.storage, state.layout)
     for files in commits:
         kept.keep((instant, state.storage.read(file.path)) for instant, file in files if instant.action is not Action.SAVEPOINT)
-
-
-def _archive(state: TableState) -> ArchivedTimeline:
-    return ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
 
 
 def _key(instant: Instant) -> tuple[str, str]:

@@ -17,7 +17,6 @@ from lakehouse_engine.sql.procedures.arguments import TABLE, Argument, Kind
 from lakehouse_engine.sql.procedures.procedure import FILTER, LONG, PATH, TEXT, Rows, Values, procedure
 from lakehouse_engine.table_services import TableServices
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.history import history
 from lakehouse_engine.view.state_times import state_times
 from lakehouse_engine.view.table_state import TableState
@@ -65,7 +64,7 @@ def _archived(state: TableState, begin: str | None, end: str | None, limit: int)
     """Instants of the archived timeline that are on the active one no more."""
     reached: dict[tuple[str, Action], dict[State, str | None]] = {}
     active = {(one.requested_time, one.action.completes_as) for one in state.timeline}
-    for entry in ArchivedTimeline(state.storage, state.layout, state.config.archive_folder).entries():
+    for entry in state.archived_timeline.entries():
         key = entry.instant.requested_time, entry.instant.action.completes_as
         if key not in active and (begin or "") <= key[0] and (end is None or key[0] <= end):
             reached.setdefault(key, {})[entry.instant.state] = entry.transition_time
