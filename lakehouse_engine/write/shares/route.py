@@ -7,7 +7,6 @@ and partition paths, and no key or row of the batch.
 from __future__ import annotations
 
 import itertools
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -28,7 +27,7 @@ from lakehouse_engine.write.plan.write_plan import Planned, profile_of
 from lakehouse_engine.write.shares.dealing import Dealing
 from lakehouse_engine.write.shares.exchange import Exchange
 from lakehouse_engine.write.shares.routed import NewRows, RoutedSlice, RoutedTask, RoutedWork
-from lakehouse_engine.write.shares.routing import Kind, PlaceId, Routed, cut_points
+from lakehouse_engine.write.shares.routing import Kind, Routed, cut_points, gather
 from lakehouse_engine.write.shares.share import Dealt, DealtNumbers, PlannedShare, Renumbering, ShareTask, ShareWork, plan_share
 from lakehouse_engine.write.shares.split import files_of, partitions_of, shared_source, split
 from lakehouse_engine.write.shares.stored import NumbersTask, StoredSlice, StoredTask, deal_numbers, deal_stored
@@ -202,9 +201,10 @@ class Shares:
     # tasks
 
     def _routed(self, target: Target, planned: Sequence[PlannedShare]) -> RoutedPlan:
-        slices, created = self._places(_by_place(planned))
+        slices, created = self._places(gather([share.routed for share in planned]))
         source, numbers = self._with_patches([share.patches for share in planned])
-        work = RoutedWork(self.exchange, self.context, self._touched(target, slices), source, numbers)
+        paths = tuple(share.routed.path for share in planned)
+        work = RoutedWork(self.exchange, paths, self.context, self._touched(target, slices), source, numbers)
         alone = [one for one in slices if not self._is_appended(one)]
         logged = [one for one in slices if self._is_appended(one)]
         tasks = [RoutedTask(work, self.files, number, (one,)) for number, one in enumerate(alone)]
@@ -238,36 +238,33 @@ class Shares:
         for number, chosen in enumerate(balanced(loads, self.runner.parallelism), first):
             yield RoutedTask(work, files, number, tuple(slices[one] for one in chosen))
 
-    def _places(self, told: Mapping[PlaceId, list[Routed]]) -> tuple[list[RoutedSlice], list[NewRows]]:
+    def _places(self, told: Sequence[Routed]) -> tuple[list[RoutedSlice], list[NewRows]]:
         """Slices that change, and new groups: new records go to small files first."""
-        changed = {place: tuple(routed) for place, routed in told.items() if isinstance(place, FileGroupId)}
+        changed = {routed.place: routed for routed in told if isinstance(routed.place, FileGroupId)}
         takes: dict[FileGroupId, NewRows] = {}
         created: list[NewRows] = []
-        for place, routed in told.items():
-            if isinstance(place, FileGroupId):
+        for routed in told:
+            if isinstance(routed.place, FileGroupId):
                 continue
-            if place[1] is not None:
-                created.append(NewRows(place, tuple(routed), 0, _EVERYTHING, sum(one.counts[Kind.INSERT] for one in routed)))
+            if routed.place[1] is not None:
+                created.append(NewRows(routed.place, routed, 0, _EVERYTHING, routed.counts[Kind.INSERT]))
                 continue
-            groups, new = self._assigned(place, routed)
+            groups, new = self._assigned(routed.place, routed)
             takes |= groups
             created += new
         pieces = self._pieces({*changed, *takes})
-        return [RoutedSlice(pieces[group], changed.get(group, ()), takes.get(group)) for group in pieces], created
+        return [RoutedSlice(pieces[group], changed.get(group), takes.get(group)) for group in pieces], created
 
-    def _assigned(self, place: tuple[str, int | None], routed: Sequence[Routed]) -> tuple[dict[FileGroupId, NewRows], list[NewRows]]:
+    def _assigned(self, place: tuple[str, int | None], routed: Routed) -> tuple[dict[FileGroupId, NewRows], list[NewRows]]:
         """The new records of a partition, in the order of the batch: those for small files, and those for each new group."""
-        blocks: Counter[int] = Counter()
-        for one in routed:
-            blocks.update(one.blocks)
         batch = Batch.of_nothing(self.batch.source)
         target = replace(self.target, view=KnownSlices({})) if self.all_new else self.target
         places = no_changes(target, self.context, self.files, batch).places
-        assignment = places.assign(place[0], range(blocks.total()), lambda: encoded_size(self.batch.source.slice(0, SAMPLE)))
+        assignment = places.assign(place[0], range(routed.counts[Kind.INSERT]), lambda: encoded_size(self.batch.source.slice(0, SAMPLE)))
         ranges = [ranks for _, ranks in assignment.to_files] + list(assignment.to_new)
-        cuts = [0, *cut_points(blocks, [ranks.start for ranks in ranges[1:]]), _EVERYTHING]
+        cuts = [0, *cut_points(routed.blocks, [ranks.start for ranks in ranges[1:]]), _EVERYTHING]
         bounds = zip(ranges, itertools.pairwise(cuts), strict=True)
-        parts = [NewRows(place, tuple(routed), low, high, len(ranks)) for ranks, (low, high) in bounds]
+        parts = [NewRows(place, routed, low, high, len(ranks)) for ranks, (low, high) in bounds]
         known = len(assignment.to_files)
         bases = [FileGroupId(base.partition_path, base.file_id) for base, _ in assignment.to_files]
         return dict(zip(bases, parts[:known], strict=True)), parts[known:]
@@ -293,11 +290,3 @@ _LOOKING_UP = frozenset({WriteOperationType.UPSERT, WriteOperationType.DELETE})
 
 def _logged(target: Target, piece: FileSlice) -> LoggedSlice:
     return LoggedSlice(piece) if target.logs is None else target.logs.logged(piece)
-
-
-def _by_place(planned: Sequence[PlannedShare]) -> dict[PlaceId, list[Routed]]:
-    told: dict[PlaceId, list[Routed]] = defaultdict(list)
-    for share in planned:
-        for routed in share.routed:
-            told[routed.place].append(routed)
-    return dict(told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,13 +25,13 @@ class NewRows:
     """New records of a partition (and bucket): those with row numbers from `low` (inclusive) to `high`, about `count`."""
 
     place: tuple[str, int | None]
-    routed: tuple[Routed, ...]
+    routed: Routed
     low: int
     high: int
     count: int
 
-    def read(self, exchange: Exchange) -> Rows:
-        rows = Told.read(exchange, self.routed).numbers(Kind.INSERT)
+    def read(self, exchange: Exchange, paths: Sequence[str]) -> Rows:
+        rows = Told.read(exchange, paths, self.routed).numbers(Kind.INSERT)
         return np.sort(rows[(rows >= self.low) & (rows < self.high)])
 
 
@@ -39,15 +40,15 @@ class RoutedSlice:
     """A slice that changes: what shares have for it, and new records that it takes."""
 
     piece: FileSlice
-    routed: tuple[Routed, ...]
+    routed: Routed | None
     inserts: NewRows | None = None
 
     @property
     def rewrite(self) -> bool:
-        return any(one.rewrite for one in self.routed)
+        return self.routed is not None and self.routed.rewrite
 
     def count(self, *kinds: Kind) -> int:
-        return sum(one.counts[kind] for one in self.routed for kind in kinds)
+        return 0 if self.routed is None else sum(self.routed.counts[kind] for kind in kinds)
 
     @property
     def inserted(self) -> int:
@@ -68,9 +69,12 @@ class RoutedSlice:
 
 @dataclass(frozen=True, slots=True)
 class RoutedWork:
-    """What all tasks of a commit share. `source` has the rows of the batch and behind them those made of them."""
+    """What all tasks of a commit share. `source` has the rows of the batch and behind them those made of them; `paths`, what each share has
+    for them.
+    """
 
     exchange: Exchange
+    paths: tuple[str, ...]
     context: WriteContext
     target: Target
     source: RowSource
@@ -95,7 +99,7 @@ def run_routed(task: RoutedTask) -> list[WriteStatus]:
     for one in task.slices:
         _add(plan, work, one)
     if task.created is not None:
-        rows = work.numbers(task.created.read(work.exchange))
+        rows = work.numbers(task.created.read(work.exchange, work.paths))
         if len(rows):
             plan.creates.append(new_group(task.created.place, rows))
     tasks = plan.finish(1, task.task).tasks
@@ -104,6 +108,6 @@ def run_routed(task: RoutedTask) -> list[WriteStatus]:
 
 
 def _add(plan: Changes, work: RoutedWork, one: RoutedSlice) -> None:
-    told = Told.read(work.exchange, one.routed)
-    inserts = NO_ROWS if one.inserts is None else work.numbers(one.inserts.read(work.exchange))
+    told = Told.read(work.exchange, work.paths, one.routed)
+    inserts = NO_ROWS if one.inserts is None else work.numbers(one.inserts.read(work.exchange, work.paths))
     add_changes(plan, one.piece, told, inserts, work.numbers, rewrite=one.rewrite)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,19 +42,37 @@ PlaceId = FileGroupId | tuple[str, int | None]
 """A file group, or new records of a partition (and a bucket, where the table has some)."""
 
 
+_PARTITION, _FILE_ID, _BUCKET, _REWRITE = "partition", "file_id", "bucket", "rewrite"
+_PLACES = pa.schema([
+    *((_PARTITION, pa.string()), (_FILE_ID, pa.string()), (_BUCKET, pa.int64()), (_REWRITE, pa.bool_())),
+    *((kind.name, pa.int64()) for kind in Kind),
+])
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedShare:
+    """What one share has for others: batch `i` of the file `path` ("": nothing) is for the place in row `i` of `places`.
+
+    `blocks`, by batch, says of new records how many there are of every 65,536 row numbers.
+    """
+
+    path: str = ""
+    places: pa.Table = field(default_factory=lambda: _places([]))
+    blocks: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """What one share has for one place: batch `batch` of the file `path`. `counts` by `Kind`.
-
-    Of new records `blocks` says how many there are of every 65,536 row numbers.
+    """What all shares have for one place: batch `batches[i]` of the file of the share `shares[i]`. `counts` by `Kind`; `blocks` as of
+    one share. Shares times places are many: so there is one of these for each place, and none for each part.
     """
 
     place: PlaceId
-    path: str
-    batch: int
+    shares: Rows
+    batches: Rows
     counts: tuple[int, ...]
-    rewrite: bool = False
-    blocks: Mapping[int, int] = field(default_factory=dict)
+    rewrite: bool
+    blocks: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +83,66 @@ class _Part:
     is_new: bool = False
 
 
-def route(exchange: Exchange, plan: Changes, numbers: Callable[[Rows], Rows]) -> list[Routed]:
+def route(exchange: Exchange, plan: Changes, numbers: Callable[[Rows], Rows]) -> RoutedShare:
     """Write the changes of a share; `numbers` maps numbers of rows to those by which others find them."""
     parts = list(_parts(plan, numbers))
     if not parts:
-        return []
+        return RoutedShare()
     lengths = [part.rows.num_rows for part in parts]
     which = np.repeat(np.arange(len(parts), dtype=np.int64), lengths)
     file = exchange.split("routed", pa.concat_tables(part.rows for part in parts), which, len(parts))
+    return RoutedShare(file.path, _places(parts), {number: _blocks(part.rows) for number, part in enumerate(parts) if part.is_new})
+
+
+def gather(shares: Sequence[RoutedShare]) -> list[Routed]:
+    """What there is for each place."""
+    places = pa.concat_tables(share.places for share in shares)
+    if not places.num_rows:
+        return []
+    lengths = [share.places.num_rows for share in shares]
+    number = np.repeat(np.arange(len(shares), dtype=np.int64), lengths)
+    batch = np.concatenate([np.arange(length, dtype=np.int64) for length in lengths])
+    codes = np.stack([_codes(places.column(name)) for name in (_PARTITION, _FILE_ID, _BUCKET)], axis=1)
+    _, first, of = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+    order, many = np.argsort(of.ravel(), kind="stable"), np.bincount(of.ravel())
+    starts = np.cumsum(many) - many
+    counts = np.add.reduceat(np.stack([np.asarray(places.column(kind.name)) for kind in Kind], axis=1)[order], starts)
+    rewrite = np.logical_or.reduceat(np.asarray(places.column(_REWRITE))[order], starts)
+    parts = zip(np.split(number[order], starts[1:]), np.split(batch[order], starts[1:]), strict=True)
+    told = zip(_place_ids(places.take(pa.array(first))), parts, counts.tolist(), rewrite.tolist(), strict=True)
     return [
-        Routed(part.place, file.path, number, _counts(part.rows), part.rewrite, _blocks(part.rows) if part.is_new else {})
-        for number, part in enumerate(parts)
+        Routed(place, mine, batches, tuple(count), again, {} if isinstance(place, FileGroupId) else _all_blocks(shares, mine, batches))
+        for place, (mine, batches), count, again in told
     ]
 
 
-def _counts(rows: pa.Table) -> tuple[int, ...]:
-    return tuple(np.bincount(np.asarray(rows.column(_KIND)), minlength=len(Kind)).tolist())
+def _codes(column: pa.ChunkedArray) -> Rows:
+    encoded = column.combine_chunks().dictionary_encode()
+    return np.asarray(encoded.indices.fill_null(-1)).astype(np.int64)
+
+
+def _place_ids(places: pa.Table) -> list[PlaceId]:
+    columns = (places.column(name).to_pylist() for name in (_PARTITION, _FILE_ID, _BUCKET))
+    return [(path, bucket) if file is None else FileGroupId(path, file) for path, file, bucket in zip(*columns, strict=True)]
+
+
+def _all_blocks(shares: Sequence[RoutedShare], numbers: Rows, batches: Rows) -> Mapping[int, int]:
+    blocks: Counter[int] = Counter()
+    for number, batch in zip(numbers.tolist(), batches.tolist(), strict=True):
+        blocks.update(shares[number].blocks[batch])
+    return blocks
+
+
+def _places(parts: Sequence[_Part]) -> pa.Table:
+    groups = [_group(part.place) for part in parts]
+    columns: list[Any] = [[group[number] for group in groups] for number in range(3)] + [[part.rewrite for part in parts]]
+    counts = [np.bincount(np.asarray(part.rows.column(_KIND)), minlength=len(Kind)) for part in parts]
+    columns += list(np.stack(counts, axis=1)) if parts else [[]] * len(Kind)
+    return pa.table([pa.array(column, of.type) for column, of in zip(columns, _PLACES, strict=True)], schema=_PLACES)
+
+
+def _group(place: PlaceId) -> tuple[str, str | None, int | None]:
+    return (place.partition_path, place.file_id, None) if isinstance(place, FileGroupId) else (place[0], None, place[1])
 
 
 def _blocks(rows: pa.Table) -> dict[int, int]:
@@ -137,8 +201,10 @@ class Told:
     rows: pa.Table
 
     @classmethod
-    def read(cls, exchange: Exchange, routed: Iterable[Routed]) -> Told:
-        return cls(pa.concat_tables([_SCHEMA.empty_table(), *(exchange.read(one.path, one.batch) for one in routed)]))
+    def read(cls, exchange: Exchange, paths: Sequence[str], routed: Routed | None) -> Told:
+        """`paths`: where each share has put what it has."""
+        parts = () if routed is None else zip(routed.shares.tolist(), routed.batches.tolist(), strict=True)
+        return cls(pa.concat_tables([_SCHEMA.empty_table(), *(exchange.read(paths[share], batch) for share, batch in parts)]))
 
     def numbers(self, kind: Kind) -> Rows:
         return self._of(kind, _ROW)

@@ -23,7 +23,7 @@ from lakehouse_engine.write.plan.changes import Changes, no_changes, plan_change
 from lakehouse_engine.write.plan.placing import unplaced
 from lakehouse_engine.write.shares.exchange import Exchange, SplitFile
 from lakehouse_engine.write.shares.located import LocatedShare, located_numbers
-from lakehouse_engine.write.shares.routing import Routed, route
+from lakehouse_engine.write.shares.routing import RoutedShare, route
 from lakehouse_engine.write.shares.split import share_source
 from lakehouse_engine.write.shares.stored import StoredSlice
 from lakehouse_engine.write.source import PatchedSource, Rows, RowSource, StagedFile
@@ -98,7 +98,7 @@ class PlannedShare:
     `unseen` rows that were to go by their numbers are in none of the slices that were looked through.
     """
 
-    routed: tuple[Routed, ...]
+    routed: RoutedShare
     duplicates: int
     moves: int
     patches: StagedFile | None = None
@@ -119,7 +119,7 @@ def plan_share(task: ShareTask) -> PlannedShare:
     def numbers(rows: Rows) -> Rows:
         return _renumbered(rows, patched, task.number)
 
-    return PlannedShare(tuple(route(work.exchange, plan, numbers)), batch.duplicates, plan.moves, file, unseen)
+    return PlannedShare(route(work.exchange, plan, numbers), batch.duplicates, plan.moves, file, unseen)
 
 
 def _planned(work: ShareWork, number: int, batch: Batch, gone: Sequence[FoundNumbers]) -> Changes:
