@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -246,6 +247,26 @@ def test_a_salted_name_finds_its_rows(spark: SparkSession, tmp_path: Path, cache
     table.bulk_insert(rows(list(range(100)), 1))
     table.upsert(rows([0, 1, 2, 3], 2))
     assert_spark_reads_as_arrow(table, spark)
+
+
+def test_one_condition_serves_all_frames_over_the_same_logs(spark: SparkSession, tmp_path: Path, cache: EffectCache) -> None:
+    """Of other files, twice in one query, and in a query in a query."""
+    table = make(tmp_path / "t", partitioned=True)
+    table.bulk_insert(rows(list(range(100)), 1))
+    table.upsert(rows([0, 1, 2, 3], 2))
+    opened = HoodieTable.open(table.path, spark=spark)
+    expected = opened.to_arrow(columns=["id", "region", "ts"]).sort_by("id")
+    frames = [opened.dataframe().alias(name) for name in ("a", "b")]
+    joined = frames[0].join(frames[1], "id").select("id", "b.region", "a.ts")
+    assert joined.toArrow().sort_by("id").equals(expected.cast(joined.toArrow().schema))
+    frames[0].createOrReplaceTempView("of_all")
+    (most,) = spark.sql("select count(*) c from of_all where ts = (select max(ts) from of_all)").collect()
+    assert most.c == 4
+    for region in pc.unique(expected["region"]).to_pylist():
+        narrowed = opened.dataframe(filters=pc.field("region") == region).select("id").toArrow()
+        alone = opened.dataframe().where(col("region") == region).select("id").toArrow()
+        wanted = expected.filter(pc.equal(expected["region"], region))["id"].to_pylist()
+        assert sorted(narrowed["id"].to_pylist()) == sorted(alone["id"].to_pylist()) == wanted
 
 
 def test_columns_that_are_not_asked_for_are_not_read(spark: SparkSession, tmp_path: Path, cache: EffectCache) -> None:

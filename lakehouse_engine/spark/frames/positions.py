@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import coalesce, get, getbit, lit, raise_error, shiftleft, shiftright, xxhash64
+from pyspark.sql.functions import coalesce, col, get, getbit, lit, raise_error, shiftleft, shiftright, xxhash64
 
 from lakehouse_engine.files.slice_reader import Rows
 from lakehouse_engine.spark.frames.effects import SliceEffect
@@ -36,6 +36,7 @@ _NOWHERE = -_WORDS
 _MOST_SIZES = 4096
 """Files of which sizes are used: they are no hashes, and places for many such numbers may be hard to find."""
 
+_METADATA = "_metadata"
 _LIST = pa.list_(pa.field("element", pa.int64(), nullable=False))
 _SENT = pa.schema([("directory", _LIST), ("words", _LIST)])
 
@@ -106,11 +107,32 @@ def _words(removed: Rows) -> tuple[Rows, Words]:
     return blocks, np.packbits(flags, bitorder="little").view(np.dtype("<i8")).astype(np.int64)
 
 
-def without_replaced(frame: DataFrame, sent: DataFrame, replaced: Replaced) -> DataFrame:
-    """A frame over base files less replaced rows, whose `rows` were sent. Built-in expressions only: the scan stays Spark's own."""
+@dataclass(frozen=True, slots=True)
+class StayingRows:
+    """Tells the rows of frames over base files that were not replaced, by what was sent of `replaced`. Its condition is made once: that
+    takes two hundred calls of the JVM.
+    """
+
+    sent: DataFrame
+    replaced: Replaced
+    condition: Column
+
+    @classmethod
+    def of(cls, sent: DataFrame, replaced: Replaced) -> StayingRows:
+        """`sent` has the `rows` of `replaced`."""
+        return cls(sent, replaced, _stays(sent, replaced, col(_METADATA)))
+
+    def of_frame(self, frame: DataFrame) -> DataFrame:
+        """Those of a frame over base files. Built-in expressions only: the scan stays Spark's own."""
+        if any(name.lower() == _METADATA for name in frame.columns):
+            # What a column of the table hides is had by asking the frame.
+            return frame.where(_stays(self.sent, self.replaced, frame.metadataColumn(_METADATA)))
+        return frame.where(self.condition)
+
+
+def _stays(sent: DataFrame, replaced: Replaced, file: Column) -> Column:
     directory, words = (sent.select(name).scalar() for name in _SENT.names)
     bits, step, salt = replaced.bits, replaced.step, replaced.salt
-    file = frame.metadataColumn("_metadata")  # a table may have a column of that name
     row, number = file["row_index"], file["file_size"] if salt is None else xxhash64(file["file_name"], lit(salt).cast("bigint"))
     displaced = get(directory, _low(number, bits).bitwiseOR(lit(1 << bits + step)).cast("int"))
     place = _low(shiftright(number, bits).bitwiseXOR(displaced), bits)
@@ -118,7 +140,7 @@ def without_replaced(frame: DataFrame, sent: DataFrame, replaced: Replaced) -> D
     at = block.bitwiseXOR(number.bitwiseAND(lit(_MIXED)))
     word = get(words, at.bitwiseOR(shiftright(_low(row, _BLOCK_BITS), 6)).cast("int"))
     unknown = raise_error(lit("a base file has another size, or more rows, than when the table was listed: read it again"))
-    return frame.where(coalesce(getbit(word, _low(row, 6).cast("int")), unknown.cast("tinyint")) == 0)
+    return coalesce(getbit(word, _low(row, 6).cast("int")), unknown.cast("tinyint")) == 0
 
 
 def _low(number: Column, bits: int) -> Column:

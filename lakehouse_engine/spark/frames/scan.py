@@ -27,7 +27,7 @@ from lakehouse_engine.spark.frames.decoding import decoded
 from lakehouse_engine.spark.frames.effects import EFFECTS, SliceEffect
 from lakehouse_engine.spark.frames.fetched import FETCHED, engine_reads
 from lakehouse_engine.spark.frames.partitions import as_path, tells_values
-from lakehouse_engine.spark.frames.positions import Replaced, replaced_of, without_replaced
+from lakehouse_engine.spark.frames.positions import StayingRows, replaced_of
 from lakehouse_engine.spark.frames.scanned import SCANNED, listed_here
 from lakehouse_engine.spark.frames.sent import SENT
 from lakehouse_engine.spark.schema import to_spark_schema, to_spark_type
@@ -118,8 +118,8 @@ def _with_effects(spark: SparkSession, plan: ScanPlan, wanted: Sequence[str]) ->
     if thinned:
         touched = [one for one in effects if one.base and len(one.removed)]
         # All that was replaced is sent, so that the next query, which may read other files, finds it there.
-        sent = SENT.get(spark, touched, ["replaced"], lambda: _send_replaced(spark, touched))
-        frames.append(without_replaced(_files(spark, plan, thinned), *sent))
+        staying = SENT.get(spark, touched, ["replaced"], lambda: _send_replaced(spark, touched))
+        frames.append(staying.of_frame(_files(spark, plan, thinned)))
     adding = [one for one in effects if one.added.num_rows]
     if adding:
         names = list(wanted) if plan.commit_range is None else list(dict.fromkeys([COMMIT_TIME, *wanted]))
@@ -150,10 +150,10 @@ def _effects(plan: ScanPlan) -> list[SliceEffect]:
     return EFFECTS.effects(plan.reader, plan.logged, [*meta, *plan.schema.names])
 
 
-def _send_replaced(spark: SparkSession, effects: Sequence[SliceEffect]) -> tuple[DataFrame, Replaced]:
+def _send_replaced(spark: SparkSession, effects: Sequence[SliceEffect]) -> StayingRows:
     replaced = replaced_of(effects)
     # With the schema that Arrow tells, in which no element is null: nothing is looked at for that, row by row.
-    return spark.createDataFrame(replaced.rows), replaced
+    return StayingRows.of(spark.createDataFrame(replaced.rows), replaced)
 
 
 def _send_rows(spark: SparkSession, effects: Sequence[SliceEffect], names: Sequence[str]) -> DataFrame:
