@@ -88,7 +88,9 @@ class CleanResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveResult:
-    """Instants that left the active timeline, oldest first, and why it stopped where it did."""
+    """Instants that left the active timeline, oldest first, and why it stopped where it did. `files_written`: the file of the archive that
+    they are in, behind the one that older small ones were merged into, if there is one.
+    """
 
     archived: tuple[str, ...] = ()
     files_written: tuple[str, ...] = ()

@@ -107,6 +107,18 @@ KEEP_MAX_COMMITS = Option(
 )
 _MORE_THAN_READABLE = 10
 ARCHIVAL_BATCH = Option("hoodie.commits.archival.batch", positive, 10, "Records in a block of the archived timeline.")
+MERGE_ARCHIVES = Option(
+    "hoodie.archive.merge.enable",
+    boolean,
+    True,
+    "Whether archiving merges small files of the archive, whose folder is listed with each look at a table. Hudi's default is `false`.",
+)
+MERGE_ARCHIVES_OF = Option(
+    "hoodie.archive.merge.files.batch.size", positive, 10, "How many small files of the archive, at least 2, are merged, or more."
+)
+MERGE_ARCHIVES_BELOW = Option(
+    "hoodie.archive.merge.small.file.limit.bytes", positive, 20 * 1024 * 1024, "A file of the archive above it is not merged with others."
+)
 ARCHIVE_BEYOND_SAVEPOINT = Option(
     "hoodie.archive.beyond.savepoint",
     boolean,
@@ -184,17 +196,26 @@ class CleanOptions:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveOptions:
-    """How many commits stay on the active timeline: at most `max_commits`, and `min_commits` once archiving has run."""
+    """How many commits stay on the active timeline: at most `max_commits`, and `min_commits` once archiving has run.
+
+    With `merges`, `merged_files` files of the archive or more that are small, of at most `merged_bytes` each, become one.
+    """
 
     automatic: bool = AUTO_ARCHIVE.default
     min_commits: int = KEEP_MIN_COMMITS.default
     max_commits: int = KEEP_MAX_COMMITS.default
     batch: int = ARCHIVAL_BATCH.default
     beyond_savepoint: bool = ARCHIVE_BEYOND_SAVEPOINT.default
+    merges: bool = MERGE_ARCHIVES.default
+    merged_files: int = MERGE_ARCHIVES_OF.default
+    merged_bytes: int = MERGE_ARCHIVES_BELOW.default
 
     def __post_init__(self) -> None:
         if self.min_commits > self.max_commits:
             raise OptionError(f"{KEEP_MIN_COMMITS.key}={self.min_commits} is more than {KEEP_MAX_COMMITS.key}={self.max_commits}")
+        if self.merged_files < 2:
+            key = MERGE_ARCHIVES_OF.key
+            raise OptionError(f"{key}={self.merged_files} is no number of files to merge: give 2 or more, or {MERGE_ARCHIVES.key}=false")
 
     def check_keeps_enough(self, clean: CleanOptions) -> None:
         """Raise `OptionError` unless more commits stay active than a clean keeps: it plans from those."""
@@ -216,6 +237,9 @@ class ArchiveOptions:
             max_commits=most.read(raw),
             batch=ARCHIVAL_BATCH.read(raw),
             beyond_savepoint=ARCHIVE_BEYOND_SAVEPOINT.read(raw),
+            merges=MERGE_ARCHIVES.read(raw),
+            merged_files=MERGE_ARCHIVES_OF.read(raw),
+            merged_bytes=MERGE_ARCHIVES_BELOW.read(raw),
         )
 
 

@@ -167,6 +167,20 @@ def _archived(table_type: str) -> Made:
     return made
 
 
+def _archived_often(table_type: str) -> Made:
+    made = _archived(table_type)
+    made.table.delete_savepoint("good")
+    made.table.clean(1)
+    made.table.archive(2, 2)
+    for n in (2, 3, 4):
+        row = ("a", 10 + n, "x", f"a1{n}")
+        made.then(lambda table, row=row: table.upsert(batch([row])), {**made.rows, **by_key(row)})  # type: ignore[misc]
+        if n < 4:
+            made.table.archive(2, 2)
+    assert len(made.table.state.archived_timeline.files()) == 4
+    return made
+
+
 def _two_savepoints(table_type: str) -> Made:
     made = _archived(table_type)
     made.table.savepoint(name="late")
@@ -253,6 +267,7 @@ SERVICES = [
     ),
     Scenario("clean", _served, lambda table: table.clean(1), again=True),
     Scenario("archive", _cleaned, lambda table: table.archive(2, 3), again=True),
+    Scenario("archive that merges", _archived_often, lambda table: table.archive(2, 2, merged=4), again=True),
     Scenario("savepoint", _updated, lambda table: table.savepoint(name="here"), again=True),
     Scenario("delete savepoint", _archived, lambda table: table.delete_savepoint("good"), releases=True, again=True),
     Scenario("rollback", _updated, lambda table: table.rollback(), goes_back=-2),

@@ -30,6 +30,7 @@ from lakehouse_engine.model.instant import Instant, State
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.archived import ArchivedTimeline, ArchiveMerge
 from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.write.operation import _Write
 from tests.crash.checker import check_rows, look
@@ -215,6 +216,17 @@ def archive_removes_completed_files_first(patch: Patch) -> None:
     patch.setattr(archive_execute, "_remove", remove)
 
 
+def archive_removes_what_it_merges_before_it_writes(patch: Patch) -> None:
+    original = ArchivedTimeline.plan_merge
+
+    def plan(archive: ArchivedTimeline, merge: ArchiveMerge) -> None:
+        original(archive, merge)
+        for name in merge.sources:
+            archive.storage.delete(f"{archive.path}/{name}")
+
+    patch.setattr(ArchivedTimeline, "plan_merge", plan)
+
+
 def archive_removes_before_it_writes(patch: Patch) -> None:
     original = archive_execute.execute_archive
 
@@ -302,6 +314,7 @@ MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (savepoint_is_published_before_its_files_are_known, "savepoint, cow"),
     (archive_removes_completed_files_first, "archive, mor"),
     (archive_removes_before_it_writes, "archive, cow"),
+    (archive_removes_what_it_merges_before_it_writes, "archive that merges, cow"),
     (replace_commit_is_archived_early, "archive, cow"),
     (restore_has_no_plan, "restore, cow"),
     (restore_deletes_files_of_published_commits, "restore, mor"),

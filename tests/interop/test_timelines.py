@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.services import ArchiveResult
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from tests.interop.client import HudiJudge
 from tests.interop.continuation import HudiWriter
 from tests.interop.shared import writer_of
 from tests.model_based.restore_scenarios import Cell, rows
+from tests.support.local_table import LocalTable
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 
 KINDS = pytest.mark.parametrize("merge_on_read", [False, True], ids=["cow", "mor"])
@@ -117,6 +119,78 @@ def test_we_go_on_from_what_hudi_archived(hudi: HudiJudge, merge_on_read: bool, 
     check_archive(cell, theirs, counts)
     theirs.upsert(rows([2, 3, 50], 10))
     check(cell, theirs)
+
+
+MERGES = {
+    "hoodie.archive.merge.enable": "true",
+    "hoodie.archive.merge.files.batch.size": "3",
+    "hoodie.archive.automatic": "true",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.clean.automatic": "true",
+    "hoodie.cleaner.commits.retained": "1",
+    "hoodie.compact.inline.max.delta.commits": "1",
+    "hoodie.metadata.enable": "false",
+    "hoodie.index.type": "SIMPLE",
+}
+
+
+@KINDS
+def test_archives_are_merged_in_turns(hudi: HudiJudge, merge_on_read: bool, tmp_path: Path) -> None:
+    """Hudi reads what we merged, finishes a merge that died with us, and merges ours with its own; we read all of it and go on.
+
+    Releases from 1.0 on read merged archives and merge none: there we finish what died.
+    """
+    cell = Cell.create(tmp_path / "t", merge_on_read=merge_on_read, partitioned=True)
+    theirs = writer_of(hudi, cell)
+    counts: dict[str, int] = {}
+
+    def grow(seed: int) -> None:
+        cell.upsert(seed)
+        if merge_on_read:
+            cell.table.compact()
+        cell.table.clean(1)
+        counts.update(written(cell))
+
+    def archive(table: LocalTable) -> ArchiveResult:
+        return table.archive(2, 2, merged=3)
+
+    def files() -> list[str]:
+        return [file.name for file in cell.table.state.archived_timeline.files()]
+
+    cell.begin()
+    merged = 0
+    for seed in range(3, 10):
+        grow(seed)
+        merged += len(archive(cell.table).files_written) > 1
+    assert merged >= 2
+    check(cell, theirs)
+    check_archive(cell, theirs, counts)
+
+    while len(files()) < 3:
+        grow(20 + len(files()))
+        archive(cell.table)
+    grow(30)
+    sources = files()
+    cell.dies(r"delete.*archived/\.commits", archive)
+    assert cell.table.state.archived_timeline.merge_plan() is not None
+    assert files()[:-1] == sources
+    check_archive(cell, theirs, counts)
+    for seed in (31, 32, 33, 34, 35):
+        options = {**theirs.options, **MERGES, "hoodie.compact.inline": str(merge_on_read).lower()}
+        theirs.judge.write(cell.path, rows([1, 2, seed], seed), options)
+        counts.update(written(cell))
+    check(cell, theirs)
+    if hudi.version.startswith("0."):
+        assert cell.table.state.archived_timeline.merge_plan() is None
+        assert not set(files()) & set(sources)
+
+    grow(40)
+    assert archive(cell.table).archived
+    assert cell.table.state.archived_timeline.merge_plan() is None
+    assert not set(files()) & set(sources)
+    check(cell, theirs)
+    check_archive(cell, theirs, {instant: count for instant, count in counts.items() if instant in set(archived_by_us(cell))})
 
 
 @KINDS

@@ -3,6 +3,7 @@
 `.commits_.archive.<N>_1-0-1` is a log file of Avro blocks whose header holds nothing but the schema; a record is one state of one
 instant. Hudi knows the keys that a header may have, so what seals a block of ours is in the text of its schema, where Avro allows
 properties: the seal, of the schema and the content, and which of how many blocks of its file it is. A file without all of them was cut.
+Blocks of a file that was merged from others say that, too.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ _FILE = re.compile(r"\.commits_\.archive\.([0-9]+)(?:_[0-9]+-[0-9]+-[0-9]+)?")
 _OF_INSTANT = ("commitTime", "actionType", "actionState")
 _STATES = {state.name: state for state in State}
 _HEAD = f'{{"{SEAL_KEY}":"'.encode()
-_OURS = re.compile(rf'\{{"{re.escape(SEAL_KEY)}":".{{{len(BLANK_SEAL)}}}","lakehouse\.block":"([0-9]+)/([0-9]+)",')
+_MERGED = '"lakehouse.merged":true,'
+_OURS = re.compile(
+    rf'\{{"{re.escape(SEAL_KEY)}":".{{{len(BLANK_SEAL)}}}","lakehouse\.block":"([0-9]+)/([0-9]+)",({re.escape(_MERGED)})?'
+)
 
 
 def archive_file_name(number: int) -> str:
@@ -67,17 +71,44 @@ def render_archive(instants: Iterable[Sequence[ArchivedEntry]], batch: int, *, s
     return b"".join(_block(content, place) for content, place in zip(contents, places, strict=True))
 
 
-def read_archive(data: bytes) -> list[ArchivedEntry]:
-    """Every entry of an archive file, in stored order.
+def merge_archives(files: Iterable[bytes]) -> bytes:
+    """One archive file with the blocks of `files`, in order. Records are not written anew, whatever their schema.
+
+    Raises as `read_archive`: what has no seal of ours is decoded first.
+    """
+    blocks = [block for data in files for block in _blocks(data)]
+    for block in blocks:
+        if _OURS.match(block.schema or "") is None:
+            _whole(block)
+    schemas = [_OURS.sub("{", block.schema or "", count=1).lstrip() for block in blocks]
+    return b"".join(
+        _block(bytes(block.content), f"{number}/{len(blocks)}", schema, merged=True)
+        for number, (block, schema) in enumerate(zip(blocks, schemas, strict=True), 1)
+    )
+
+
+def is_merged_archive(data: bytes) -> bool:
+    """Whether `merge_archives` made it: all of it stands in the archive for longer than the newest archiving."""
+    first = next(iter(read_blocks(data)), None)
+    ours = None if first is None or first.type is not BlockType.AVRO_DATA else _OURS.match(first.schema or "")
+    return ours is not None and ours[3] is not None
+
+
+def read_archive(data: bytes, sought: bytes = b"") -> list[ArchivedEntry]:
+    """Every entry of an archive file, in stored order; given something `sought`, those of blocks in which it stands, byte by byte.
 
     Raises `CorruptLogError` for a file that is damaged, `MetadataError` for a record that is no archived instant.
     """
-    return [_entry(record) for block in _blocks(data) for record in _records(block, None)]
+    return [entry for block in _blocks(data) if sought in bytes(block.content) for entry in _whole(block)]
 
 
 def read_archived_instants(data: bytes) -> list[Instant]:
     """The instants of an archive file without what they did, in stored order; raises as `read_archive`."""
     return [_instant(record) for block in _blocks(data) for record in _records(block, _brief())]
+
+
+def _whole(block: LogBlock) -> list[ArchivedEntry]:
+    return [_entry(record) for record in _records(block, None)]
 
 
 def salvage_archive(data: bytes) -> list[ArchivedEntry]:
@@ -88,7 +119,7 @@ def salvage_archive(data: bytes) -> list[ArchivedEntry]:
 def _salvaged(block: LogBlock) -> list[ArchivedEntry]:
     try:
         _place(block)
-        return [_entry(record) for record in _records(block, None)]
+        return _whole(block)
     except (CorruptLogError, MetadataError) as error:
         logger.warning("a block of an archive file is left out: %s", error)
         return []
@@ -107,11 +138,14 @@ def _content(records: Sequence[bytes]) -> bytes:
     return struct.pack(">ii", CONTENT_VERSION, len(records)) + b"".join(struct.pack(">i", len(record)) + record for record in records)
 
 
-def _block(content: bytes, place: str | None) -> bytes:
-    """`place`: number of the block / of all blocks of its file, both counted from 1; None for one without a seal."""
-    schema = schema_text(_ENTRY)
+def _block(content: bytes, place: str | None, written: str | None = None, *, merged: bool = False) -> bytes:
+    """`place`: number of the block / of all blocks of its file, both counted from 1; None for one without a seal. `written`: the schema,
+    where it is not ours of today.
+    """
+    schema = schema_text(_ENTRY) if written is None else written.encode()
     if place is not None:
-        rest = f'","lakehouse.block":"{place}",'.encode() + schema.removeprefix(b"{")
+        mark = _MERGED if merged else ""
+        rest = f'","lakehouse.block":"{place}",{mark}'.encode() + schema.removeprefix(b"{")
         schema = seal_behind(_HEAD, rest + content)[: -len(content)]
     return render_block(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: schema.decode("utf-8")}, content)
 

@@ -21,7 +21,7 @@ from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.history import history
 from tests.support.local_table import LocalTable
 from tests.support.untouched import make_table, refused
-from tests.unit.services.clean.tables import COW, MOR, TIMEOUT_MS, content, new_table, rows, times, updated
+from tests.unit.services.clean.tables import COW, MOR, TIMEOUT_MS, content, new_table, rows, times, twin_of, updated
 
 CLEAN = CleanOptions(commits_retained=1)
 COMPACTION = CompactionOptions(delta_commits=1)
@@ -248,13 +248,6 @@ def test_blocks_are_closed_after_the_instant_that_fills_them() -> None:
 FAULTS = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
 
 
-def _copy(storage: MemoryStorage) -> MemoryStorage:
-    twin = MemoryStorage()
-    for entry in storage.walk():
-        twin.create(entry.path, storage.read(entry.path))
-    return twin
-
-
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_crash_anywhere_changes_no_reading_and_the_next_archiving_finishes(fault: Fault) -> None:
     table = new_table()
@@ -264,7 +257,7 @@ def test_a_crash_anywhere_changes_no_reading_and_the_next_archiving_finishes(fau
     expected, source = readings(table, instants), table.storage
     assert isinstance(source, MemoryStorage)
     for call in itertools.count(1):
-        inner = _copy(source)
+        inner = twin_of(source)
         try:
             run(LocalTable(FaultyStorage(inner, call, fault)))
             break

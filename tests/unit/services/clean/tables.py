@@ -38,6 +38,14 @@ def updated(table: LocalTable, times: int, part: str = "a", key: int = 1) -> lis
     return [instant for instant in found if instant is not None]
 
 
+def twin_of(storage: MemoryStorage) -> MemoryStorage:
+    """A copy, for a test that has it crash."""
+    twin = MemoryStorage()
+    for entry in storage.walk():
+        twin.create(entry.path, storage.read(entry.path))
+    return twin
+
+
 def content(table: LocalTable, **query: str) -> dict[int, int]:
     found = table.read(["id", "n"], **query)
     return dict(zip(found["id"].to_pylist(), found["n"].to_pylist(), strict=True))
