@@ -102,7 +102,6 @@ def renew_checkpoint(state: TableState) -> str | None:
     To be called under the table lock. Changes nothing that a reader of the table would see, but what it knows of lost files.
     """
     archived = state.archived_files()
-    archive = state.archived_timeline
     start = state.timeline.start
     if start is None or not lacks_checkpoint(state):
         return None
@@ -110,7 +109,7 @@ def renew_checkpoint(state: TableState) -> str | None:
     if not archived.is_known:
         # The last instant that is no longer on the timeline is not known either; nothing is between it and the start.
         until = str(int(start.requested_time) - 1).zfill(len(start.requested_time))
-    time = write_checkpoint(state, until, archive.next_number() - 1)
+    time = write_checkpoint(state, until, state.archived_timeline.newest_number())
     LiveCheckpoints(state.storage).forget_before(time)
     return time or None
 

@@ -213,7 +213,7 @@ class ArchiveOptions:
     def __post_init__(self) -> None:
         if self.min_commits > self.max_commits:
             raise OptionError(f"{KEEP_MIN_COMMITS.key}={self.min_commits} is more than {KEEP_MAX_COMMITS.key}={self.max_commits}")
-        if self.merged_files < 2:
+        if self.merges and self.merged_files < 2:
             key = MERGE_ARCHIVES_OF.key
             raise OptionError(f"{key}={self.merged_files} is no number of files to merge: give 2 or more, or {MERGE_ARCHIVES.key}=false")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -11,14 +12,15 @@ from typing import TypeVar
 from lakehouse_engine.errors import FormatError, LakehouseError, StoredFileNotFoundError
 from lakehouse_engine.format.timeline.archived import (
     MERGE_PLAN,
+    archive_blocks,
     archive_file_number,
-    is_merged_archive,
+    merged_from,
     read_archive,
     read_archived_instants,
     salvage_archive,
 )
 from lakehouse_engine.format.timeline.layout import Layout
-from lakehouse_engine.format.timeline.metadata_avro import decode_record, encode_record
+from lakehouse_engine.format.timeline.metadata_avro import decode_record
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.storage.base import Storage, StoredFile
@@ -26,15 +28,22 @@ from lakehouse_engine.storage.base import Storage, StoredFile
 logger = logging.getLogger(__name__)
 
 _Read = TypeVar("_Read")
-_PLAN = "HoodieMergeArchiveFilePlan"
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveMerge:
-    """Names of files of the archive: what is merged, oldest first, into what."""
+class MergePlan:
+    """Names of files of the archive: what is merged into what."""
 
     target: str
     sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewestFile:
+    """The last archive file: its instants in order of time, or the names of those that it was merged from."""
+
+    instants: Sequence[Instant] = ()
+    merged_from: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,14 @@ class ArchivedTimeline:
         numbered = [(number, entry) for entry in entries if (number := archive_file_number(entry.name)) is not None]
         return [entry for _, entry in sorted(numbered, key=lambda pair: pair[0])]
 
+    def newest_number(self) -> int:
+        """The number of the newest archive file, 0 without one. What a merge of Hudi's writes is none until it is finished: it may go, and
+        another get its name.
+        """
+        plan = self.merge_plan()
+        numbers = (archive_file_number(file.name) for file in self.files() if plan is None or file.name != plan.target)
+        return max((number for number in numbers if number is not None), default=0)
+
     def next_number(self) -> int:
         """The number of the next archive file, above those of all there are and of one that a merge is about to write."""
         plan = self.merge_plan()
@@ -72,46 +89,40 @@ class ArchivedTimeline:
     def entries_of(self, files: Sequence[StoredFile]) -> Iterator[ArchivedEntry]:
         """As `entries`, of some of `files`."""
         seen: set[Instant] = set()
-        for entry in self._read_all(self._with(read_archive), files):
+        for entry in self._read_all(read_archive, files):
             if entry.instant not in seen:
                 seen.add(entry.instant)
                 yield entry
 
     def entries_with(self, text: str) -> Iterator[ArchivedEntry]:
         """As `entries`, and maybe more than once, of the blocks in which `text` stands, letter by letter: others are not decoded."""
-        yield from self._read_all(self._with(partial(read_archive, sought=text.encode())), self.files())
+        yield from self._read_all(partial(read_archive, sought=text.encode()), self.files())
 
     def instants(self) -> list[Instant]:
         """Archived instants in order of time, each at the highest state that the archive has; raises as `entries`."""
-        return _highest(self._read_all(self._with(read_archived_instants), self.files()))
+        return _highest(self._read_all(read_archived_instants, self.files()))
 
     def readable_instants(self) -> list[Instant]:
         """As `instants`; of damaged files what is whole of them: for what does not hang on knowing all of them."""
-        return _highest(self._read_all(self._readable, self.files()))
+        return _highest(self._read_all(read_archived_instants, self.files(), _salvaged_instants))
 
     def damaged(self) -> list[tuple[StoredFile, FormatError]]:
         """Archive files that do not decode, oldest first, with what is wrong with each."""
         return [(file, error) for file in self.files() if (error := self._damage(file)) is not None]
 
-    def newest_file(self) -> list[Instant]:
-        """What the last archive file has, in order of time: what a crash may have left on the active timeline too.
+    def newest_file(self) -> NewestFile:
+        """What the last archive file has: what a crash may have left on the active timeline too.
 
-        Nothing where that file is damaged: what is on both timelines is archived once more then, and counts once. Nothing either where
-        archiving has merged files of the archive and got no further: before that it finishes what was left.
+        Nothing where that file is damaged: what is on both timelines is archived once more then, and counts once. No instants where files
+        of the archive were merged and nothing was archived after that: before it merges, archiving finishes what was left.
         """
         files = self.files()
         try:
-            return _highest(self._read(files[-1], _unmerged) or ()) if files else []
+            found = self._read(files[-1], _newest) if files else None
+            return found[0] if found else NewestFile()
         except FormatError as error:
-            logger.warning("whether instants are archived already is not known: %s", error)
-            return []
-
-    def _readable(self, file: StoredFile) -> list[Instant] | None:
-        try:
-            return self._read(file, read_archived_instants, self.torn_name())
-        except FormatError as error:
-            logger.warning("archived instants are left out: %s", error)
-            return [entry.instant for entry in salvage_archive(self.storage.read(file.path))]
+            logger.warning("whether instants of %s are archived already is not known: %s", self.storage.root, error)
+            return NewestFile()
 
     def _damage(self, file: StoredFile) -> FormatError | None:
         try:
@@ -120,31 +131,55 @@ class ArchivedTimeline:
             return error
         return None
 
-    def _read_all(self, read: Callable[[StoredFile], list[_Read] | None], files: Sequence[StoredFile]) -> Iterator[_Read]:
-        """What `read` finds in `files`, newest first, and in those that some of them were merged into meanwhile."""
+    def _read_all(
+        self, read: Callable[[bytes], list[_Read]], files: Sequence[StoredFile], salvage: Callable[[bytes], list[_Read]] | None = None
+    ) -> Iterator[_Read]:
+        """What `read` finds in `files`, newest first, and in those that some of them were merged into meanwhile; of a damaged one what
+        `salvage` finds.
+        """
+        oldest, done = (archive_file_number(files[0].name) or 0 if files else 0), set[str]()
         while files:
-            lacks_some = False
+            torn, missing = self.torn_name(), []
             for file in reversed(files):
-                found = read(file)
-                lacks_some = lacks_some or found is None
+                found = self._read(file, read, torn, salvage)
+                if found is None:
+                    missing.append(file.name)
+                elif file.name != torn:
+                    done.add(file.name)
                 yield from found or ()
-            newest = archive_file_number(files[-1].name) or 0
-            files = [file for file in self.files() if (archive_file_number(file.name) or 0) > newest] if lacks_some else ()
+            files = self._since(oldest, done) if missing else ()
+            if missing and not files:
+                logger.warning("files of the archive of %s are gone, and were not merged: %s", self.storage.root, ", ".join(missing))
 
-    def _with(self, read: Callable[[bytes], list[_Read]]) -> Callable[[StoredFile], list[_Read] | None]:
-        return partial(self._read, read=read, torn=self.torn_name())
+    def _since(self, oldest: int, done: AbstractSet[str]) -> list[StoredFile]:
+        return [file for file in self.files() if (archive_file_number(file.name) or 0) >= oldest and file.name not in done]
 
-    def _read(self, file: StoredFile, read: Callable[[bytes], list[_Read]], torn: str | None = None) -> list[_Read] | None:
+    def _read(
+        self,
+        file: StoredFile,
+        read: Callable[[bytes], list[_Read]],
+        torn: str | None = None,
+        salvage: Callable[[bytes], list[_Read]] | None = None,
+    ) -> list[_Read] | None:
         """None for a file that is gone: it was merged into a newer one."""
         try:
-            return read(self.storage.read(file.path))
+            data = self.storage.read(file.path)
         except StoredFileNotFoundError:
             return None
         except LakehouseError as error:
-            # Of a merge of archive files that is not finished, what it merges is still there.
-            if isinstance(error, FormatError) and file.name == torn:
-                return []
-            raise type(error)(error.message, **{**error.context, "path": file.path, "table": self.storage.root}) from error
+            raise self._told(error, file) from error
+        try:
+            return read(data)
+        except FormatError as error:
+            if file.name == torn:
+                return []  # what it is to be merged from is still there
+            if salvage is None:
+                raise self._told(error, file) from error
+            logger.warning("archived instants are left out: %s", self._told(error, file))
+            return salvage(data)
+
+    def _told(self, error: LakehouseError, file: StoredFile) -> LakehouseError:
+        return type(error)(error.message, **{**error.context, "path": file.path, "table": self.storage.root})
 
     def torn_name(self) -> str | None:
         """Name of the file that an unfinished merge writes (Hudi `HoodieMergeArchiveFilePlan`): it may be torn, without harm.
@@ -156,31 +191,30 @@ class ArchivedTimeline:
             return None
         return plan.target
 
-    def merge_plan(self) -> ArchiveMerge | None:
-        """The merge that is not finished, if there is one that has begun: a plan that is not whole has not."""
+    def merge_plan(self) -> MergePlan | None:
+        """The merge of Hudi's that is not finished, if one has begun: a plan that is not whole has not."""
         try:
-            plan = decode_record(_PLAN, self.storage.read(f"{self.path}/{MERGE_PLAN}"))
+            plan = decode_record("HoodieMergeArchiveFilePlan", self.storage.read(f"{self.path}/{MERGE_PLAN}"))
         except (StoredFileNotFoundError, FormatError):
             return None
-        names = [str(name).rpartition("/")[2] for name in (plan["mergedArchiveFileName"], *(plan["candidate"] or ())) if name]
-        return ArchiveMerge(names[0], tuple(names[1:])) if plan["mergedArchiveFileName"] else None
-
-    def plan_merge(self, merge: ArchiveMerge) -> None:
-        """Write the plan of a merge, for Hudi with whole paths. Durable on return."""
-        plan = {"candidate": [self.storage.uri(f"{self.path}/{name}") for name in merge.sources], "mergedArchiveFileName": merge.target}
-        self.storage.create(f"{self.path}/{MERGE_PLAN}", encode_record(_PLAN, plan))
-
-    def forget_merge(self) -> None:
-        """Remove the plan of a merge."""
-        self.storage.delete(f"{self.path}/{MERGE_PLAN}")
+        target, *sources = (str(name or "").rpartition("/")[2] for name in (plan["mergedArchiveFileName"], *(plan["candidate"] or ())))
+        return MergePlan(target, tuple(sources)) if target else None
 
     def listed(self) -> list[StoredFile]:
         """All files in the folder, archive files and what goes with them."""
         return [entry for entry in self.storage.list(self.path) if not entry.is_directory]
 
 
-def _unmerged(data: bytes) -> list[Instant]:
-    return [] if is_merged_archive(data) else read_archived_instants(data)
+def _salvaged_instants(data: bytes) -> list[Instant]:
+    return [entry.instant for entry in salvage_archive(data)]
+
+
+def _newest(data: bytes) -> list[NewestFile]:
+    names = merged_from(data)
+    if names:
+        archive_blocks(data)
+        return [NewestFile(merged_from=names)]
+    return [NewestFile(_highest(read_archived_instants(data)))]
 
 
 def _highest(instants: Iterable[Instant]) -> list[Instant]:

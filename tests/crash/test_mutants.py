@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ import lakehouse_engine.commit.rollback.execute as rollback_execute
 import lakehouse_engine.commit.rollback.recover as rollback_recover
 import lakehouse_engine.commit.transaction as transaction
 import lakehouse_engine.services.archive.execute as archive_execute
+import lakehouse_engine.services.archive.merge as archive_merge
 import lakehouse_engine.services.archive.plan as archive_plan
 import lakehouse_engine.services.clean.execute as clean_execute
 import lakehouse_engine.services.clean.plan as clean_plan
@@ -30,7 +31,7 @@ from lakehouse_engine.model.instant import Instant, State
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.archived import ArchivedTimeline, ArchiveMerge
+from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.write.operation import _Write
 from tests.crash.checker import check_rows, look
@@ -217,25 +218,24 @@ def archive_removes_completed_files_first(patch: Patch) -> None:
 
 
 def archive_removes_what_it_merges_before_it_writes(patch: Patch) -> None:
-    original = ArchivedTimeline.plan_merge
+    original = archive_merge._replace
 
-    def plan(archive: ArchivedTimeline, merge: ArchiveMerge) -> None:
-        original(archive, merge)
-        for name in merge.sources:
-            archive.storage.delete(f"{archive.path}/{name}")
+    def replace(archive: ArchivedTimeline, path: str, sources: Mapping[str, bytes]) -> None:
+        archive_merge.remove_merged(archive, sources)
+        original(archive, path, sources)
 
-    patch.setattr(ArchivedTimeline, "plan_merge", plan)
+    patch.setattr(archive_merge, "_replace", replace)
 
 
 def archive_removes_before_it_writes(patch: Patch) -> None:
     original = archive_execute.execute_archive
 
-    def execute(state: Any, instants: Any, batch: int) -> str:
+    def execute(state: Any, instants: Any, options: Any) -> tuple[str, ...]:
         archive_execute._remove(state, instants, archive_execute._state_files(state))
         # What they wrote cannot be read any more.
         patch.setattr(archive_execute, "keep_savepointed", lambda state: None)
         patch.setattr(archive_execute, "write_checkpoint", lambda state, boundary, number: "")
-        return original(state, (), batch)
+        return original(state, (), options)
 
     patch.setattr("lakehouse_engine.services.archive.service.execute_archive", execute)
 

@@ -137,9 +137,9 @@ MERGES = {
 
 @KINDS
 def test_archives_are_merged_in_turns(hudi: HudiJudge, merge_on_read: bool, tmp_path: Path) -> None:
-    """Hudi reads what we merged, finishes a merge that died with us, and merges ours with its own; we read all of it and go on.
+    """Hudi reads what we merged, also where that died half way, and merges it with its own; we read all of it and go on.
 
-    Releases from 1.0 on read merged archives and merge none: there we finish what died.
+    Releases from 1.0 on read merged archives and merge none.
     """
     cell = Cell.create(tmp_path / "t", merge_on_read=merge_on_read, partitioned=True)
     theirs = writer_of(hudi, cell)
@@ -173,7 +173,6 @@ def test_archives_are_merged_in_turns(hudi: HudiJudge, merge_on_read: bool, tmp_
     grow(30)
     sources = files()
     cell.dies(r"delete.*archived/\.commits", archive)
-    assert cell.table.state.archived_timeline.merge_plan() is not None
     assert files()[:-1] == sources
     check_archive(cell, theirs, counts)
     for seed in (31, 32, 33, 34, 35):
@@ -182,12 +181,10 @@ def test_archives_are_merged_in_turns(hudi: HudiJudge, merge_on_read: bool, tmp_
         counts.update(written(cell))
     check(cell, theirs)
     if hudi.version.startswith("0."):
-        assert cell.table.state.archived_timeline.merge_plan() is None
         assert not set(files()) & set(sources)
 
     grow(40)
     assert archive(cell.table).archived
-    assert cell.table.state.archived_timeline.merge_plan() is None
     assert not set(files()) & set(sources)
     check(cell, theirs)
     check_archive(cell, theirs, {instant: count for instant, count in counts.items() if instant in set(archived_by_us(cell))})

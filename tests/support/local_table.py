@@ -112,7 +112,7 @@ class LocalTable:
         options = CleanOptions(commits_retained=retain)
         return clean.clean(self.storage, options, lock_timeout_ms=self.lock_timeout_ms)
 
-    def archive(self, least: int, most: int, *, retain: int = 1, merged: int = 10) -> ArchiveResult:
+    def archive(self, least: int, most: int, *, retain: int = 1, merged: int = 3) -> ArchiveResult:
         options, kept = ArchiveOptions(min_commits=least, max_commits=most, merged_files=merged), CleanOptions(commits_retained=retain)
         return archive.archive(
             self.storage, options, lock_timeout_ms=self.lock_timeout_ms, clean=kept, compaction=CompactionOptions(delta_commits=1)

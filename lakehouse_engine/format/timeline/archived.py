@@ -3,7 +3,7 @@
 `.commits_.archive.<N>_1-0-1` is a log file of Avro blocks whose header holds nothing but the schema; a record is one state of one
 instant. Hudi knows the keys that a header may have, so what seals a block of ours is in the text of its schema, where Avro allows
 properties: the seal, of the schema and the content, and which of how many blocks of its file it is. A file without all of them was cut.
-Blocks of a file that was merged from others say that, too.
+The first block of a file that was merged from others names these.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import logging
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -37,9 +37,8 @@ _FILE = re.compile(r"\.commits_\.archive\.([0-9]+)(?:_[0-9]+-[0-9]+-[0-9]+)?")
 _OF_INSTANT = ("commitTime", "actionType", "actionState")
 _STATES = {state.name: state for state in State}
 _HEAD = f'{{"{SEAL_KEY}":"'.encode()
-_MERGED = '"lakehouse.merged":true,'
 _OURS = re.compile(
-    rf'\{{"{re.escape(SEAL_KEY)}":".{{{len(BLANK_SEAL)}}}","lakehouse\.block":"([0-9]+)/([0-9]+)",({re.escape(_MERGED)})?'
+    rf'\{{"{re.escape(SEAL_KEY)}":".{{{len(BLANK_SEAL)}}}","lakehouse\.block":"([0-9]+)/([0-9]+)",(?:"lakehouse\.merged":"([^"]*)",)?'
 )
 
 
@@ -71,27 +70,34 @@ def render_archive(instants: Iterable[Sequence[ArchivedEntry]], batch: int, *, s
     return b"".join(_block(content, place) for content, place in zip(contents, places, strict=True))
 
 
-def merge_archives(files: Iterable[bytes]) -> bytes:
-    """One archive file with the blocks of `files`, in order. Records are not written anew, whatever their schema.
+def merge_archives(files: Mapping[str, bytes]) -> bytes:
+    """One archive file with the blocks of `files`, contents by name, in that order. Records are not written anew, whatever their schema.
 
-    Raises as `read_archive`: what has no seal of ours is decoded first.
+    Raises as `archive_blocks`.
     """
-    blocks = [block for data in files for block in _blocks(data)]
-    for block in blocks:
-        if _OURS.match(block.schema or "") is None:
-            _whole(block)
+    blocks = [block for data in files.values() for block in archive_blocks(data)]
     schemas = [_OURS.sub("{", block.schema or "", count=1).lstrip() for block in blocks]
+    merged = [" ".join(files), *[None] * len(blocks)]
     return b"".join(
-        _block(bytes(block.content), f"{number}/{len(blocks)}", schema, merged=True)
-        for number, (block, schema) in enumerate(zip(blocks, schemas, strict=True), 1)
+        _block(bytes(block.content), f"{number}/{len(blocks)}", schema, merged=names)
+        for number, (block, schema, names) in enumerate(zip(blocks, schemas, merged, strict=False), 1)
     )
 
 
-def is_merged_archive(data: bytes) -> bool:
-    """Whether `merge_archives` made it: all of it stands in the archive for longer than the newest archiving."""
+def archive_blocks(data: bytes) -> list[LogBlock]:
+    """The blocks of an archive file, all whole: those that have no seal of ours are decoded. Raises as `read_archive`."""
+    blocks = list(_blocks(data))
+    for block in blocks:
+        if _OURS.match(block.schema or "") is None:
+            _whole(block)
+    return blocks
+
+
+def merged_from(data: bytes) -> tuple[str, ...]:
+    """Names of the files that `merge_archives` made this one of, which is whole; none for what one archiving wrote, or another program."""
     first = next(iter(read_blocks(data)), None)
     ours = None if first is None or first.type is not BlockType.AVRO_DATA else _OURS.match(first.schema or "")
-    return ours is not None and ours[3] is not None
+    return () if ours is None or ours[3] is None else tuple(ours[3].split())
 
 
 def read_archive(data: bytes, sought: bytes = b"") -> list[ArchivedEntry]:
@@ -99,7 +105,7 @@ def read_archive(data: bytes, sought: bytes = b"") -> list[ArchivedEntry]:
 
     Raises `CorruptLogError` for a file that is damaged, `MetadataError` for a record that is no archived instant.
     """
-    return [entry for block in _blocks(data) if sought in bytes(block.content) for entry in _whole(block)]
+    return [entry for block in _blocks(data) if not sought or sought in bytes(block.content) for entry in _whole(block)]
 
 
 def read_archived_instants(data: bytes) -> list[Instant]:
@@ -138,13 +144,13 @@ def _content(records: Sequence[bytes]) -> bytes:
     return struct.pack(">ii", CONTENT_VERSION, len(records)) + b"".join(struct.pack(">i", len(record)) + record for record in records)
 
 
-def _block(content: bytes, place: str | None, written: str | None = None, *, merged: bool = False) -> bytes:
+def _block(content: bytes, place: str | None, written: str | None = None, *, merged: str | None = None) -> bytes:
     """`place`: number of the block / of all blocks of its file, both counted from 1; None for one without a seal. `written`: the schema,
-    where it is not ours of today.
+    where it is not ours of today. `merged`: names of the files that this one is made of.
     """
     schema = schema_text(_ENTRY) if written is None else written.encode()
     if place is not None:
-        mark = _MERGED if merged else ""
+        mark = "" if merged is None else f'"lakehouse.merged":"{merged}",'
         rest = f'","lakehouse.block":"{place}",{mark}'.encode() + schema.removeprefix(b"{")
         schema = seal_behind(_HEAD, rest + content)[: -len(content)]
     return render_block(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: schema.decode("utf-8")}, content)

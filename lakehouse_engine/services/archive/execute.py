@@ -1,7 +1,7 @@
 """Move instants to the archived timeline. A crash anywhere leaves a table that reads the same, and the next archiving finishes:
 
  0. where another program wrote one of them, the table's properties say from now on that paths are no word on its rows
- 1. one archive file with every state of every instant, durable
+ 1. small files of the archive become one (`merge`), then one archive file with every state of every instant, durable
  2. a checkpoint of the files that they left, durable
  3. their requested and inflight files are deleted, and that is durable before
  4. their completed files are deleted, oldest first
@@ -27,7 +27,9 @@ from lakehouse_engine.format.timeline.archived_record import archived_entry
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, format_instant_time
 from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY
+from lakehouse_engine.options import ArchiveOptions
 from lakehouse_engine.read.pruning import has_other_writers, paths_may_tell
+from lakehouse_engine.services.archive.merge import merge_archive_files, remove_merged
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
@@ -49,15 +51,17 @@ def finish_archiving(state: TableState) -> list[Instant]:
     LiveCheckpoints(state.storage, SAVEPOINTED).forget_all_but(state.timeline.savepointed)
     put_back = {record.target for record in restores(ActiveTimeline(state.storage, state.layout), state.timeline)}
     active = {_key(instant) for instant in state.timeline.completed() if instant.requested_time not in put_back}
-    both = [instant for instant in archive.newest_file() if _key(instant) in active]
+    newest = archive.newest_file()
+    remove_merged(archive, newest.merged_from)
+    both = [instant for instant in newest.instants if _key(instant) in active]
     if both:
         logger.info("%d archived instants of %s are on the active timeline still; removing them", len(both), state.config.name)
-        _take_away(state, both, _state_files(state), archive.next_number() - 1)
+        _take_away(state, both, _state_files(state), archive.newest_number())
     return both
 
 
-def execute_archive(state: TableState, instants: Sequence[Instant], batch: int) -> str:
-    """Archive completed instants, in that order; the path of the archive file. The table lock is held.
+def execute_archive(state: TableState, instants: Sequence[Instant], options: ArchiveOptions) -> tuple[str, ...]:
+    """Archive completed instants, in that order; paths of the archive files that were written. The table lock is held.
 
     Raises `CorruptInstantError` for a completed file that is torn, before anything is changed.
     """
@@ -65,13 +69,15 @@ def execute_archive(state: TableState, instants: Sequence[Instant], batch: int) 
     entries = [_entries(state, files[_key(instant)]) for instant in instants]
     _keep_aside(state, [files[_key(instant)] for instant in instants if _is_savepointed(state, instant)])
     _remember_other_writers(state, instants)
-    archive = state.archived_timeline
+    keep_savepointed(state)
+    content, archive = render_archive(entries, options.batch), state.archived_timeline
+    # The newest file is one of an archiving alone, and the checkpoint counts the merged one: so nothing that may fail is between.
+    merged = merge_archive_files(archive, options)
     number = archive.next_number()
     path = f"{archive.path}/{archive_file_name(number)}"
-    keep_savepointed(state)
-    state.storage.create(path, render_archive(entries, batch))
+    state.storage.create(path, content)
     _take_away(state, instants, files, number)
-    return path
+    return (path,) if merged is None else (merged, path)
 
 
 def _remember_other_writers(state: TableState, instants: Sequence[Instant]) -> None:

@@ -1,45 +1,68 @@
-"""Few files in the archive: small ones become one, as Hudi's archiver does with `hoodie.archive.merge.enable`, under the same plan.
+"""Few files in the archive: small ones become one, as with `hoodie.archive.merge.enable` of Hudi's archiver up to 0.15.
 
- 1. a plan, `mergeArchivePlan`, that names what is merged into what, durable
- 2. the merged file, durable
- 3. what was merged is deleted
- 4. the plan is deleted
-
-After 2, instants are in two files, and count once. A process that dies is finished by the next archiving, or by Hudi's: forward where the
-merged file is whole, else as if nothing had been begun. It never runs but before an archiving that writes a file and a checkpoint of its
-own: so the newest file is a small one, and the checkpoint counts the merged one.
+The merged file is written, durable, and then what it is made of is deleted. There is no plan, unlike in Hudi, whose merged file may be
+torn: ours is there as a whole or not at all, and an instant that is in several files counts once. What a process that died left is
+deleted by the next archiving, which finds the merged file to be the newest, or goes with the next merge. While a plan of Hudi's is there
+nothing is merged: its torn file may look whole.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from lakehouse_engine.errors import FormatError
-from lakehouse_engine.format.timeline.archived import MERGE_PLAN, archive_file_name, merge_archives
+from lakehouse_engine.errors import FormatError, StorageError
+from lakehouse_engine.format.timeline.archived import MERGE_PLAN, archive_blocks, archive_file_name, merge_archives, merged_from
 from lakehouse_engine.options import ArchiveOptions
 from lakehouse_engine.storage.base import StoredFile
-from lakehouse_engine.timeline.archived import ArchivedTimeline, ArchiveMerge
+from lakehouse_engine.timeline.archived import ArchivedTimeline
 
 logger = logging.getLogger(__name__)
 
 _TRIFLE = 64
 """Files of less than that part of the largest one are merged with any others."""
+_MOST = 500
+"""Files that are merged at once: under the table's lock each is read and deleted."""
 
 
 def merge_archive_files(archive: ArchivedTimeline, options: ArchiveOptions) -> str | None:
-    """Merge the newest files of the archive where there are enough small ones; the path of the merged one. The table lock is held."""
-    if any(entry.name == MERGE_PLAN for entry in archive.listed()) and not _finish(archive):
+    """Merge the newest files of the archive where there are enough small ones; the path of the merged one. The table lock is held.
+
+    Archiving goes on without it: what fails is logged, and tried again by the next one.
+    """
+    try:
+        return _merge(archive, options) if options.merges else None
+    except StorageError as error:
+        logger.warning("files of the archive of %s were not merged: %s", archive.storage.root, error)
         return None
-    sources = _whole(archive, mergeable(archive.files(), options)) if options.merges else {}
+
+
+def _merge(archive: ArchivedTimeline, options: ArchiveOptions) -> str | None:
+    chosen = mergeable(archive.files(), options)
+    if not chosen or any(entry.name == MERGE_PLAN for entry in archive.listed()):
+        return None
+    sources = _whole(archive, chosen)
     if len(sources) < options.merged_files:
         return None
-    merge = ArchiveMerge(archive_file_name(archive.next_number()), tuple(sources))
-    archive.plan_merge(merge)
-    path = f"{archive.path}/{merge.target}"
-    archive.storage.create(path, merge_archives(sources.values()))
-    _settle(archive, merge.sources)
+    path = f"{archive.path}/{archive_file_name(archive.next_number())}"
+    _replace(archive, path, sources)
     return path
+
+
+def _replace(archive: ArchivedTimeline, path: str, sources: Mapping[str, bytes]) -> None:
+    # What a dead merge left beside the file that it wrote is in there already.
+    twice = {name for data in sources.values() for name in merged_from(data)}
+    archive.storage.create(path, merge_archives({name: data for name, data in sources.items() if name not in twice}))
+    remove_merged(archive, sources)
+
+
+def remove_merged(archive: ArchivedTimeline, names: Iterable[str]) -> None:
+    """Remove files of the archive that are in a merged one."""
+    there = [file.path for file in archive.files() if file.name in set(names)] if names else []
+    for path in there:
+        archive.storage.delete(path)
+    if there:
+        archive.storage.sync(archive.path)
 
 
 def mergeable(files: Sequence[StoredFile], options: ArchiveOptions) -> Sequence[StoredFile]:
@@ -48,56 +71,23 @@ def mergeable(files: Sequence[StoredFile], options: ArchiveOptions) -> Sequence[
     One that is not a trifle is merged again only with as much as it has itself, so that each record is written a few times in all.
     """
     taken, size = 0, 0
-    for file in reversed(files):
-        if file.size > options.merged_bytes or file.size > max(size, options.merged_bytes // _TRIFLE):
+    for file in reversed(files[-_MOST:]):
+        is_large = file.size > max(size, options.merged_bytes // _TRIFLE) and taken
+        if is_large or file.size > options.merged_bytes or size > options.merged_bytes:
             break
         taken, size = taken + 1, size + file.size
     return files[len(files) - taken :] if taken >= options.merged_files else ()
 
 
 def _whole(archive: ArchivedTimeline, files: Sequence[StoredFile]) -> dict[str, bytes]:
-    """Contents of `files` by name, oldest first, without a damaged one and those before it: it stays as it is, for `verify` to tell."""
+    """Contents of `files` by name, newest first, without a damaged one and those before it: it stays as it is, for `verify` to tell."""
     found: dict[str, bytes] = {}
     for file in reversed(files):
         data = archive.storage.read(file.path)
-        if (damage := _damage(data)) is not None:
-            logger.warning("%s of %s is not merged with others: %s", file.path, archive.storage.root, damage)
+        try:
+            archive_blocks(data)
+        except FormatError as error:
+            logger.warning("%s of %s is not merged with others: %s", file.path, archive.storage.root, error)
             break
         found[file.name] = data
-    return dict(reversed(found.items()))
-
-
-def _damage(data: bytes) -> FormatError | None:
-    try:
-        merge_archives([data])
-    except FormatError as error:
-        return error
-    return None
-
-
-def _finish(archive: ArchivedTimeline) -> bool:
-    """Finish the merge that a dead process began; whether others may begin."""
-    merge = archive.merge_plan()
-    if merge is None:
-        archive.forget_merge()  # it was not whole: nothing has been done by it
-        return True
-    there = {file.name: file for file in archive.files()}
-    target = there.get(merge.target)
-    damage = None if target is None else _damage(archive.storage.read(target.path))
-    if target is not None and damage is None:
-        _settle(archive, merge.sources)
-    elif all(name in there for name in merge.sources):
-        _settle(archive, [merge.target])
-    else:
-        wrong = "not there" if damage is None else f"damaged: {damage.message}"
-        missing = ", ".join(sorted(set(merge.sources) - set(there)))
-        logger.warning("files of the archive of %s are not merged: %s, of %s, is %s", archive.storage.root, merge.target, missing, wrong)
-        return False
-    return True
-
-
-def _settle(archive: ArchivedTimeline, names: Sequence[str]) -> None:
-    for name in names:
-        archive.storage.delete(f"{archive.path}/{name}")
-    archive.storage.sync(archive.path)
-    archive.forget_merge()
+    return found

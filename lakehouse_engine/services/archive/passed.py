@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lakehouse_engine.errors import SavepointError
 from lakehouse_engine.model.instant import Action, Instant
-from lakehouse_engine.options.services import ARCHIVAL_BATCH
+from lakehouse_engine.options import ArchiveOptions
 from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.services.archive.execute import execute_archive
 from lakehouse_engine.services.archive.plan import has_replaced_files
@@ -23,7 +23,7 @@ def archive_passed(state: TableState, instant_time: str) -> bool:
     commit = check_passed(state, instant_time)
     if commit is None:
         return False
-    execute_archive(state, [commit], ARCHIVAL_BATCH.default)
+    execute_archive(state, [commit], ArchiveOptions(merges=False))
     return True
 
 

@@ -9,7 +9,6 @@ from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.services import ArchiveResult
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
 from lakehouse_engine.services.archive.execute import execute_archive, finish_archiving
-from lakehouse_engine.services.archive.merge import merge_archive_files
 from lakehouse_engine.services.archive.plan import plan_archive
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import LOCK_FILE
@@ -42,14 +41,8 @@ def archive(
             state = state.refresh()
         forget_dead(storage, LOCK_FILE)
         planned = plan_archive(state, options, clean, compaction)
-        files = _archive(state, planned.instants, options) if planned.instants else []
-        return ArchiveResult(archived=_times(planned.instants), files_written=tuple(files), kept=planned.kept)
-
-
-def _archive(state: TableState, instants: Sequence[Instant], options: ArchiveOptions) -> list[str]:
-    merged = merge_archive_files(state.archived_timeline, options)
-    written = execute_archive(state, instants, options.batch)
-    return [written] if merged is None else [merged, written]
+        files = execute_archive(state, planned.instants, options) if planned.instants else ()
+        return ArchiveResult(archived=_times(planned.instants), files_written=files, kept=planned.kept)
 
 
 def archive_is_due(

@@ -58,7 +58,7 @@ def test_file_names_count_up_and_others_are_passed_over() -> None:
         storage.create(f"{FOLDER}/{name}", b"whatever")
     assert [archive_file_number(entry.name) for entry in timeline.files()] == [2, 10]
     assert timeline.next_number() == 11
-    assert [instant.requested_time for instant in timeline.newest_file()] == ["2"]
+    assert [instant.requested_time for instant in timeline.newest_file().instants] == ["2"]
 
 
 def test_instants_come_in_order_of_time_at_the_highest_state_and_entries_newest_file_first() -> None:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from lakehouse_engine.errors import CorruptLogError, OptionError
-from lakehouse_engine.format.timeline.archived import archive_file_name, is_merged_archive, merge_archives, read_archive, render_archive
+from lakehouse_engine.errors import CorruptLogError, OptionError, StorageError
+from lakehouse_engine.format.timeline.archived import archive_file_name, merge_archives, merged_from, read_archive, render_archive
 from lakehouse_engine.format.timeline.metadata_avro import encode_record
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Instant
@@ -20,7 +20,7 @@ from lakehouse_engine.services.archive.merge import merge_archive_files, mergeab
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.timeline.archived import ArchivedTimeline, ArchiveMerge
+from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.verify.table import verify
 from lakehouse_engine.view.history import history
 from tests.support.local_table import LocalTable
@@ -91,6 +91,7 @@ def test_it_may_be_switched_off_and_is_refused_for_one_file() -> None:
     assert (read.merges, read.merged_files, read.merged_bytes) == (False, 3, 20 * 1024 * 1024)
     with pytest.raises(OptionError, match=r"hoodie\.archive\.merge\.files\.batch\.size=1 is no number of files to merge"):
         ArchiveOptions.read({"hoodie.archive.merge.files.batch.size": 1})
+    assert not ArchiveOptions.read({"hoodie.archive.merge.files.batch.size": 1, "hoodie.archive.merge.enable": False}).merges
 
 
 class TestWhatIsMerged:
@@ -110,6 +111,14 @@ class TestWhatIsMerged:
     def test_a_larger_one_goes_with_as_much_as_it_has(self) -> None:
         assert self.merged(300, 100, 100, 100) == [300, 100, 100, 100]
         assert self.merged(301, 100, 100, 100) == [100, 100, 100]
+
+    def test_large_ones_go_together_as_well(self) -> None:
+        assert self.merged(2000, 2000, 2000) == [2000, 2000, 2000]
+        assert self.merged(6000, 2000, 2000, 2000) == [6000, 2000, 2000, 2000]
+
+    def test_no_more_are_read_at_once_than_the_limit_and_one_file(self) -> None:
+        assert self.merged(*[2000] * 9) == [2000] * 4
+        assert len(self.merged(*[1] * 3000)) == 500
 
     def test_a_file_above_the_limit_stays_and_what_is_older(self) -> None:
         assert self.merged(1, 1, 1, 6401, 100, 100, 100) == [100, 100, 100]
@@ -138,7 +147,7 @@ def test_a_crash_anywhere_loses_nothing_and_the_next_archiving_finishes(fault: F
     source = table.storage
     assert isinstance(source, MemoryStorage)
     assert len(table.state.archived_timeline.files()) == FEW.merged_files
-    plans = 0
+    beside = 0
     for call in itertools.count(1):
         inner = twin_of(source)
         try:
@@ -146,19 +155,18 @@ def test_a_crash_anywhere_loses_nothing_and_the_next_archiving_finishes(fault: F
             break
         except SimulatedCrash:
             survivor = LocalTable(inner)
-        plans += survivor.state.archived_timeline.merge_plan() is not None
+        beside += 1 < len(survivor.state.archived_timeline.files()) != FEW.merged_files
         everything(survivor, instants[:-3])
         assert content(survivor) == {1: 6, 2: 0}
         run(survivor)
         assert survivor.instants() == instants[-2:]
-        # A crash after it was merged and before anything was archived leaves nothing to merge.
+        assert files(survivor.state.archived_timeline)[0] == archive_file_name(5)
         assert len(survivor.state.archived_timeline.files()) == 2
         everything(survivor, instants[:-2])
-        assert survivor.state.archived_timeline.merge_plan() is None
         assert verify(survivor.state).ok
         assert content(survivor) == {1: 6, 2: 0}
-    assert call > 10
-    assert plans > 5
+    assert call > 9
+    assert beside >= 4
 
 
 def everything(table: LocalTable, instants: Sequence[str]) -> None:
@@ -169,30 +177,39 @@ def everything(table: LocalTable, instants: Sequence[str]) -> None:
     assert len(list(archived.entries())) == 3 * len(found)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_crash_while_a_dead_merge_is_finished_loses_nothing_either(fault: Fault) -> None:
+def test_what_a_dead_merge_left_goes_with_the_next_one_where_another_program_archived_between() -> None:
+    storage, archived = archive_of(1, 2, 3)
+    merged = merge_archives({name: storage.read(f"{FOLDER}/{name}") for name in named(3, 2, 1)})
+    storage.create(f"{FOLDER}/{archive_file_name(4)}", merged)
+    storage.delete(f"{FOLDER}/{archive_file_name(2)}")
+    storage.create(f"{FOLDER}/{archive_file_name(5)}", render_archive([states("5")], 10, sealed=False))
+    assert archived.newest_file().merged_from == ()
+    assert known(archived) == ["1", "2", "3", "5"]
+    assert merge_archive_files(archived, ArchiveOptions(merged_files=4)) == f"{FOLDER}/{archive_file_name(6)}"
+    assert files(archived) == named(6)
+    assert [entry.instant.requested_time for entry in read_archive(storage.read(f"{FOLDER}/{archive_file_name(6)}"))] == [
+        time for time in "5321" for _ in range(3)
+    ]
+
+
+def test_archiving_goes_on_where_merging_fails(caplog: pytest.LogCaptureFixture) -> None:
+    class Full(MemoryStorage):
+        def create(self, path: str, data: bytes) -> None:
+            if path.endswith(archive_file_name(6)) and merged_from(data):
+                raise StorageError("no space left on device", path=path)
+            super().create(path, data)
+
     table = new_table()
-    instants = aged(table, 6, FEW)
-    table.upsert(rows({1: 6}))
-    source = table.storage
-    assert isinstance(source, MemoryStorage)
-    archived = table.state.archived_timeline
-    merge = ArchiveMerge(archive_file_name(5), tuple(files(archived)))
-    archived.plan_merge(merge)
-    source.create(f"{archived.path}/{merge.target}", merge_archives([source.read(file.path) for file in archived.files()]))
-    source.delete(archived.files()[1].path)
-    for call in itertools.count(1):
-        inner = twin_of(source)
-        try:
-            run(LocalTable(FaultyStorage(inner, call, fault)))
-            break
-        except SimulatedCrash:
-            survivor = LocalTable(inner)
-        everything(survivor, instants[:-2])
-        run(survivor)
-        everything(survivor, instants[:-1])
-        assert files(survivor.state.archived_timeline) == named(5, 6)
-    assert call > 10
+    instants = aged(table, 7, ArchiveOptions(min_commits=2, max_commits=2, merges=False))
+    full = Full()
+    for entry in table.storage.walk():
+        full.create(entry.path, table.storage.read(entry.path))
+    LocalTable(full).upsert(rows({1: 9}))
+    with caplog.at_level(logging.WARNING):
+        assert run(LocalTable(full)).files_written == (f"{FOLDER}/{archive_file_name(6)}",)
+    assert "were not merged: no space left on device" in caplog.text
+    everything(LocalTable(full), instants[:6])
+    assert files(LocalTable(full).state.archived_timeline) == named(1, 2, 3, 4, 5, 6)
 
 
 def archive_of(*numbers: int) -> tuple[MemoryStorage, ArchivedTimeline]:
@@ -207,60 +224,43 @@ def known(archived: ArchivedTimeline) -> list[str]:
     return [instant.requested_time for instant in archived.instants()]
 
 
-class TestOthersMerges:
-    """Merges that a process, also one of Hudi's, began and did not finish."""
-
-    few = ArchiveOptions(merged_files=9)
+class TestBesideHudi:
+    """Merges of Hudi's go by a plan, and write a file block by block."""
 
     def plan(self, storage: MemoryStorage, target: int, *sources: int) -> None:
         names = [f"file:/elsewhere/.hoodie/archived/{name}" for name in named(*sources)]
         plan = {"candidate": names, "mergedArchiveFileName": archive_file_name(target)}
         storage.create(f"{FOLDER}/mergeArchivePlan", encode_record("HoodieMergeArchiveFilePlan", plan))
 
-    def target(self, storage: MemoryStorage, *sources: int, cut: int = 0) -> None:
-        whole = render_archive([states(str(source)) for source in sources], 3, sealed=False)
-        storage.create(f"{FOLDER}/{archive_file_name(9)}", whole[: len(whole) - cut])
+    @pytest.mark.parametrize("written", ["nothing", "some blocks", "a part of a block", "another archiving"])
+    def test_nothing_is_merged_or_deleted_while_its_plan_is_there(self, written: str) -> None:
+        storage, archived = archive_of(1, 2, 3)
+        self.plan(storage, 9, 1, 2, 3)
+        path, whole = f"{FOLDER}/{archive_file_name(9)}", render_archive([states("3"), states("2")], 3, sealed=False)
+        if written == "another archiving":
+            storage.create(path, render_archive([states("4")], 3, sealed=False))
+        elif written != "nothing":
+            storage.create(path, whole if written == "some blocks" else whole[:-9])
+        before = {entry.name for entry in archived.listed()}
+        assert merge_archive_files(archived, ArchiveOptions(merged_files=2)) is None
+        assert {entry.name for entry in archived.listed()} == before
+        assert known(archived) == ["1", "2", "3", *(["4"] if written == "another archiving" else [])]
 
-    def test_one_that_had_only_its_plan_is_dropped(self) -> None:
+    def test_what_it_writes_is_no_file_that_a_checkpoint_counts(self) -> None:
+        storage, archived = archive_of(1, 2, 3)
+        assert archived.newest_number() == 3
+        self.plan(storage, 4, 1, 2, 3)
+        assert (archived.newest_number(), archived.next_number()) == (3, 5)
+        storage.create(f"{FOLDER}/{archive_file_name(4)}", b"#HUDI#")
+        assert (archived.newest_number(), archived.next_number()) == (3, 5)
+
+    def test_damage_of_what_it_wrote_shows_once_a_file_that_it_merged_is_gone(self) -> None:
         storage, archived = archive_of(1, 2)
         self.plan(storage, 9, 1, 2)
-        merge_archive_files(archived, self.few)
-        assert (files(archived), archived.merge_plan(), known(archived)) == (named(1, 2), None, ["1", "2"])
-
-    def test_a_plan_that_is_not_whole_is_dropped(self) -> None:
-        storage, archived = archive_of(1, 2)
-        storage.create(f"{FOLDER}/mergeArchivePlan", b"Obj")
-        merge_archive_files(archived, self.few)
-        assert {entry.name for entry in archived.listed()} == set(named(1, 2))
-
-    def test_a_file_that_is_not_whole_goes_while_all_that_it_merges_is_there(self) -> None:
-        storage, archived = archive_of(1, 2)
-        self.plan(storage, 9, 1, 2)
-        self.target(storage, 1, 2, cut=9)
+        storage.create(f"{FOLDER}/{archive_file_name(9)}", render_archive([states("2"), states("1")], 3, sealed=False)[:-9])
         assert known(archived) == ["1", "2"]
-        merge_archive_files(archived, self.few)
-        assert (files(archived), archived.merge_plan(), known(archived)) == (named(1, 2), None, ["1", "2"])
-
-    @pytest.mark.parametrize("gone", [0, 1, 2])
-    def test_one_that_was_written_is_finished(self, gone: int) -> None:
-        storage, archived = archive_of(1, 2)
-        self.plan(storage, 9, 1, 2)
-        self.target(storage, 1, 2)
-        for name in named(1, 2)[:gone]:
-            storage.delete(f"{FOLDER}/{name}")
-        assert known(archived) == ["1", "2"]
-        merge_archive_files(archived, self.few)
-        assert (files(archived), archived.merge_plan(), known(archived)) == (named(9), None, ["1", "2"])
-
-    def test_where_the_merged_file_was_damaged_later_nothing_goes_and_that_is_told(self, caplog: pytest.LogCaptureFixture) -> None:
-        storage, archived = archive_of(1, 2, 3, 4, 5)
-        self.plan(storage, 9, 1, 2)
-        self.target(storage, 1, 2, cut=9)
+        assert not archived.damaged()
         storage.delete(f"{FOLDER}/{archive_file_name(1)}")
-        with caplog.at_level(logging.WARNING):
-            assert merge_archive_files(archived, ArchiveOptions(merged_files=2)) is None
-        assert ".commits_.archive.9_1-0-1, of .commits_.archive.1_1-0-1, is damaged" in caplog.text
-        assert files(archived) == named(2, 3, 4, 5, 9)
         with pytest.raises(CorruptLogError):
             archived.instants()
         assert [file.name for file, _ in archived.damaged()] == named(9)
@@ -278,15 +278,15 @@ class TestOthersMerges:
     def test_what_hudi_wrote_is_merged_with_what_we_did(self) -> None:
         storage, archived = archive_of(1, 3)
         storage.create(f"{FOLDER}/{archive_file_name(2)}", render_archive([states("2")], 10, sealed=False))
-        before = [entry.record for number in (1, 2, 3) for entry in read_archive(storage.read(f"{FOLDER}/{archive_file_name(number)}"))]
+        before = [entry.record for number in (3, 2, 1) for entry in read_archive(storage.read(f"{FOLDER}/{archive_file_name(number)}"))]
         assert merge_archive_files(archived, ArchiveOptions(merged_files=3)) == f"{FOLDER}/{archive_file_name(4)}"
         assert [entry.record for entry in read_archive(storage.read(f"{FOLDER}/{archive_file_name(4)}"))] == before
         assert files(archived) == named(4)
 
 
 def test_of_a_merged_file_that_was_cut_between_blocks_what_is_missing_shows() -> None:
-    data = merge_archives([render_archive([states("1"), states("2")], 3), render_archive([states("3")], 3)])
-    assert is_merged_archive(data)
+    data = merge_archives({"b": render_archive([states("3")], 3), "a": render_archive([states("1"), states("2")], 3)})
+    assert merged_from(data) == ("b", "a")
     assert len(read_archive(data)) == 9
     places = [place for place in range(1, len(data)) if data.startswith(b"#HUDI#", place)]
     assert len(places) == 2
