@@ -122,9 +122,9 @@ class StayingRows:
         """`sent` has the `rows` of `replaced`."""
         return cls(sent, replaced, _stays(sent, replaced, col(_METADATA)))
 
-    def of_frame(self, frame: DataFrame) -> DataFrame:
-        """Those of a frame over base files. Built-in expressions only: the scan stays Spark's own."""
-        if any(name.lower() == _METADATA for name in frame.columns):
+    def of_frame(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+        """Those of a frame over base files with these columns. Built-in expressions only: the scan stays Spark's own."""
+        if any(name.lower() == _METADATA for name in columns):
             # What a column of the table hides is had by asking the frame.
             return frame.where(_stays(self.sent, self.replaced, frame.metadataColumn(_METADATA)))
         return frame.where(self.condition)

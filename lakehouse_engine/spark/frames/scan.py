@@ -119,7 +119,7 @@ def _with_effects(spark: SparkSession, plan: ScanPlan, wanted: Sequence[str]) ->
         touched = [one for one in effects if one.base and len(one.removed)]
         # All that was replaced is sent, so that the next query, which may read other files, finds it there.
         staying = SENT.get(spark, touched, ["replaced"], lambda: _send_replaced(spark, touched))
-        frames.append(staying.of_frame(_files(spark, plan, thinned)))
+        frames.append(staying.of_frame(_files(spark, plan, thinned), plan.schema.names))
     adding = [one for one in effects if one.added.num_rows]
     if adding:
         names = list(wanted) if plan.commit_range is None else list(dict.fromkeys([COMMIT_TIME, *wanted]))

@@ -1,4 +1,4 @@
-"""Frames over data that was sent to a Spark session, kept with it: reading the same slices again sends nothing again."""
+"""Frames over data that was sent to a Spark session, and what asks them, kept with it: reading the same slices sends nothing again."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -69,7 +69,7 @@ def shared_parts(tasks: Sequence[object]) -> list[object]:
     """What several of these tasks hold, the outermost objects only: Arrow data, arrays and what else is more than a plain value."""
     holders: dict[int, int] = {}
     for task in tasks:
-        for part in {id(part): part for part in _parts(task)}.values():
+        for part in {id(part): part for part in _parts(task, holders)}.values():
             holders[id(part)] = holders.get(id(part), 0) + 1
     found: dict[int, object] = {}
     for task in tasks:
@@ -90,11 +90,14 @@ def _is_part(value: object) -> bool:
     return isinstance(value, (*_ARROW, np.ndarray, pa.Schema)) or (is_dataclass(value) and not isinstance(value, type))
 
 
-def _parts(value: object) -> Iterator[object]:
+def _parts(value: object, met: Container[int]) -> Iterator[object]:
+    """What is in those that other tasks were `met` with, by their ids, was told then."""
     for inner in _inner(value):
-        if _is_part(inner):
+        is_part = _is_part(inner)
+        if is_part:
             yield inner
-        yield from _parts(inner)
+        if not is_part or id(inner) not in met:
+            yield from _parts(inner, met)
 
 
 def _outermost(value: object, chosen: Callable[[object], bool]) -> Iterator[object]:

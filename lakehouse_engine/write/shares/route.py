@@ -1,7 +1,7 @@
 """Plans a batch in shares: deal the rows, deal what is stored, plan each share, place new records, route changes to file groups.
 
-Every step is a call of the task runner over files of the table's temporary folder. The process that leads it holds counts, names of files
-and partition paths, and no key or row of the batch.
+Every step is a call of the task runner over files of the table's temporary folder. The process that leads it holds counts, names of files,
+partition paths, and in columns what each share has for which file group; no key or row of the batch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lakehouse_engine.write.plan.write_plan import Planned, profile_of
 from lakehouse_engine.write.shares.dealing import Dealing
 from lakehouse_engine.write.shares.exchange import Exchange
 from lakehouse_engine.write.shares.routed import NewRows, RoutedSlice, RoutedTask, RoutedWork
-from lakehouse_engine.write.shares.routing import Kind, Routed, cut_points, gather
+from lakehouse_engine.write.shares.routing import Kind, Routed, by_place, cut_points
 from lakehouse_engine.write.shares.share import Dealt, DealtNumbers, PlannedShare, Renumbering, ShareTask, ShareWork, plan_share
 from lakehouse_engine.write.shares.split import files_of, partitions_of, shared_source, split
 from lakehouse_engine.write.shares.stored import NumbersTask, StoredSlice, StoredTask, deal_numbers, deal_stored
@@ -201,7 +201,7 @@ class Shares:
     # tasks
 
     def _routed(self, target: Target, planned: Sequence[PlannedShare]) -> RoutedPlan:
-        slices, created = self._places(gather([share.routed for share in planned]))
+        slices, created = self._places(by_place([share.routed for share in planned]))
         source, numbers = self._with_patches([share.patches for share in planned])
         paths = tuple(share.routed.path for share in planned)
         work = RoutedWork(self.exchange, paths, self.context, self._touched(target, slices), source, numbers)
@@ -247,7 +247,7 @@ class Shares:
             if isinstance(routed.place, FileGroupId):
                 continue
             if routed.place[1] is not None:
-                created.append(NewRows(routed.place, routed, 0, _EVERYTHING, routed.counts[Kind.INSERT]))
+                created.append(NewRows(routed.place, _sent(routed), 0, _EVERYTHING, routed.counts[Kind.INSERT]))
                 continue
             groups, new = self._assigned(routed.place, routed)
             takes |= groups
@@ -263,8 +263,8 @@ class Shares:
         assignment = places.assign(place[0], range(routed.counts[Kind.INSERT]), lambda: encoded_size(self.batch.source.slice(0, SAMPLE)))
         ranges = [ranks for _, ranks in assignment.to_files] + list(assignment.to_new)
         cuts = [0, *cut_points(routed.blocks, [ranks.start for ranks in ranges[1:]]), _EVERYTHING]
-        bounds = zip(ranges, itertools.pairwise(cuts), strict=True)
-        parts = [NewRows(place, routed, low, high, len(ranks)) for ranks, (low, high) in bounds]
+        sent, bounds = _sent(routed), zip(ranges, itertools.pairwise(cuts), strict=True)
+        parts = [NewRows(place, sent, low, high, len(ranks)) for ranks, (low, high) in bounds]
         known = len(assignment.to_files)
         bases = [FileGroupId(base.partition_path, base.file_id) for base, _ in assignment.to_files]
         return dict(zip(bases, parts[:known], strict=True)), parts[known:]
@@ -286,6 +286,11 @@ class Shares:
 
 
 _LOOKING_UP = frozenset({WriteOperationType.UPSERT, WriteOperationType.DELETE})
+
+
+def _sent(routed: Routed) -> Routed:
+    """Without what is of use for the placing alone."""
+    return replace(routed, blocks={})
 
 
 def _logged(target: Target, piece: FileSlice) -> LoggedSlice:

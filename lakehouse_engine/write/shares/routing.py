@@ -1,4 +1,7 @@
-"""Changes of one share on their way to the file groups that they are for: written by who plans the share, read by who writes the group."""
+"""Changes of one share on their way to the file groups that they are for: written by who plans the share, read by who writes the group.
+
+Who leads the write has in columns where they are (`RoutedShare`), and makes one object of those for a file group (`by_place`).
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,6 @@ _BLOCK_BITS = 16
 PlaceId = FileGroupId | tuple[str, int | None]
 """A file group, or new records of a partition (and a bucket, where the table has some)."""
 
-
 _PARTITION, _FILE_ID, _BUCKET, _REWRITE = "partition", "file_id", "bucket", "rewrite"
 _PLACES = pa.schema([
     *((_PARTITION, pa.string()), (_FILE_ID, pa.string()), (_BUCKET, pa.int64()), (_REWRITE, pa.bool_())),
@@ -63,8 +65,10 @@ class RoutedShare:
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """What all shares have for one place: batch `batches[i]` of the file of the share `shares[i]`. `counts` by `Kind`; `blocks` as of
-    one share. Shares times places are many: so there is one of these for each place, and none for each part.
+    """What all shares have for one place: batch `batches[i]` of the file of the share `shares[i]`. `counts` by `Kind`. `blocks`, of new
+    records, says how many there are of every 65,536 row numbers.
+
+    Shares times places are many: so there is one of these for each place, and none for each part.
     """
 
     place: PlaceId
@@ -94,7 +98,7 @@ def route(exchange: Exchange, plan: Changes, numbers: Callable[[Rows], Rows]) ->
     return RoutedShare(file.path, _places(parts), {number: _blocks(part.rows) for number, part in enumerate(parts) if part.is_new})
 
 
-def gather(shares: Sequence[RoutedShare]) -> list[Routed]:
+def by_place(shares: Sequence[RoutedShare]) -> list[Routed]:
     """What there is for each place."""
     places = pa.concat_tables(share.places for share in shares)
     if not places.num_rows:
@@ -102,28 +106,37 @@ def gather(shares: Sequence[RoutedShare]) -> list[Routed]:
     lengths = [share.places.num_rows for share in shares]
     number = np.repeat(np.arange(len(shares), dtype=np.int64), lengths)
     batch = np.concatenate([np.arange(length, dtype=np.int64) for length in lengths])
-    codes = np.stack([_codes(places.column(name)) for name in (_PARTITION, _FILE_ID, _BUCKET)], axis=1)
-    _, first, of = np.unique(codes, axis=0, return_index=True, return_inverse=True)
-    order, many = np.argsort(of.ravel(), kind="stable"), np.bincount(of.ravel())
+    ids, of = _place_ids(places)
+    order, many = np.argsort(of, kind="stable"), np.bincount(of)
     starts = np.cumsum(many) - many
     counts = np.add.reduceat(np.stack([np.asarray(places.column(kind.name)) for kind in Kind], axis=1)[order], starts)
     rewrite = np.logical_or.reduceat(np.asarray(places.column(_REWRITE))[order], starts)
     parts = zip(np.split(number[order], starts[1:]), np.split(batch[order], starts[1:]), strict=True)
-    told = zip(_place_ids(places.take(pa.array(first))), parts, counts.tolist(), rewrite.tolist(), strict=True)
+    told = zip(ids, parts, counts.tolist(), rewrite.tolist(), strict=True)
     return [
         Routed(place, mine, batches, tuple(count), again, {} if isinstance(place, FileGroupId) else _all_blocks(shares, mine, batches))
         for place, (mine, batches), count, again in told
     ]
 
 
-def _codes(column: pa.ChunkedArray) -> Rows:
-    encoded = column.combine_chunks().dictionary_encode()
-    return np.asarray(encoded.indices.fill_null(-1)).astype(np.int64)
+def _place_ids(places: pa.Table) -> tuple[list[PlaceId], Rows]:
+    """Every place once, and which of them each row is."""
+    encoded = [_encoded(places.column(name)) for name in (_PARTITION, _FILE_ID, _BUCKET)]
+    code = np.zeros(places.num_rows, np.int64)
+    for codes, values in encoded:
+        code = code * (len(values) + 1) + codes + 1
+    _, first, of = np.unique(code, return_index=True, return_inverse=True)
+    columns = ([values[one] for one in codes[first].tolist()] for codes, values in encoded)
+    return [(path, bucket) if file is None else FileGroupId(path, file) for path, file, bucket in zip(*columns, strict=True)], of
 
 
-def _place_ids(places: pa.Table) -> list[PlaceId]:
-    columns = (places.column(name).to_pylist() for name in (_PARTITION, _FILE_ID, _BUCKET))
-    return [(path, bucket) if file is None else FileGroupId(path, file) for path, file, bucket in zip(*columns, strict=True)]
+def _encoded(column: pa.ChunkedArray) -> tuple[Rows, list[Any]]:
+    """Numbers of the values of a column, -1 for null, and the values with a null behind them. Chunks stay apart: together, texts may be too
+    much for one array.
+    """
+    chunks = column.dictionary_encode().chunks
+    codes = [np.asarray(chunk.indices.fill_null(-1)).astype(np.int64) for chunk in chunks]
+    return np.concatenate(codes), [*chunks[-1].dictionary.to_pylist(), None]
 
 
 def _all_blocks(shares: Sequence[RoutedShare], numbers: Rows, batches: Rows) -> Mapping[int, int]:
@@ -134,14 +147,14 @@ def _all_blocks(shares: Sequence[RoutedShare], numbers: Rows, batches: Rows) -> 
 
 
 def _places(parts: Sequence[_Part]) -> pa.Table:
-    groups = [_group(part.place) for part in parts]
-    columns: list[Any] = [[group[number] for group in groups] for number in range(3)] + [[part.rewrite for part in parts]]
+    partitions, files, buckets = zip(*(_told(part.place) for part in parts), strict=True) if parts else ((), (), ())
+    columns: list[Any] = [partitions, files, buckets, [part.rewrite for part in parts]]
     counts = [np.bincount(np.asarray(part.rows.column(_KIND)), minlength=len(Kind)) for part in parts]
     columns += list(np.stack(counts, axis=1)) if parts else [[]] * len(Kind)
     return pa.table([pa.array(column, of.type) for column, of in zip(columns, _PLACES, strict=True)], schema=_PLACES)
 
 
-def _group(place: PlaceId) -> tuple[str, str | None, int | None]:
+def _told(place: PlaceId) -> tuple[str, str | None, int | None]:
     return (place.partition_path, place.file_id, None) if isinstance(place, FileGroupId) else (place[0], None, place[1])
 
 

@@ -15,10 +15,11 @@ import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import DuplicateKeyError, OptionError
+from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.write.shares.exchange import Exchange, shares_of
-from lakehouse_engine.write.shares.routing import cut_points
+from lakehouse_engine.write.shares.routing import Kind, PlaceId, RoutedShare, _blocks, _Part, _places, _rows, by_place, cut_points
 from tests.support.shares import share_of
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("p", pa.string()), ("a", pa.string()), ("b", pa.string())])
@@ -205,6 +206,56 @@ def test_cuts_lie_where_about_so_many_records_are_before_them() -> None:
     assert cuts[3] == (3 << 16) + (1 << 15)
     assert cuts[4] == 4 << 16
     assert cuts[5] == 8 << 16
+
+
+def share_with(path: str, *parts: _Part) -> RoutedShare:
+    return RoutedShare(path, _places(parts), {number: _blocks(part.rows) for number, part in enumerate(parts) if part.is_new})
+
+
+def part(place: PlaceId, kind: Kind, *rows: int, rewrite: bool = False) -> _Part:
+    told = _rows(kind, np.array(rows, np.int64), None, None, lambda numbers: numbers)
+    assert told is not None
+    return _Part(place, told, rewrite, is_new=not isinstance(place, FileGroupId))
+
+
+def test_what_shares_have_is_put_together_by_place() -> None:
+    """One id in two partitions, one bucket too, no bucket and bucket 0, and shares that have nothing, are told apart."""
+    one, other, elsewhere = FileGroupId("", "f-0"), FileGroupId("", "f-1"), FileGroupId("p", "f-0")
+    shares = [
+        RoutedShare(),
+        share_with("a", part(other, Kind.UPDATE, 4), part(("", None), Kind.INSERT, 1, 2, 1 << 16), part(("", 0), Kind.INSERT, 9)),
+        share_with("b", part(one, Kind.UPDATE, 5, 6), part(elsewhere, Kind.REVIVED, 7), part(other, Kind.UNSEEN, 8, rewrite=True)),
+        RoutedShare(),
+        share_with("c", part(("p", 0), Kind.INSERT, 10), part(other, Kind.UPDATE, 11, 12), part(("", None), Kind.INSERT, 3, 2 << 16)),
+    ]
+    found = {routed.place: routed for routed in by_place(shares)}
+    where = {place: list(zip(routed.shares.tolist(), routed.batches.tolist(), strict=True)) for place, routed in found.items()}
+    assert where == {
+        one: [(2, 0)],
+        other: [(1, 0), (2, 2), (4, 1)],
+        elsewhere: [(2, 1)],
+        ("", None): [(1, 1), (4, 2)],
+        ("", 0): [(1, 2)],
+        ("p", 0): [(4, 0)],
+    }
+    assert (found[other].counts[Kind.UPDATE], found[other].counts[Kind.UNSEEN], sum(found[other].counts)) == (3, 1, 4)
+    assert {place: routed.rewrite for place, routed in found.items()} == {place: place == other for place in found}
+    assert found["", None].blocks == {0: 3, 1: 1, 2: 1}
+    assert found["", None].counts[Kind.INSERT] == 5
+    assert found[one].blocks == {}
+
+
+def test_shares_without_anything_have_no_place() -> None:
+    assert by_place([RoutedShare(), RoutedShare()]) == []
+
+
+def test_one_place_of_many_is_sent_alone() -> None:
+    groups = [FileGroupId("p", f"f-{number:05d}") for number in range(5_000)]
+    shares = [share_with("a", *(part(group, Kind.UPDATE, 1) for group in groups)) for _ in range(3)]
+    told = by_place(shares)
+    assert {routed.place for routed in told} == set(groups)
+    assert all((routed.shares.tolist(), len(set(routed.batches.tolist()))) == ([0, 1, 2], 1) for routed in told)
+    assert len(pickle.dumps(told[7])) < 2_000
 
 
 def test_a_part_of_a_split_file_is_read_alone_and_in_order(tmp_path: Path) -> None:
