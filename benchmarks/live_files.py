@@ -25,6 +25,7 @@ from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
+from lakehouse_engine.options import ArchiveOptions
 from lakehouse_engine.services.archive.execute import execute_archive
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.view.table_state import TableState
@@ -108,7 +109,7 @@ def make(path: Path, files: int, archived: int) -> None:
         (folder / f"{file:08d}-0_0-0-0_{time}.parquet").write_bytes(CONTENT)
     for _ in range(0, archived, BATCH):
         state = TableState.load(storage)
-        execute_archive(state, state.timeline.completed().writes().instants[: min(BATCH, archived)], 10)
+        execute_archive(state, state.timeline.completed().writes().instants[: min(BATCH, archived)], ArchiveOptions(merges=False))
 
 
 def probe(path: Path, engine: Path, repeats: int) -> dict[str, float]:

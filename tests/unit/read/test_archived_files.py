@@ -139,11 +139,12 @@ def test_a_damaged_log_of_an_archived_commit_is_not_answered_with_older_values(
 def archive(table: LocalTable) -> None:
     """Past the delta commits that the next compaction is reckoned from, as a table with a rare compaction has them."""
     from lakehouse_engine.commit.locked import locked_table
+    from lakehouse_engine.options import ArchiveOptions
     from lakehouse_engine.services.archive.execute import execute_archive
 
     with locked_table(table.storage, lock_timeout_ms=1000) as state:
         writes = [*state.timeline.completed().writes()]
-        execute_archive(state, writes[:3], 10)
+        execute_archive(state, writes[:3], ArchiveOptions())
 
 
 @pytest.mark.parametrize("archived", [False, True])
