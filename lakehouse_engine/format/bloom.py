@@ -105,7 +105,8 @@ class BloomFilter:
             bits[number] = np.unpackbits(np.frombuffer(row, dtype=np.uint8), bitorder="little")[:size]
         flat = bits.reshape(-1)
         for at, places in bit_positions(keys, self.nb_hash, size):
-            flat[places if row_count == 1 else places + row_of[at] * size] = 1
+            wide = places.astype(np.intp)  # other integers numpy converts as it goes, which takes twice as long
+            flat[(wide if row_count == 1 else wide + row_of[at] * size).ravel()] = 1
         packed = np.packbits(bits, axis=1, bitorder="little")
         return BloomFilter(self.kind, self.nb_hash, size, tuple(row.tobytes() for row in packed), self.keys_per_row, in_last)
 

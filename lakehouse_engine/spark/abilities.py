@@ -26,7 +26,7 @@ from lakehouse_engine.spark.settings import with_settings
 
 logger = logging.getLogger(__name__)
 _ROWS_BELOW = "spark.sql.execution.arrow.localRelationThreshold"
-_AT_ONCE = 500
+_AT_ONCE = 2_000
 """Rows that Python workers get at once, in the place of the bound by size: wide ones are not to fill the memory (docs/adr/0036)."""
 _UNMEASURED = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),

@@ -42,12 +42,12 @@ def batches_of(frame: DataFrame) -> list[int]:
 
 @PROPERTIES
 def test_the_engine_gets_few_rows_at_once_unmeasured_and_others_as_before(spark: SparkSession) -> None:
-    frame = spark.range(0, 1200, 1, 1)
-    assert each_partition(frame, handed) == [(str(2**31 - 1), [500, 500, 200])]
+    frame = spark.range(0, 4800, 1, 1)
+    assert each_partition(frame, handed) == [(str(2**31 - 1), [2000, 2000, 800])]
     shuffled = each_partition(frame.repartition(2, "id"), handed)
     assert {told for told, _ in shuffled} == {str(2**31 - 1)}
-    assert (sum(sum(rows) for _, rows in shuffled), max(max(rows, default=0) for _, rows in shuffled)) == (1200, 500)
-    assert batches_of(frame) == [1200]
+    assert (sum(sum(rows) for _, rows in shuffled), max(max(rows, default=0) for _, rows in shuffled)) == (4800, 2000)
+    assert batches_of(frame) == [4800]
     assert [spark.sparkContext.getLocalProperty(key) for key in (BYTES, ROWS)] == [None, None]
 
 
