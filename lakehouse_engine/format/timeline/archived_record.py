@@ -61,10 +61,10 @@ def archived_commit(entry: ArchivedEntry) -> HoodieCommitMetadata | None:
     replaced = record.get("partitionToReplaceFileIds")
     return HoodieCommitMetadata(
         partition_to_write_stats={
-            partition: tuple(_stat(stat) for stat in stats) for partition, stats in (record["partitionToWriteStats"] or {}).items()
+            partition: tuple(_stat(stat) for stat in stats) for partition, stats in (record.get("partitionToWriteStats") or {}).items()
         },
-        operation_type=_operation(record["operationType"]),
-        extra_metadata={key: value for key, value in (record["extraMetadata"] or {}).items() if key != _ROLLING_STAT},
+        operation_type=_operation(record.get("operationType")),
+        extra_metadata={key: value for key, value in (record.get("extraMetadata") or {}).items() if key != _ROLLING_STAT},
         partition_to_replace_file_ids=None if replaced is None else {partition: tuple(ids) for partition, ids in replaced.items()},
     )
 
