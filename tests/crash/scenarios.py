@@ -171,12 +171,12 @@ def _archived_often(table_type: str) -> Made:
     made = _archived(table_type)
     made.table.delete_savepoint("good")
     made.table.clean(1)
-    made.table.archive(2, 2)
+    made.table.archive(2, 2, merged=10)
     for n in (2, 3, 4):
         row = ("a", 10 + n, "x", f"a1{n}")
         made.then(lambda table, row=row: table.upsert(batch([row])), {**made.rows, **by_key(row)})  # type: ignore[misc]
         if n < 4:
-            made.table.archive(2, 2)
+            made.table.archive(2, 2, merged=10)
     assert len(made.table.state.archived_timeline.files()) == 4
     return made
 
