@@ -10,6 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from lakehouse_engine.errors import FormatError, LakehouseError, StoredFileNotFoundError
+from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.format.timeline.archived import (
     MERGE_PLAN,
     archive_blocks,
@@ -69,15 +70,17 @@ class ArchivedTimeline:
         """The number of the newest archive file, 0 without one. What a merge of Hudi's writes is none until it is finished: it may go, and
         another get its name.
         """
-        plan = self.merge_plan()
-        numbers = (archive_file_number(file.name) for file in self.files() if plan is None or file.name != plan.target)
-        return max((number for number in numbers if number is not None), default=0)
+        return self._newest_beside(self.merge_plan())
 
     def next_number(self) -> int:
         """The number of the next archive file, above those of all there are and of one that a merge is about to write."""
         plan = self.merge_plan()
-        names = [entry.name for entry in self.files()] + ([] if plan is None else [plan.target])
-        return 1 + max((number for name in names if (number := archive_file_number(name)) is not None), default=0)
+        planned = None if plan is None else archive_file_number(plan.target)
+        return 1 + max(self._newest_beside(plan), planned or 0)
+
+    def _newest_beside(self, plan: MergePlan | None) -> int:
+        numbers = (archive_file_number(file.name) for file in self.files() if plan is None or file.name != plan.target)
+        return max((number for number in numbers if number is not None), default=0)
 
     def entries(self) -> Iterator[ArchivedEntry]:
         """Every state of every archived instant, newest archive file first and in stored order within; each once.
@@ -210,7 +213,7 @@ def _salvaged_instants(data: bytes) -> list[Instant]:
 
 
 def _newest(data: bytes) -> list[NewestFile]:
-    names = merged_from(data)
+    names = merged_from(read_blocks(data))
     if names:
         archive_blocks(data)
         return [NewestFile(merged_from=names)]

@@ -220,7 +220,7 @@ def archive_removes_completed_files_first(patch: Patch) -> None:
 def archive_removes_what_it_merges_before_it_writes(patch: Patch) -> None:
     original = archive_merge._replace
 
-    def replace(archive: ArchivedTimeline, path: str, sources: Mapping[str, bytes]) -> None:
+    def replace(archive: ArchivedTimeline, path: str, sources: Mapping[str, Any]) -> None:
         archive_merge.remove_merged(archive, sources)
         original(archive, path, sources)
 

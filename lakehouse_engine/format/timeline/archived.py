@@ -70,17 +70,15 @@ def render_archive(instants: Iterable[Sequence[ArchivedEntry]], batch: int, *, s
     return b"".join(_block(content, place) for content, place in zip(contents, places, strict=True))
 
 
-def merge_archives(files: Mapping[str, bytes]) -> bytes:
-    """One archive file with the blocks of `files`, contents by name, in that order. Records are not written anew, whatever their schema.
-
-    Raises as `archive_blocks`.
+def merge_archives(files: Mapping[str, Sequence[LogBlock]]) -> bytes:
+    """One archive file with the `archive_blocks` of files by their names, in that order. Records are not written anew, whatever their
+    schema.
     """
-    blocks = [block for data in files.values() for block in archive_blocks(data)]
+    blocks = [block for part in files.values() for block in part]
     schemas = [_OURS.sub("{", block.schema or "", count=1).lstrip() for block in blocks]
-    merged = [" ".join(files), *[None] * len(blocks)]
     return b"".join(
-        _block(bytes(block.content), f"{number}/{len(blocks)}", schema, merged=names)
-        for number, (block, schema, names) in enumerate(zip(blocks, schemas, merged, strict=False), 1)
+        _block(bytes(block.content), f"{number}/{len(blocks)}", schema, merged=" ".join(files) if number == 1 else None)
+        for number, (block, schema) in enumerate(zip(blocks, schemas, strict=True), 1)
     )
 
 
@@ -93,9 +91,9 @@ def archive_blocks(data: bytes) -> list[LogBlock]:
     return blocks
 
 
-def merged_from(data: bytes) -> tuple[str, ...]:
-    """Names of the files that `merge_archives` made this one of, which is whole; none for what one archiving wrote, or another program."""
-    first = next(iter(read_blocks(data)), None)
+def merged_from(blocks: Iterable[LogBlock]) -> tuple[str, ...]:
+    """Names of the files that `merge_archives` made one of, which is whole; none for what one archiving wrote, or another program."""
+    first = next(iter(blocks), None)
     ours = None if first is None or first.type is not BlockType.AVRO_DATA else _OURS.match(first.schema or "")
     return () if ours is None or ours[3] is None else tuple(ours[3].split())
 

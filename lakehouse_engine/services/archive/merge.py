@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from lakehouse_engine.errors import FormatError, StorageError
+from lakehouse_engine.format.log.blocks import LogBlock
 from lakehouse_engine.format.timeline.archived import MERGE_PLAN, archive_blocks, archive_file_name, merge_archives, merged_from
 from lakehouse_engine.options import ArchiveOptions
 from lakehouse_engine.storage.base import StoredFile
@@ -38,8 +39,9 @@ def merge_archive_files(archive: ArchivedTimeline, options: ArchiveOptions) -> s
 
 
 def _merge(archive: ArchivedTimeline, options: ArchiveOptions) -> str | None:
-    chosen = mergeable(archive.files(), options)
-    if not chosen or any(entry.name == MERGE_PLAN for entry in archive.listed()):
+    listed = archive.listed()
+    chosen = mergeable(archive.files(listed), options)
+    if not chosen or any(entry.name == MERGE_PLAN for entry in listed):
         return None
     sources = _whole(archive, chosen)
     if len(sources) < options.merged_files:
@@ -49,19 +51,17 @@ def _merge(archive: ArchivedTimeline, options: ArchiveOptions) -> str | None:
     return path
 
 
-def _replace(archive: ArchivedTimeline, path: str, sources: Mapping[str, bytes]) -> None:
+def _replace(archive: ArchivedTimeline, path: str, sources: Mapping[str, Sequence[LogBlock]]) -> None:
     # What a dead merge left beside the file that it wrote is in there already.
-    twice = {name for data in sources.values() for name in merged_from(data)}
-    archive.storage.create(path, merge_archives({name: data for name, data in sources.items() if name not in twice}))
+    twice = {name for blocks in sources.values() for name in merged_from(blocks)}
+    archive.storage.create(path, merge_archives({name: blocks for name, blocks in sources.items() if name not in twice}))
     remove_merged(archive, sources)
 
 
 def remove_merged(archive: ArchivedTimeline, names: Iterable[str]) -> None:
-    """Remove files of the archive that are in a merged one."""
-    there = [file.path for file in archive.files() if file.name in set(names)] if names else []
-    for path in there:
-        archive.storage.delete(path)
-    if there:
+    """Remove files of the archive that are in a merged one, as far as they are there."""
+    removed = [name for name in names if archive.storage.delete(f"{archive.path}/{name}")]
+    if removed:
         archive.storage.sync(archive.path)
 
 
@@ -79,15 +79,14 @@ def mergeable(files: Sequence[StoredFile], options: ArchiveOptions) -> Sequence[
     return files[len(files) - taken :] if taken >= options.merged_files else ()
 
 
-def _whole(archive: ArchivedTimeline, files: Sequence[StoredFile]) -> dict[str, bytes]:
-    """Contents of `files` by name, newest first, without a damaged one and those before it: it stays as it is, for `verify` to tell."""
-    found: dict[str, bytes] = {}
+def _whole(archive: ArchivedTimeline, files: Sequence[StoredFile]) -> dict[str, list[LogBlock]]:
+    """Blocks of `files` by name, newest first, without a damaged one and those before it: it stays as it is, for `verify` to tell."""
+    found: dict[str, list[LogBlock]] = {}
     for file in reversed(files):
         data = archive.storage.read(file.path)
         try:
-            archive_blocks(data)
+            found[file.name] = archive_blocks(data)
         except FormatError as error:
             logger.warning("%s of %s is not merged with others: %s", file.path, archive.storage.root, error)
             break
-        found[file.name] = data
     return found

@@ -9,7 +9,15 @@ from collections.abc import Sequence
 import pytest
 
 from lakehouse_engine.errors import CorruptLogError, OptionError, StorageError
-from lakehouse_engine.format.timeline.archived import archive_file_name, merge_archives, merged_from, read_archive, render_archive
+from lakehouse_engine.format.log.reader import read_blocks
+from lakehouse_engine.format.timeline.archived import (
+    archive_blocks,
+    archive_file_name,
+    merge_archives,
+    merged_from,
+    read_archive,
+    render_archive,
+)
 from lakehouse_engine.format.timeline.metadata_avro import encode_record
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Instant
@@ -26,6 +34,7 @@ from lakehouse_engine.view.history import history
 from tests.support.local_table import LocalTable
 from tests.unit.services.clean.tables import COW, MOR, TIMEOUT_MS, content, new_table, rows, twin_of
 from tests.unit.timeline.test_archived import FOLDER, LAYOUT, states
+from tests.unit.timeline.test_archived import archive as stored_archive
 
 FEW = ArchiveOptions(min_commits=2, max_commits=2, merged_files=4)
 APART = ArchiveOptions(min_commits=2, max_commits=2, merges=False)
@@ -179,7 +188,7 @@ def everything(table: LocalTable, instants: Sequence[str]) -> None:
 
 def test_what_a_dead_merge_left_goes_with_the_next_one_where_another_program_archived_between() -> None:
     storage, archived = archive_of(1, 2, 3)
-    merged = merge_archives({name: storage.read(f"{FOLDER}/{name}") for name in named(3, 2, 1)})
+    merged = merge_archives({name: archive_blocks(storage.read(f"{FOLDER}/{name}")) for name in named(3, 2, 1)})
     storage.create(f"{FOLDER}/{archive_file_name(4)}", merged)
     storage.delete(f"{FOLDER}/{archive_file_name(2)}")
     storage.create(f"{FOLDER}/{archive_file_name(5)}", render_archive([states("5")], 10, sealed=False))
@@ -195,7 +204,7 @@ def test_what_a_dead_merge_left_goes_with_the_next_one_where_another_program_arc
 def test_archiving_goes_on_where_merging_fails(caplog: pytest.LogCaptureFixture) -> None:
     class Full(MemoryStorage):
         def create(self, path: str, data: bytes) -> None:
-            if path.endswith(archive_file_name(6)) and merged_from(data):
+            if path.endswith(archive_file_name(6)) and merged_from(read_blocks(data)):
                 raise StorageError("no space left on device", path=path)
             super().create(path, data)
 
@@ -214,10 +223,7 @@ def test_archiving_goes_on_where_merging_fails(caplog: pytest.LogCaptureFixture)
 
 def archive_of(*numbers: int) -> tuple[MemoryStorage, ArchivedTimeline]:
     """An archive with an instant of that time in a file of that number."""
-    storage = MemoryStorage()
-    for number in numbers:
-        storage.create(f"{FOLDER}/{archive_file_name(number)}", render_archive([states(str(number))], 10))
-    return storage, ArchivedTimeline(storage, LAYOUT)
+    return stored_archive(*((number, [states(str(number))]) for number in numbers))
 
 
 def known(archived: ArchivedTimeline) -> list[str]:
@@ -285,8 +291,9 @@ class TestBesideHudi:
 
 
 def test_of_a_merged_file_that_was_cut_between_blocks_what_is_missing_shows() -> None:
-    data = merge_archives({"b": render_archive([states("3")], 3), "a": render_archive([states("1"), states("2")], 3)})
-    assert merged_from(data) == ("b", "a")
+    parts = {"b": render_archive([states("3")], 3), "a": render_archive([states("1"), states("2")], 3)}
+    data = merge_archives({name: archive_blocks(part) for name, part in parts.items()})
+    assert merged_from(read_blocks(data)) == ("b", "a")
     assert len(read_archive(data)) == 9
     places = [place for place in range(1, len(data)) if data.startswith(b"#HUDI#", place)]
     assert len(places) == 2
