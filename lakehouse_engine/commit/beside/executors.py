@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
-from lakehouse_engine.errors import LockTimeoutError, RollbackError
+from lakehouse_engine.errors import LockError, LockTimeoutError, RollbackError
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import TableLock
 
+_FOLDER, _PREFIX, _SUFFIX = ".hoodie/.locks", "compaction-", ".lock"
+
 
 def lock_file(instant_time: str) -> str:
     """The lock of whoever runs that compaction."""
-    return f".hoodie/.locks/compaction-{instant_time}.lock"
+    return f"{_FOLDER}/{_PREFIX}{instant_time}{_SUFFIX}"
 
 
 def executor_lock(storage: Storage, instant_time: str, timeout_ms: int) -> TableLock:
@@ -43,3 +45,16 @@ def executors_kept_out(storage: Storage, instants: Iterable[Instant]) -> Iterato
                     ) from error
                 locks.callback(storage.delete, path)
         yield
+
+
+def forget_done(storage: Storage, pending: Iterable[str]) -> None:
+    """Remove the locks of compactions whose times are not `pending` (any more): whoever ran one was killed before it could.
+
+    The table lock is held. One that is had by somebody stays, and goes with its holder, who finds that nothing is left to do.
+    """
+    known = {lock_file(time) for time in pending}
+    for entry in storage.list(_FOLDER):
+        if entry.name.startswith(_PREFIX) and entry.name.endswith(_SUFFIX) and entry.path not in known:
+            time = entry.name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
+            with suppress(LockError), executor_lock(storage, time, 0):
+                storage.delete(entry.path)

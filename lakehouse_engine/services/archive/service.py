@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lakehouse_engine.commit.beside.executors import forget_done
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.services import ArchiveResult
@@ -40,6 +41,7 @@ def archive(
         if finish_archiving(state):
             state = state.refresh()
         forget_dead(storage, LOCK_FILE)
+        forget_done(storage, state.timeline.pending_compactions)
         planned = plan_archive(state, options, clean, compaction)
         files = execute_archive(state, planned.instants, options) if planned.instants else ()
         return ArchiveResult(archived=_times(planned.instants), files_written=files, kept=planned.kept)

@@ -4,6 +4,7 @@ import json
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -112,3 +113,26 @@ def test_a_process_that_was_killed_while_it_waited_waits_no_more(table: HoodieTa
     assert [one.host for one in waiting_for(table.storage, LOCK_FILE)] == ["elsewhere"]
     forget_dead(table.storage, LOCK_FILE)
     assert [entry.name for entry in table.storage.list(".hoodie/.locks/waiting")] == ["elsewhere"]
+
+
+def test_locks_of_compactions_go_with_archiving_unless_they_are_pending_or_held(table: HoodieTable) -> None:
+    done = str(table.compact("schedule").instant)
+    table.compact("run")
+    table.upsert(ROWS)
+    planned = str(table.compact("schedule").instant)
+    held = "20260101000000000"
+    for left in (done, planned):  # by processes that were killed after the commit, and before they removed it
+        with TableLock(table.storage, file=lock_file(left)):
+            pass
+
+    def locks() -> set[str]:
+        return {entry.path for entry in table.storage.list(".hoodie/.locks") if entry.name.startswith("compaction-")}
+
+    with TableLock(table.storage, file=lock_file(held)):
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(table.archive).result()
+        assert locks() == {lock_file(planned), lock_file(held)}
+    table.archive()
+    assert locks() == {lock_file(planned)}
+    assert table.compact("run").instant == planned
+    assert locks() == set()
