@@ -25,15 +25,17 @@ class CheckedFiles:
     def __post_init__(self) -> None:
         self.known = BoundedCache(self.limit)
 
-    def check(self, storage: Storage, files: Iterable[BaseFile]) -> None:
-        """Look at those that are not known yet, in threads. Raises `MissingFileError`, and `CorruptFileError`, for a file of another size
-        than it was listed with too.
+    def check(self, storage: Storage, files: Iterable[BaseFile]) -> tuple[Hashable, ...]:
+        """Look at those that are not known yet, in threads. What tells the files, as they are now, from others.
+
+        Raises `MissingFileError`, and `CorruptFileError`, for a file of another size than it was listed with too.
         """
         keyed = [(self._key(storage, file), file.path) for file in files]
         new = [(key, path) for key, path in keyed if not self.known.get(key)]
         looking_runner(local_runner({}), storage).run(lambda file: check_headers(storage, file[1]), new, name="checksums")
         for key, _ in new:
             self.known.put(key, True)
+        return tuple(key for key, _ in keyed)
 
     def _key(self, storage: Storage, file: BaseFile) -> Hashable:
         entry = storage.head(file.path)

@@ -91,6 +91,10 @@ class Abilities(ABC):
         """As `frame`, for rows of which queries read some columns, each query others."""
 
     @abstractmethod
+    def with_own_columns(self, frame: DataFrame) -> DataFrame:
+        """The same rows, in a frame that can be joined with others that were made of the same frames."""
+
+    @abstractmethod
     def handed_over(self, frame: DataFrame, given: DataFrame | None = None) -> pa.Table:
         """The rows of a query that runs now, or (`given`) of a function of the engine's over the rows of that query.
 
@@ -144,6 +148,9 @@ class _Classic(Abilities):
         # each plan, all columns of it, on the driver.
         with with_settings(self._spark, {_ROWS_BELOW: "0"}):
             return self.frame(rows)
+
+    def with_own_columns(self, frame: DataFrame) -> DataFrame:
+        return frame.toDF(*frame.columns)
 
     def handed_over(self, frame: DataFrame, given: DataFrame | None = None) -> pa.Table:
         if self._runs_python(frame if given is None else given):
@@ -225,6 +232,9 @@ class _Connect(Abilities):
 
     def column_frame(self, rows: pa.Table) -> DataFrame:
         return self.frame(rows)
+
+    def with_own_columns(self, frame: DataFrame) -> DataFrame:
+        return frame  # the server tells columns of two frames apart
 
     def handed_over(self, frame: DataFrame, given: DataFrame | None = None) -> pa.Table:
         return frame.toArrow()  # its jobs are begun by the server, whose settings are for all that a session does

@@ -60,6 +60,10 @@ class Execution:
         """A query's rows, its reads bound to snapshots of this moment."""
         return self.run(self.pins.bind(text, self.reads, self.args).text)
 
+    def answer(self, text: str) -> DataFrame:
+        """As `query`, for whoever asked: with columns of its own, as two statements may read one frame."""
+        return abilities_of(self.spark).with_own_columns(self.query(text))
+
     def target(self, parts: Parts, needs: Needs = EVERYTHING) -> str:
         """A view of the rows of the table to be changed, with their meta columns: at least those that are needed."""
         return self.pins.target(self.pins.name(parts), self.reads, needs)

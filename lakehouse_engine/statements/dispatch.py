@@ -21,7 +21,7 @@ from lakehouse_engine.statements.merge import merge
 from lakehouse_engine.statements.providers import check_provider
 
 HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
-    s.Query: lambda run, statement: run.query(statement.text),
+    s.Query: lambda run, statement: run.answer(statement.text),
     s.Passthrough: lambda run, statement: run.run(statement.text),
     s.Explain: explain,
     s.CreateSchema: definitions.create_schema,

@@ -20,7 +20,7 @@ from lakehouse_engine.files import slice_reader
 from lakehouse_engine.read.arrow_scan import plan_tasks
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.spark.frames import decoding
-from lakehouse_engine.spark.frames.scan import scan
+from lakehouse_engine.spark.frames.scan import shared_scan
 from tests.model_based.histories import History, Make, Refused
 from tests.spark.test_positions import make, rows
 from tests.support.fixtures import fixtures_root, spark_fixtures, unpack_spark_fixture
@@ -330,7 +330,7 @@ def test_a_statement_that_writes_what_it_cannot_read_raises_the_engines_error(da
 
 
 def test_a_column_that_was_held_needless_fails_the_query_rather_than_being_null(table: HoodieTable, spark: SparkSession) -> None:
-    frame = scan(spark, plan_query(table.state, Query()), named=frozenset({"id"}), options=EXECUTORS)
+    frame = shared_scan(spark, plan_query(table.state, Query()), named=frozenset({"id"}), options=EXECUTORS)
     assert frame.columns == table.schema.names
     assert frame.select("id").count() == 100
     assert frame.select(count("*")).collect()[0][0] == 100

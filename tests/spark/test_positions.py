@@ -18,11 +18,12 @@ from pyspark.sql.functions import col, xxhash64
 from lakehouse_engine import HoodieTable
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.read.query import Query, plan_query
+from lakehouse_engine.spark.frames import composed
 from lakehouse_engine.spark.frames import effects as frames_effects
-from lakehouse_engine.spark.frames import positions, scan
 from lakehouse_engine.spark.frames.effects import EffectCache, SliceEffect
-from lakehouse_engine.spark.frames.positions import Replaced, replaced_of
-from lakehouse_engine.spark.frames.xxhash import xxhash64 as hash_name
+from lakehouse_engine.spark.frames.replaced import positions
+from lakehouse_engine.spark.frames.replaced.positions import Replaced, replaced_of
+from lakehouse_engine.spark.frames.replaced.xxhash import xxhash64 as hash_name
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.readers import assert_same_rows
@@ -36,7 +37,7 @@ SCHEMA = pa.schema(
 def cache(monkeypatch: pytest.MonkeyPatch) -> EffectCache:
     """An empty cache in the place of the process's."""
     fresh = EffectCache(limit=64 * 1024 * 1024)
-    monkeypatch.setattr(scan, "EFFECTS", fresh)
+    monkeypatch.setattr(composed, "EFFECTS", fresh)
     return fresh
 
 

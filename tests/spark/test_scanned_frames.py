@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import MissingFileError
-from lakehouse_engine.spark.frames import scan
+from lakehouse_engine.spark.frames import scanned
 from tests.support.connect_server import classic_only
 from tests.support.readers import assert_same_rows
 
@@ -31,13 +34,13 @@ def table(lakehouse: Lakehouse) -> HoodieTable:
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many files Spark was told to look at, each time."""
-    found, original = list[int](), scan._listed
+    found, original = list[int](), scanned._listed
 
     def counted(spark: Any, plan: Any, paths: Any) -> Any:
         found.append(len(paths))
         return original(spark, plan, paths)
 
-    monkeypatch.setattr(scan, "_listed", counted)
+    monkeypatch.setattr(scanned, "_listed", counted)
     return found
 
 
@@ -85,3 +88,52 @@ def test_other_columns_and_other_moments_have_frames_of_their_own(table: HoodieT
     lakehouse.sql("alter table shop.t add columns (n int)")
     assert_same_rows(lakehouse.sql("select * from shop.t").toArrow(), table.to_arrow())
     assert lakehouse.sql("select * from shop.t version as of '-1'").columns == ["id", "day"]
+
+
+def test_a_file_that_was_written_again_under_its_name_is_listed_anew(table: HoodieTable, lakehouse: Lakehouse, listed: list[int]) -> None:
+    assert lakehouse.sql("select * from shop.t").count() == 80
+    file = next(Path(table.path, "day=d07").glob("*.parquet"))
+    os.utime(file, (1, 1))
+    assert lakehouse.sql("select * from shop.t").count() == 80
+    assert listed == [40, 40]
+
+
+def _views(spark: SparkSession) -> set[str]:
+    return {view.name for view in spark.catalog.listTables() if view.name.startswith("__lakehouse_")}
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_statements_that_read_the_same_rows_share_a_view(lakehouse: Lakehouse, spark: SparkSession, table_type: str) -> None:
+    made = lakehouse.create_table("shop.u", schema=SCHEMA, record_key=["id"], partition_by=["day"], table_type=table_type)
+    made.bulk_insert(pa.table({"id": range(10), "day": ["a", "b"] * 5}, schema=SCHEMA))
+    made.upsert(pa.table({"id": [0, 11], "day": ["a", "a"]}, schema=SCHEMA))
+
+    def new_views(text: str, expected: int) -> int:
+        before = _views(spark)
+        assert lakehouse.sql(text).collect()[0][0] == expected
+        return len(_views(spark) - before)
+
+    first = "select count(*) from shop.u where day = 'a'"
+    assert new_views(first, 6) == 1
+    assert new_views(first, 6) == 0
+    assert new_views("select sum(x.id) from shop.u x join shop.u y on x.id = y.id where x.day = 'a' and y.day = 'a'", 31) == 0
+    assert new_views("select count(*) from shop.u where day = 'b'", 5) == 1
+    made.upsert(pa.table({"id": [13], "day": ["a"]}, schema=SCHEMA))
+    assert new_views(first, 7) == 1
+    lakehouse.drop_pins()
+    assert _views(spark) == set()
+    assert new_views(first, 7) == 1
+
+
+def test_threads_that_name_one_frame_agree_on_its_view(lakehouse: Lakehouse, spark: SparkSession) -> None:
+    pins = lakehouse._pins
+    assert pins is not None
+    frame, before, start = spark.range(3), _views(spark), threading.Barrier(4)
+
+    def name(_: int) -> str:
+        start.wait()
+        return pins.keep(frame)
+
+    with ThreadPoolExecutor(4) as pool:
+        (chosen,) = set(pool.map(name, range(4)))
+    assert _views(spark) - before == {chosen}

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine import HoodieTable
-from lakehouse_engine.spark.frames import scan
+from lakehouse_engine.spark.frames import composed
 from lakehouse_engine.spark.frames.effects import EffectCache
 from lakehouse_engine.spark.frames.sent import SentFrames
 from tests.spark.test_positions import make, rows
@@ -19,8 +19,8 @@ from tests.support.readers import assert_same_rows
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> SentFrames:
     fresh = SentFrames(limit=64 * 1024 * 1024)
-    monkeypatch.setattr(scan, "SENT", fresh)
-    monkeypatch.setattr(scan, "EFFECTS", EffectCache(limit=64 * 1024 * 1024))
+    monkeypatch.setattr(composed, "SENT", fresh)
+    monkeypatch.setattr(composed, "EFFECTS", EffectCache(limit=64 * 1024 * 1024))
     return fresh
 
 

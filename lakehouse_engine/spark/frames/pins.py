@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections import Counter, deque
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import Lock
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +23,7 @@ from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.read.skipping import without_ruled_out
 from lakehouse_engine.spark.frames.information import information_frame
 from lakehouse_engine.spark.frames.moments import Arguments, computed_moment
-from lakehouse_engine.spark.frames.scan import scan
+from lakehouse_engine.spark.frames.scan import scan, shared_scan
 from lakehouse_engine.spark.functions import SessionFunctions
 from lakehouse_engine.sql.binding.bind import AsOf, Bound, Pin
 from lakehouse_engine.sql.binding.binder import Names, ViewText, bind_statement
@@ -116,8 +117,9 @@ class Pins:
         self._allow_files = allow_files
         if not allow_files:
             spark.conf.set(ON_FILES_KEY, "false")
-        self._names = (f"__lakehouse_{uuid.uuid4().hex[:8]}_{number}" for number in itertools.count(1))
-        self._kept: deque[str] = deque()
+        self._prefix, self._numbers = f"__lakehouse_{uuid.uuid4().hex[:8]}", itertools.count(1)
+        self._kept: OrderedDict[int, tuple[str, DataFrame]] = OrderedDict()
+        self._guard = Lock()
         self.functions = SessionFunctions(catalog, spark, self.knows, self.check)
         self.current_schema: str | None = None
 
@@ -160,16 +162,25 @@ class Pins:
 
     def target(self, name: RelationName, reads: Reads, needs: Needs = EVERYTHING) -> str:
         """A view of the table's rows with its meta columns, for statements that change it."""
-        return self.keep(self.stored_rows(name, reads, needs))
+        return self.keep(self._scan(self._catalog.table(name), reads, Query(), needs, meta_columns=True, verify=True))
 
-    def stored_rows(self, name: RelationName, reads: Reads, needs: Needs = EVERYTHING) -> DataFrame:
-        """The table's rows with their meta columns, checked as they are read: what is written anew must not carry damage on."""
-        return self._scan(self._catalog.table(name), reads, Query(), needs, meta_columns=True, verify=True)
+    def stored_rows(self, name: RelationName, reads: Reads) -> DataFrame:
+        """The table's rows with their meta columns, which are its own, checked as they are read: what is written anew must not carry damage
+        on.
+        """
+        plan, options = self._planned(self._catalog.table(name), reads, Query(), EVERYTHING)
+        return scan(self._spark, plan.verified(True), meta_columns=True, options=options)
 
     def _scan(
         self, name: RelationName, reads: Reads, query: Query, needs: Needs, *, meta_columns: bool = False, verify: bool = False
     ) -> DataFrame:
         """At least the rows and columns that are needed. Rows that are not may be among them: the statement says what it wants."""
+        plan, options = self._planned(name, reads, query, needs)
+        plan = plan.verified(True) if verify else plan
+        return shared_scan(self._spark, plan, meta_columns=meta_columns, named=needs.names, options=options)
+
+    def _planned(self, name: RelationName, reads: Reads, query: Query, needs: Needs) -> tuple[ScanPlan, Mapping[str, Any]]:
+        """The plan of all rows in the files that have some that are needed, and the options that count for reading the table."""
         state = reads.state(name, current=query.kind != "incremental" and query.as_of is None)
         rows = self._rows(needs)
         narrowing = None if rows is None else partial(expression_of, rows)
@@ -178,27 +189,41 @@ class Pins:
         if reads.seen is not None:
             asked = None if planned.wanted is None else str(planned.wanted.expression)
             reads.seen.append(TableRead(name, state, query, asked, planned, plan))
-        plan = replace(plan, wanted=None)
-        options = read_options(state, self._options)
-        return scan(self._spark, plan.verified(True) if verify else plan, meta_columns=meta_columns, named=needs.names, options=options)
+        return replace(plan, wanted=None), read_options(state, self._options)
 
     def _rows(self, needs: Needs) -> Predicate | None:
         """Where a session tells upper from lower case, a name in a statement may be another column than the one that is looked at here."""
         return None if str(self._spark.conf.get("spark.sql.caseSensitive")).lower() == "true" else needs.rows
 
     def keep(self, frame: DataFrame) -> str:
-        """A temporary name for a DataFrame."""
-        name = next(self._names)
+        """A temporary name for a DataFrame: the one that it has, where it is kept."""
+        known = self._known(frame)
+        if known is not None:
+            return known
+        name = f"{self._prefix}_{next(self._numbers)}"
         frame.createOrReplaceTempView(name)
-        self._kept.append(name)
-        while len(self._kept) > _KEPT:
-            self._spark.catalog.dropTempView(self._kept.popleft())
-        return name
+        with self._guard:
+            # The frame is kept with its name, so that no other one gets its id. Another thread may have named it meanwhile.
+            chosen, _ = self._kept.setdefault(id(frame), (name, frame))
+            left = [self._kept.popitem(last=False)[1][0] for _ in range(len(self._kept) - _KEPT)]
+        for one in [*left, *({name} - {chosen})]:
+            self._spark.catalog.dropTempView(one)
+        return chosen
+
+    def _known(self, frame: DataFrame) -> str | None:
+        with self._guard:
+            if id(frame) not in self._kept:
+                return None
+            self._kept.move_to_end(id(frame))
+            return self._kept[id(frame)][0]
 
     def drop_all(self) -> None:
         """Drop every view that is kept."""
-        while self._kept:
-            self._spark.catalog.dropTempView(self._kept.popleft())
+        with self._guard:
+            names = [name for name, _ in self._kept.values()]
+            self._kept.clear()
+        for name in names:
+            self._spark.catalog.dropTempView(name)
 
     def _stored_view(self, parts: Parts) -> ViewText | None:
         if self._information(parts) is not None:

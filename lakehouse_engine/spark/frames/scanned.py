@@ -1,20 +1,32 @@
-"""Frames over base files, kept with their session: who reads the same files again lists nothing again.
+"""Frames over base files, by Spark's own Parquet reader, kept with their session: who reads the same files again lists nothing again.
 
 Spark asks for every file that it is given, in a job of as many tasks where they are more than some thirty: of a thousand files that is
-seconds, in each statement. Files never change under their names, and each is looked at before a frame of it is used again.
+seconds, in each statement. Each file is looked at before a frame of it is used again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
+from functools import reduce
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import col
 
+from lakehouse_engine.files.checked import CHECKED
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.model.instant import InstantRange
+from lakehouse_engine.model.keys import COMMIT_TIME, META_COLUMNS
+from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
+from lakehouse_engine.spark.frames.partitions import as_path, tells_values
+from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.spark.settings import with_settings
+from lakehouse_engine.spark.tasks.handshake import ensure_server
 
+_VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
 _FROM, _TASKS = "spark.sql.sources.parallelPartitionDiscovery.threshold", "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _NEVER = str(2**31 - 1)
 
@@ -33,8 +45,61 @@ class ScannedFrames(BySession[tuple[DataFrame, int]]):
 SCANNED = ScannedFrames(limit=100_000)
 
 
+Checked = tuple[Hashable, ...]
+
+
+def checked(plan: ScanPlan, files: Sequence[BaseFile]) -> Checked:
+    """Look at base files of a plan, unless this process did before: what tells them from others. Nothing does where none is to be checked.
+
+    Spark's reader checks pages when it is told to, never their headers or the footer. Raises as `CheckedFiles.check`.
+    """
+    return CHECKED.check(plan.storage, files) if plan.verify else ()
+
+
+def scanned(spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked) -> DataFrame:
+    """All rows of base files, `known` as `checked`, with all columns that are stored."""
+    paths = [file.path for file in files]
+    if not known:
+        return _listed(spark, plan, paths)
+    key = known, stored_schema(plan), tells_values(plan.rules, paths)
+    return SCANNED.get(spark, key, len(paths), lambda: _listed(spark, plan, paths))
+
+
+def in_range(frame: DataFrame, plan: ScanPlan) -> DataFrame:
+    """The rows of stored ones that the plan's range of commits has."""
+    return frame if plan.commit_range is None else frame.where(_within(plan.commit_range))
+
+
+def stored_schema(plan: ScanPlan) -> pa.Schema:
+    """The columns of the files that a plan reads."""
+    return pa.schema([*(pa.field(name, pa.string()) for name in META_COLUMNS), *plan.schema])
+
+
 def listed_here(spark: SparkSession) -> AbstractContextManager[None]:
     """Where executors are this machine, the driver looks at files itself; elsewhere tasks share them, rather than have one each."""
     abilities = abilities_of(spark)
     given = {_FROM: _NEVER} if abilities.is_local else {_TASKS: str(abilities.parallelism)}
     return with_settings(spark, given)
+
+
+def _listed(spark: SparkSession, plan: ScanPlan, paths: Sequence[str]) -> DataFrame:
+    ensure_server(spark, plan.storage)
+    uris = [as_path(plan.storage.uri(path)) for path in paths]
+    reader = spark.read.schema(to_spark_schema(stored_schema(plan)))
+    if tells_values(plan.rules, paths):
+        # Spark takes the partition columns from the directories' names then, opens what a query needs of them, and has them last.
+        reader = reader.option("basePath", plan.storage.uri())
+    else:
+        reader = reader.option("recursiveFileLookup", "true")
+    with listed_here(spark):
+        return reader.option(_VERIFY_PAGES, str(plan.verify).lower()).parquet(*uris)
+
+
+def _within(window: InstantRange) -> Column:
+    time = col(COMMIT_TIME)
+    parts = [time.isNotNull()]
+    if window.begin is not None:
+        parts.append(time > window.begin)
+    if window.end is not None:
+        parts.append(time <= window.end)
+    return reduce(lambda left, right: left & right, parts)

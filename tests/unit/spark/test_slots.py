@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from lakehouse_engine.spark.frames.slots import Slots
+from lakehouse_engine.spark.frames.replaced.slots import Slots
 
 _KINDS: dict[str, Callable[[int], np.ndarray]] = {
     "like sizes": lambda count: np.random.default_rng(1).choice(40_000_000, count, replace=False),

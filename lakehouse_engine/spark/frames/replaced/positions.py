@@ -23,8 +23,8 @@ from pyspark.sql.functions import coalesce, col, get, getbit, lit, raise_error, 
 
 from lakehouse_engine.files.slice_reader import Rows
 from lakehouse_engine.spark.frames.effects import SliceEffect
-from lakehouse_engine.spark.frames.slots import Slots
-from lakehouse_engine.spark.frames.xxhash import xxhash64 as hash_name
+from lakehouse_engine.spark.frames.replaced.slots import Slots
+from lakehouse_engine.spark.frames.replaced.xxhash import xxhash64 as hash_name
 
 _BLOCK_BITS = 16
 _BLOCK = 1 << _BLOCK_BITS
