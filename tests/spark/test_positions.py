@@ -184,17 +184,17 @@ def colliding(name: str, salts: np.ndarray) -> np.ndarray:
 def is_gone(replaced: Replaced, number: int, row: int) -> bool:
     """As the filter looks it up."""
     mask, blocks = (1 << replaced.bits) - 1, 1 << replaced.bits + replaced.step
-    place = ((number >> replaced.bits) ^ int(replaced.directory[blocks | (number & mask)])) & mask
-    at = int(replaced.directory[place << replaced.step | row >> 16]) ^ (number & 0x3FFFFFFF)
-    assert 0 <= at < len(replaced.words)
-    return bool(int(replaced.words[at | (row & 0xFFFF) >> 6]) >> (row & 63) & 1)
+    place = ((number >> replaced.bits) ^ int(replaced.longs[blocks | (number & mask)])) & mask
+    at = int(replaced.longs[place << replaced.step | row >> 16]) ^ (number & 0x3FFFFFFF)
+    assert 1024 <= at < len(replaced.longs)
+    return bool(int(replaced.longs[at | (row & 0xFFFF) >> 6]) >> (row & 63) & 1)
 
 
 def test_files_whose_names_have_one_hash_get_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(positions, "hash_name", colliding)
     replaced = replaced_of(slices([1000, 1000]))
     assert replaced.salt == 1
-    assert len(replaced.words) == 3 * 1024
+    assert len(replaced.longs) == 1024 + 3 * 1024, "a directory, a block of none, one of each file"
 
 
 @pytest.mark.parametrize(("sizes", "told"), [((5, 6, 7), True), ((5, 6, 5), False), ((5, 6, -1), False), (range(7, 4200, 5), True)])

@@ -1,8 +1,9 @@
 """Which rows of base files the logs of their slices replace or delete, as longs that a filter of Spark's own looks into.
 
-`Replaced.words` has a bit for every row of each block of 65,536 rows of which one is gone, after a block of none. `Replaced.directory`
+`Replaced.longs` has a bit for every row of each block of 65,536 rows of which one is gone, after a block of none. Before them a directory
 says where a file's blocks are: the file is found by a number of its own, its size where no two files have one size (the hash of its name
-takes Spark three times as long), in a perfect hash table. Both go into the filter as scalar subqueries, which need no job and no join.
+takes Spark three times as long), in a perfect hash table. All of it is one list, which goes into the filter as a scalar subquery: that
+needs no job and no join, and Spark plans each such query, some five milliseconds long.
 
 All that is looked up is looked up for every row. So indexes are put together of bits, which Spark need not check for overflows, and nothing
 but the number and the row is used twice, for Spark would keep it in a field. Nor is there a test whether the file is the one that was
@@ -38,7 +39,7 @@ _MOST_SIZES = 4096
 
 _METADATA = "_metadata"
 _LIST = pa.list_(pa.field("element", pa.int64(), nullable=False))
-_SENT = pa.schema([("directory", _LIST), ("words", _LIST)])
+_SENT = pa.schema([("longs", _LIST)])
 
 Words = npt.NDArray[np.int64]
 
@@ -47,21 +48,20 @@ Words = npt.NDArray[np.int64]
 class Replaced:
     """The replaced rows of some files.
 
-    The directory has, for each of `2**bits` places, where the words of `2**step` blocks are, mixed with the number of the file in that
-    place, and then the displacements of `Slots`. `salt` is None where files are told by their sizes, else what was added to the hashes of
-    names so that all are distinct.
+    `longs` have, for each of `2**bits` places, where the words of `2**step` blocks are, mixed with the number of the file in that place;
+    the displacements of `Slots`; and from a multiple of `_WORDS` on the words of blocks. `salt` is None where files are told by their
+    sizes, else what was added to the hashes of names so that all are distinct.
     """
 
-    directory: Words
-    words: Words
+    longs: Words
     bits: int
     step: int
     salt: int | None
 
     @property
     def rows(self) -> pa.Table:
-        """One, of two lists."""
-        return pa.table([[self.directory], [self.words]], schema=_SENT)
+        """One, of a list."""
+        return pa.table([[self.longs]], schema=_SENT)
 
 
 def replaced_of(effects: Sequence[SliceEffect]) -> Replaced:
@@ -70,16 +70,19 @@ def replaced_of(effects: Sequence[SliceEffect]) -> Replaced:
     slots = Slots.of(numbers)
     counts = [-(-effect.base_rows >> _BLOCK_BITS) for effect in effects]
     step = (max(counts) - 1).bit_length()
-    words, filled = [np.zeros(_WORDS, np.int64)], _WORDS
+    none = -(-slots.count * ((1 << step) + 1) // _WORDS) * _WORDS
+    words, filled = [np.zeros(_WORDS, np.int64)], none + _WORDS
     blocks = np.full((slots.count, 1 << step), _NOWHERE, np.int64)
     for effect, count, number, place in zip(effects, counts, numbers, slots.places, strict=True):
         there, found = _words(effect.removed)
-        blocks[place, :count] = 0
+        blocks[place, :count] = none
         blocks[place, there] = filled + np.arange(len(there)) * _WORDS
         blocks[place] ^= number & _MIXED
         words.append(found)
         filled += len(found)
-    return Replaced(np.concatenate([blocks.ravel(), slots.displacements]), np.concatenate(words), slots.bits, step, salt)
+    directory = np.concatenate([blocks.ravel(), slots.displacements])
+    unused = np.zeros(none - len(directory), np.int64)
+    return Replaced(np.concatenate([directory, unused, *words]), slots.bits, step, salt)
 
 
 def _numbers(effects: Sequence[SliceEffect]) -> tuple[Rows, int | None]:
@@ -131,14 +134,14 @@ class StayingRows:
 
 
 def _stays(sent: DataFrame, replaced: Replaced, file: Column) -> Column:
-    directory, words = (sent.select(name).scalar() for name in _SENT.names)
+    longs = sent.scalar()
     bits, step, salt = replaced.bits, replaced.step, replaced.salt
     row, number = file["row_index"], file["file_size"] if salt is None else xxhash64(file["file_name"], lit(salt).cast("bigint"))
-    displaced = get(directory, _low(number, bits).bitwiseOR(lit(1 << bits + step)).cast("int"))
+    displaced = get(longs, _low(number, bits).bitwiseOR(lit(1 << bits + step)).cast("int"))
     place = _low(shiftright(number, bits).bitwiseXOR(displaced), bits)
-    block = get(directory, shiftleft(place, step).bitwiseOR(shiftright(row, _BLOCK_BITS)).cast("int"))
+    block = get(longs, shiftleft(place, step).bitwiseOR(shiftright(row, _BLOCK_BITS)).cast("int"))
     at = block.bitwiseXOR(number.bitwiseAND(lit(_MIXED)))
-    word = get(words, at.bitwiseOR(shiftright(_low(row, _BLOCK_BITS), 6)).cast("int"))
+    word = get(longs, at.bitwiseOR(shiftright(_low(row, _BLOCK_BITS), 6)).cast("int"))
     unknown = raise_error(lit("a base file has another size, or more rows, than when the table was listed: read it again"))
     return coalesce(getbit(word, _low(row, 6).cast("int")), unknown.cast("tinyint")) == 0
 
