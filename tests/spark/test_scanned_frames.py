@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,9 @@ from pyspark.sql import SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import MissingFileError
-from lakehouse_engine.spark.frames import scanned
+from lakehouse_engine.spark.frames import composed, scanned
+from lakehouse_engine.spark.frames.composed import ComposedFrames
+from lakehouse_engine.spark.frames.effects import EffectCache
 from tests.support.connect_server import classic_only
 from tests.support.readers import assert_same_rows
 
@@ -123,6 +127,39 @@ def test_statements_that_read_the_same_rows_share_a_view(lakehouse: Lakehouse, s
     lakehouse.drop_pins()
     assert _views(spark) == set()
     assert new_views(first, 7) == 1
+
+
+def test_a_session_that_was_tidied_up_goes_on(table: HoodieTable, lakehouse: Lakehouse, spark: SparkSession) -> None:
+    for _ in range(2):
+        assert lakehouse.sql("select count(*) from shop.t").collect()[0][0] == 80
+        for view in _views(spark):
+            spark.catalog.dropTempView(view)
+
+
+def test_frames_weigh_what_they_hold_of_logs(lakehouse: Lakehouse, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh, effects = ComposedFrames(limit=200_000), EffectCache(limit=1)  # each reading decodes the logs anew
+    monkeypatch.setattr(composed, "COMPOSED", fresh)
+    monkeypatch.setattr(composed, "EFFECTS", effects)
+    made = lakehouse.create_table("shop.u", schema=SCHEMA, record_key=["id"], table_type="mor")
+    made.bulk_insert(pa.table({"id": range(2000), "day": ["a"] * 2000}, schema=SCHEMA))
+    made.upsert(pa.table({"id": range(500), "day": ["b" * 60] * 500}, schema=SCHEMA))
+    for _ in range(4):
+        assert lakehouse.sql("select count(*) from shop.u where day like 'b%'").collect()[0][0] == 500
+    held = [one for one, _ in fresh.of(spark)._kept.values()]
+    assert len(held) == 1, "two are more than the limit"
+    assert 100_000 < sum(effect.nbytes for one in held for effect in one.effects) < fresh.of(spark).size <= 200_000
+
+
+@classic_only("a session of a server is closed by name")
+def test_what_is_kept_for_a_session_goes_with_it(table: HoodieTable, lakehouse: Lakehouse, spark: SparkSession) -> None:
+    other = spark.newSession()
+    gone = weakref.ref(other)
+    through = lakehouse.with_session(other)
+    assert through.sql("select count(*) from shop.t").collect()[0][0] == 80
+    del other, through
+    spark.newSession()  # PySpark itself holds the newest one
+    gc.collect()
+    assert gone() is None
 
 
 def test_threads_that_name_one_frame_agree_on_its_view(lakehouse: Lakehouse, spark: SparkSession) -> None:

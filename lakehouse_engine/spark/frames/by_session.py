@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
-from typing import Generic
-from weakref import WeakKeyDictionary
+from typing import Any, Generic
 
 from pyspark.sql import SparkSession
 
 from lakehouse_engine.cache import BoundedCache, Value
 
+_KEPT = "_lakehouse_kept"
+
 
 class BySession(Generic[Value]):
-    """A `BoundedCache` of each session. Thread-safe.
+    """A `BoundedCache` of each session. Thread-safe. What drops out of one, as a frame, goes on working for who holds it.
 
-    What drops out of one, as a frame, goes on working for who holds it.
+    It hangs on the session: a frame knows its session, so that one which is the key of what is kept elsewhere would never go.
     """
 
     def __init__(self, limit: int, weight: Callable[[Value], int]) -> None:
-        self._limit, self._weight = limit, weight
-        self._sessions: WeakKeyDictionary[SparkSession, BoundedCache[Value]] = WeakKeyDictionary()
-        self._lock = Lock()
+        self._limit, self._weight, self._lock = limit, weight, Lock()
 
     def of(self, spark: SparkSession) -> BoundedCache[Value]:
         """That of one session, which it has from here on."""
         with self._lock:
-            return self._sessions.setdefault(spark, BoundedCache(self._limit, self._weight))
+            kept: dict[Any, BoundedCache[Value]] = vars(spark).setdefault(_KEPT, {})
+            return kept.setdefault(self, BoundedCache(self._limit, self._weight))

@@ -47,6 +47,10 @@ class _Parts:
         )
 
 
+_OF_A_FILE = 1024
+"""About as many bytes Spark knows of a file."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Kept:
     """A frame, and what its key has the ids of."""
@@ -55,15 +59,20 @@ class _Kept:
     files: int
     effects: tuple[SliceEffect, ...]
 
+    @property
+    def nbytes(self) -> int:
+        """What stays in memory for it, even when nothing else keeps it."""
+        return (1 + self.files) * _OF_A_FILE + sum(effect.nbytes for effect in self.effects)
+
 
 class ComposedFrames(BySession[_Kept]):
-    """Frames of each session, over at most `limit` files a session."""
+    """Frames of each session, with at most `limit` bytes a session."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__(limit, lambda one: 1 + one.files)
+        super().__init__(limit, lambda one: one.nbytes)
 
 
-COMPOSED = ComposedFrames(limit=100_000)
+COMPOSED = ComposedFrames(limit=128 * 1024 * 1024)
 
 
 def composed(spark: SparkSession, plan: ScanPlan, names: Sequence[str]) -> DataFrame:

@@ -212,10 +212,14 @@ class Pins:
 
     def _known(self, frame: DataFrame) -> str | None:
         with self._guard:
-            if id(frame) not in self._kept:
-                return None
-            self._kept.move_to_end(id(frame))
-            return self._kept[id(frame)][0]
+            name, _ = self._kept.get(id(frame), (None, None))
+            if name is not None:
+                self._kept.move_to_end(id(frame))
+        if name is None or self._spark.catalog.tableExists(name):
+            return name
+        with self._guard:
+            self._kept.pop(id(frame), None)  # whoever tidies a session up drops all temporary views
+        return None
 
     def drop_all(self) -> None:
         """Drop every view that is kept."""

@@ -7,7 +7,8 @@ needs no job and no join, and Spark plans each such query, some five millisecond
 
 All that is looked up is looked up for every row. So indexes are put together of bits, which Spark need not check for overflows, and nothing
 but the number and the row is used twice, for Spark would keep it in a field. Nor is there a test whether the file is the one that was
-listed: with another number a place far outside is looked at, where there is nothing, and that is an error.
+listed, which is known before (`scanned.checked`): with another number a place far outside is looked at, where there mostly is nothing, and
+that is an error.
 """
 
 from __future__ import annotations
