@@ -85,8 +85,8 @@ def composed(spark: SparkSession, plan: ScanPlan, names: Sequence[str]) -> DataF
 
     if not plan.verify:
         return make()
-    effects = (*parts.replacing, *parts.adding)
     ids = tuple(map(id, parts.replacing)), tuple(map(id, parts.adding))
+    effects = tuple({id(one): one for one in (*parts.replacing, *parts.adding)}.values())
     key: Hashable = plan.storage.root, stored_schema(plan), plan.rules, plan.commit_range, tuple(names), whole, thinned, ids
     return COMPOSED.of(spark).find(key, lambda: _Kept(make(), len(whole) + len(thinned), effects)).frame
 

@@ -2,8 +2,8 @@
 
 `Replaced.longs` has a bit for every row of each block of 65,536 rows of which one is gone, after a block of none. Before them a directory
 says where a file's blocks are: the file is found by a number of its own, its size where no two files have one size (the hash of its name
-takes Spark three times as long), in a perfect hash table. All of it is one list, which goes into the filter as a scalar subquery: that
-needs no job and no join, and Spark plans each such query, some five milliseconds long.
+takes Spark three times as long), in a perfect hash table. All of it is one list, which goes into the filter as a scalar subquery, with no
+job and no join.
 
 All that is looked up is looked up for every row. So indexes are put together of bits, which Spark need not check for overflows, and nothing
 but the number and the row is used twice, for Spark would keep it in a field. Nor is there a test whether the file is the one that was
@@ -39,6 +39,7 @@ _MOST_SIZES = 4096
 """Files of which sizes are used: they are no hashes, and places for many such numbers may be hard to find."""
 
 _METADATA = "_metadata"
+_LONGS = "__lakehouse_replaced"
 _LIST = pa.list_(pa.field("element", pa.int64(), nullable=False))
 _SENT = pa.schema([("longs", _LIST)])
 
@@ -114,7 +115,7 @@ def _words(removed: Rows) -> tuple[Rows, Words]:
 @dataclass(frozen=True, slots=True)
 class StayingRows:
     """Tells the rows of frames over base files that were not replaced, by what was sent of `replaced`. Its condition is made once: that
-    takes two hundred calls of the JVM.
+    takes a hundred calls of the JVM.
     """
 
     sent: DataFrame
@@ -124,18 +125,20 @@ class StayingRows:
     @classmethod
     def of(cls, sent: DataFrame, replaced: Replaced) -> StayingRows:
         """`sent` has the `rows` of `replaced`."""
-        return cls(sent, replaced, _stays(sent, replaced, col(_METADATA)))
+        return cls(sent, replaced, _stays(replaced, col(_METADATA)))
 
     def of_frame(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-        """Those of a frame over base files with these columns. Built-in expressions only: the scan stays Spark's own."""
+        """Those of a frame over base files with these columns, with one more. Built-in expressions only: the scan stays Spark's own."""
+        # As a column, which Spark puts into the condition again, it is one subquery there. Each mention would be one of its own.
+        looked_up = frame.withColumn(_LONGS, self.sent.scalar())
         if any(name.lower() == _METADATA for name in columns):
             # What a column of the table hides is had by asking the frame.
-            return frame.where(_stays(self.sent, self.replaced, frame.metadataColumn(_METADATA)))
-        return frame.where(self.condition)
+            return looked_up.where(_stays(self.replaced, frame.metadataColumn(_METADATA)))
+        return looked_up.where(self.condition)
 
 
-def _stays(sent: DataFrame, replaced: Replaced, file: Column) -> Column:
-    longs = sent.scalar()
+def _stays(replaced: Replaced, file: Column) -> Column:
+    longs = col(_LONGS)
     bits, step, salt = replaced.bits, replaced.step, replaced.salt
     row, number = file["row_index"], file["file_size"] if salt is None else xxhash64(file["file_name"], lit(salt).cast("bigint"))
     displaced = get(longs, _low(number, bits).bitwiseOR(lit(1 << bits + step)).cast("int"))
