@@ -1,9 +1,10 @@
-"""`python -m benchmarks.logged_reads`: what a Spark read of logs that nobody compacted costs, decoded by the driver and by executors.
+"""`python -m benchmarks.logged_reads`: what a Spark read of logs that nobody compacted costs, decoded by the driver and by executors, and
+their compaction, by threads of the driver and by tasks of executors.
 
 A merge-on-read table of `--rows` rows in `--partitions` partitions, and `--logged` log rows on it, is read by two columns and by all, each
-way in a process of its own; of each reading the seconds, CPU seconds of the process and its children, and how much the driver's Python
-process grew. Each is run twice: the driver keeps what it decoded. `--before` also reads with an older checkout (a directory for
-PYTHONPATH), which has one way only.
+way in a process of its own, and a copy of it compacted; of each the seconds, CPU seconds of the process and its children, and how much the
+driver's Python process grew. Each reading is run twice: the driver keeps what it decoded. `--before` also does so with an older checkout (a
+directory for PYTHONPATH), which has one way only.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ BATCH = 500_000
 LIMIT = "lakehouse.read.logs.driver.max.bytes"
 WAYS = {"driver": 10**15, "executors": 0}
 PROBE = """
-import json, os, re, resource, sys, time
+import json, os, re, resource, shutil, sys, time
 path, way, limit, folder = sys.argv[1:]
 from lakehouse_engine import HoodieTable
 from pyspark.sql import SparkSession
@@ -65,15 +66,24 @@ def cpu():
 given = {} if way == "before" else {"options": {"lakehouse.read.logs.driver.max.bytes": int(limit)}}
 table = HoodieTable.open(path, spark=spark, **given)
 found = []
-for what in ("two", "two", "all", "all"):
-    columns = ["id", "n"] if what == "two" else table.schema.names
+def measured(what, act):
     open("/proc/self/clear_refs", "w").write("5")
     before, began, spent = status("self", "VmRSS"), time.perf_counter(), cpu()
-    told = {"columns": columns} if way != "before" else {}
-    frame = table.dataframe(**told).select(*columns)
-    row = frame.selectExpr("count(*) as c", *(f"sum(hash({name})) as s{number}" for number, name in enumerate(columns))).collect()[0]
+    answer = act()
     seconds, used = time.perf_counter() - began, cpu() - spent
-    found.append([what, seconds, used, (status("self", "VmHWM") - before) / 1e6, hash(tuple(row))])
+    found.append([what, seconds, used, (status("self", "VmHWM") - before) / 1e6, answer])
+for what in ("two", "two", "all", "all"):
+    columns = ["id", "n"] if what == "two" else table.schema.names
+    told = {"columns": columns} if way != "before" else {}
+    sums = [f"sum(hash({name})) as s{number}" for number, name in enumerate(columns)]
+    measured(f"{what} columns", lambda: hash(tuple(table.dataframe(**told).select(*columns).selectExpr("count(*)", *sums).collect()[0])))
+copied = shutil.copytree(path, f"{folder}/{way}")
+runner = {"driver": {"lakehouse.task.runner": "LOCAL"}, "executors": {"lakehouse.task.runner": "SPARK"}}.get(way, {})
+compacted = HoodieTable.open(copied, spark=spark, options=runner)
+measured("compaction", compacted.compact)
+row = compacted.dataframe(query="read_optimized").selectExpr("count(*)", "sum(hash(id, n))").collect()[0]
+found[-1][-1] = hash(tuple(row))
+shutil.rmtree(copied)
 print(json.dumps(found))
 """
 
@@ -89,14 +99,14 @@ def main() -> int:
         path = Path(folder) / "t"
         size = make(path, given.rows, given.logged, given.partitions)
         print(f"load {os.getloadavg()[0]:.1f}; {given.rows:,} rows, {given.logged:,} logged in {size / 1e6:.0f} MB\n")
-        print("| decoded by | columns | seconds | CPU seconds | driver's Python, MB more |\n|---|---|---|---|---|")
+        print("| by | what | seconds | CPU seconds | driver's Python, MB more |\n|---|---|---|---|---|")
         answers = set()
         for way in ("before", *WAYS) if given.before else tuple(WAYS):
             checkout = given.before if way == "before" else REPOSITORY
             for what, seconds, cpu, grown, answer in probe(path, checkout, way, folder):
                 print(f"| {way} | {what} | {seconds:.2f} | {cpu:.2f} | {grown:.0f} |")
                 answers.add((what, answer))
-    if len(answers) != 2:
+    if len(answers) != 3:
         print("the ways differ in what they read")
         return 1
     return 0
