@@ -92,7 +92,7 @@ class Abilities(ABC):
 
     @abstractmethod
     def with_own_columns(self, frame: DataFrame) -> DataFrame:
-        """The same rows, in a frame that can be joined with others that were made of the same frames."""
+        """The rows of a statement, in a frame that can be joined with those of others that read the same views."""
 
     @abstractmethod
     def handed_over(self, frame: DataFrame, given: DataFrame | None = None) -> pa.Table:
@@ -234,7 +234,7 @@ class _Connect(Abilities):
         return self.frame(rows)
 
     def with_own_columns(self, frame: DataFrame) -> DataFrame:
-        return frame  # the server tells columns of two frames apart
+        return frame  # the server tells columns of two statements apart
 
     def handed_over(self, frame: DataFrame, given: DataFrame | None = None) -> pa.Table:
         return frame.toArrow()  # its jobs are begun by the server, whose settings are for all that a session does

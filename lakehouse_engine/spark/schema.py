@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 from pyspark.sql import types as spark
 
@@ -14,6 +16,14 @@ _TO_ARROW: dict[type[spark.DataType], pa.DataType] = {
     spark.VarcharType: pa.string(),
     spark.NullType: pa.null(),
 }
+
+
+def free_name(name: str, columns: Iterable[str]) -> str:
+    """The name, or a longer one that no column has, for Spark does not tell upper from lower case."""
+    taken = {column.lower() for column in columns}
+    while name in taken:
+        name += "_"
+    return name
 
 
 def to_arrow_schema(schema: spark.StructType) -> pa.Schema:

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import monotonically_increasing_id
 
 from lakehouse_engine.spark.abilities import abilities_of
-from lakehouse_engine.spark.schema import to_arrow_schema
+from lakehouse_engine.spark.schema import free_name, to_arrow_schema
 
 logger = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ def _given(frame: DataFrame, rdd: Any) -> int:
 
 def _measured(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
     """Run the query into a shuffle; its rows in their order if they are few, else a frame that reads the shuffle, in that order too."""
-    session, order = frame.sparkSession, _free_name(frame)
+    session, order = frame.sparkSession, free_name(_ORDER, frame.columns)
     numbered = frame.withColumn(order, monotonically_increasing_id()).hint("rebalance")
     execution = numbered._jdf.queryExecution()
     is_adaptive = str(session.conf.get("spark.sql.adaptive.enabled")).lower() == "true"
@@ -154,14 +154,6 @@ def _measured(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
     # Its stages are done: what is left is to read them. Of equal keys the last row counts, so that the order is that of all rows.
     again = session._jsparkSession.internalCreateDataFrame(rows, numbered._jdf.schema(), False)
     return DataFrame(again, session).orderBy(order).drop(order)
-
-
-def _free_name(frame: DataFrame) -> str:
-    """A name that no column has, for Spark does not tell upper from lower case."""
-    taken, name = {column.lower() for column in frame.columns}, _ORDER
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _shuffled(plan: Any) -> int:

@@ -293,7 +293,16 @@ def test_directories_that_look_like_patterns_are_read_as_they_are_called(
     assert_spark_reads_as_arrow(table, spark)
 
 
-@pytest.mark.parametrize("names", [("_metadata", "_METADATA_"), ("__block", "__bits"), ("row_index", "file_name")])
+_THEIR_NAMES = [
+    ("_metadata", "_METADATA_"),
+    ("__block", "__bits"),
+    ("row_index", "file_name"),
+    ("__Lakehouse_Replaced", "__lakehouse_replaced_"),
+    ("__lakehouse_replaced", "_Metadata"),
+]
+
+
+@pytest.mark.parametrize("names", _THEIR_NAMES)
 def test_columns_may_be_called_as_spark_and_the_scan_call_theirs(
     names: tuple[str, str], spark: SparkSession, tmp_path: Path, cache: EffectCache
 ) -> None:

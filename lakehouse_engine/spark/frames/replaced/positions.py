@@ -27,6 +27,7 @@ from lakehouse_engine.files.slice_reader import Rows
 from lakehouse_engine.spark.frames.effects import SliceEffect
 from lakehouse_engine.spark.frames.replaced.slots import Slots
 from lakehouse_engine.spark.frames.replaced.xxhash import xxhash64 as hash_name
+from lakehouse_engine.spark.schema import free_name
 
 _BLOCK_BITS = 16
 _BLOCK = 1 << _BLOCK_BITS
@@ -125,20 +126,20 @@ class StayingRows:
     @classmethod
     def of(cls, sent: DataFrame, replaced: Replaced) -> StayingRows:
         """`sent` has the `rows` of `replaced`."""
-        return cls(sent, replaced, _stays(replaced, col(_METADATA)))
+        return cls(sent, replaced, _stays(replaced, col(_LONGS), col(_METADATA)))
 
     def of_frame(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
         """Those of a frame over base files with these columns, with one more. Built-in expressions only: the scan stays Spark's own."""
         # As a column, which Spark puts into the condition again, it is one subquery there. Each mention would be one of its own.
-        looked_up = frame.withColumn(_LONGS, self.sent.scalar())
-        if any(name.lower() == _METADATA for name in columns):
-            # What a column of the table hides is had by asking the frame.
-            return looked_up.where(_stays(self.replaced, frame.metadataColumn(_METADATA)))
-        return looked_up.where(self.condition)
+        longs = free_name(_LONGS, columns)
+        looked_up = frame.withColumn(longs, self.sent.scalar())
+        if longs == _LONGS and free_name(_METADATA, columns) == _METADATA:
+            return looked_up.where(self.condition)
+        # What a column of the table hides is had by asking the frame.
+        return looked_up.where(_stays(self.replaced, col(longs), frame.metadataColumn(_METADATA)))
 
 
-def _stays(replaced: Replaced, file: Column) -> Column:
-    longs = col(_LONGS)
+def _stays(replaced: Replaced, longs: Column, file: Column) -> Column:
     bits, step, salt = replaced.bits, replaced.step, replaced.salt
     row, number = file["row_index"], file["file_size"] if salt is None else xxhash64(file["file_name"], lit(salt).cast("bigint"))
     displaced = get(longs, _low(number, bits).bitwiseOR(lit(1 << bits + step)).cast("int"))
