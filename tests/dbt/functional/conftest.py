@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dbt.adapters.factory import reset_adapters
 from dbt.tests.fixtures.project import *  # noqa: F403 - as a plugin it could only be named by the top-level conftest
 
 from tests.support import connect_server
@@ -65,4 +66,5 @@ def spark_keys(connect_url: str | None) -> dict[str, Any]:
 
 @pytest.fixture(scope="class")
 def dbt_profile_target(warehouse: str, spark_keys: dict[str, Any]) -> dict[str, Any]:
+    reset_adapters()  # a command that ran in this process has left its own, which dbt's fixture would take for this project's
     return {"type": "lakehouse", "threads": 4, "warehouse": warehouse, **spark_keys}
