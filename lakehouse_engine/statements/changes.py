@@ -15,7 +15,7 @@ from lakehouse_engine import errors
 from lakehouse_engine.errors import ConstraintError, LakehouseError, SqlError, UnsupportedSqlError
 from lakehouse_engine.model.keys import COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
-from lakehouse_engine.spark.schema import to_spark_type
+from lakehouse_engine.spark.schema import free_name, to_spark_type
 from lakehouse_engine.sql.binding.needs import Needs, names_in, rows_where
 from lakehouse_engine.sql.binding.partitions_read import partitions_read
 from lakehouse_engine.sql.grammar.lexer import quote_name, significant
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _PLACE = (COMMIT_SEQNO, PARTITION_PATH, FILE_NAME)
 """Which stored row, and in which file."""
-_HOLDS = "__lakehouse_holds"
 
 
 def insert(run: Execution, statement: Insert) -> WriteResult:
@@ -121,8 +120,9 @@ def _checked(run: Execution, rows: DataFrame, schema: pa.Schema, name: Parts, co
     absent = {field.name: lit(None).cast(to_spark_type(field.type)) for field in schema if field.name.lower() not in given}
     whole = rows.withColumns(absent) if absent else rows
     source = f"{quote_name(run.pins.keep(whole))} as {quote_name(name[-1])}"
-    judged = run.query(f"select *, coalesce(({condition}), false) as {_HOLDS} from {source}")
-    return judged.where(when(col(_HOLDS), lit(True)).otherwise(refusal)).drop(_HOLDS, *absent)
+    holds = free_name("__lakehouse_holds", whole.columns)
+    judged = run.query(f"select *, coalesce(({condition}), false) as {holds} from {source}")
+    return judged.where(when(col(holds), lit(True)).otherwise(refusal)).drop(holds, *absent)
 
 
 def _typed(partition: tuple[tuple[str, object], ...]) -> Mapping[str, object]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.functions import lit
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from lakehouse_engine.errors import DuplicateKeyError, SqlError, UnsupportedSqlError
@@ -22,7 +23,7 @@ from lakehouse_engine.record.nested import children, with_new_fields
 from lakehouse_engine.record.schema import check_reserved
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.spark.generated import with_generated
-from lakehouse_engine.spark.schema import to_arrow_type, to_spark_type
+from lakehouse_engine.spark.schema import free_name, to_arrow_type, to_spark_type
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs, rows_where
 from lakehouse_engine.sql.binding.partitions_read import partitions_read
 from lakehouse_engine.sql.grammar.lexer import quote_name
@@ -35,7 +36,6 @@ from lakehouse_engine.statements.nested import Edits, conformed, edited
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
 
-_PRESENT, _CLAUSE = "__lakehouse_present", "__lakehouse_clause"
 _NESTED = (StructType, ArrayType, MapType)
 
 
@@ -45,8 +45,9 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
     _check_clauses(statement, table)
     defaults, generated = defaults_of(table, table.schema), generated_of(table, table.schema)
     statement = merged(_without_defaults_of(generated, statement), defaults)
-    source = run.query(f"select *, true as {_PRESENT} from {statement.source}{_alias(statement.source_alias)}")
+    source = run.query(f"select * from {statement.source}{_alias(statement.source_alias)}")
     columns = _Columns.of(statement, table, source, defaults, generated)
+    source = source.select("*", lit(True).alias(columns.present))
     target = run.target(statement.name, _needs(statement))
     # Of a name the plan is made once, and `rand()` in it has one seed; Spark Connect makes that of a query anew for each frame over it.
     joined = run.query(_joined(statement, columns, target, run.pins.keep(source)))
@@ -58,17 +59,17 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
         joined.count()
         upserts = [number for number, clause in enumerate(statement.clauses) if clause.action != "delete"]
         gone = [number for number, clause in enumerate(statement.clauses) if clause.action == "delete" or _may_move(clause, table, columns)]
-        rows = joined.where(joined[_CLAUSE].isin(upserts))
+        rows = joined.where(joined[columns.clause].isin(upserts))
         for one in generated:
             silent = [number for number in upserts if not _gives(statement.clauses[number], one.column, columns)]
-            rows = with_generated(rows, [one], columns.schema, table.config, unless=rows[_CLAUSE].isin(silent))
+            rows = with_generated(rows, [one], columns.schema, table.config, unless=rows[columns.clause].isin(silent))
         rows = rows.select(*map(quote_name, columns.schema.names))
         options = ONE_ROW_A_KEY if columns.schema == table.schema else {**ONE_ROW_A_KEY, **EVOLVE}
         if not gone:
             return table.upsert(rows, as_given=True, options=options, expected=expected)
-        _check_once(statement, joined, table)
+        _check_once(statement, joined, columns, table)
         # What is updated where it is stays: of one key in one partition rows to write come before rows to delete.
-        keys = joined.where(joined[_CLAUSE].isin(gone)).select(RECORD_KEY, PARTITION_PATH).distinct()
+        keys = joined.where(joined[columns.clause].isin(gone)).select(RECORD_KEY, PARTITION_PATH).distinct()
         return table.upsert(rows, delete_keys=keys, as_given=True, options=options, expected=expected)
     finally:
         joined.unpersist()
@@ -96,13 +97,13 @@ def _gives(clause: MergeClause, column: str, columns: _Columns) -> bool:
     return column.lower() in {name.lower() for name, _ in clause.assignments}
 
 
-def _check_once(statement: Merge, joined: DataFrame, table: HoodieTable) -> None:
+def _check_once(statement: Merge, joined: DataFrame, columns: _Columns, table: HoodieTable) -> None:
     """Raise `DuplicateKeyError` for a stored row that two rows of the source match, of which one updates and one deletes it."""
     deletes = [number for number, clause in enumerate(statement.clauses) if clause.action == "delete"]
     if not deletes or len(deletes) == len(statement.clauses):
         return
-    deleted = joined.where(joined[_CLAUSE].isin(deletes)).select(RECORD_KEY, PARTITION_PATH)
-    updated = joined.where(~joined[_CLAUSE].isin(deletes))
+    deleted = joined.where(joined[columns.clause].isin(deletes)).select(RECORD_KEY, PARTITION_PATH)
+    updated = joined.where(~joined[columns.clause].isin(deletes))
     both = updated.join(deleted, [RECORD_KEY, PARTITION_PATH], "left_semi").select(RECORD_KEY).head(1)
     if both:
         message = f"two rows of the source match the row of the key {both[0][0]!r}: one updates it, and one deletes it"
@@ -154,6 +155,16 @@ class _Columns:
     generated: frozenset[str]
     """In lower case; computed where a clause does not give them."""
 
+    @property
+    def present(self) -> str:
+        """A column that every row of the source is given: without it there is no such row."""
+        return free_name("__lakehouse_present", self.given)
+
+    @property
+    def clause(self) -> str:
+        """The column with the number of the clause that applies."""
+        return free_name("__lakehouse_clause", [*self.schema.names, *self.given])
+
     @classmethod
     def of(
         cls, statement: Merge, table: HoodieTable, source: DataFrame, defaults: Defaults, generated: Sequence[Generated]
@@ -164,7 +175,7 @@ class _Columns:
         """
         stored, evolves = table.schema, statement.schema_evolution
         known = {name.lower() for name in stored.names}
-        given = {field.name.lower(): field for field in source.schema.fields if field.name != _PRESENT}
+        given = {field.name.lower(): field for field in source.schema.fields}
         named = {name.lower().split(".")[0] for clause in statement.clauses for name, _ in clause.assignments or ()}
         whole = any(clause.assignments is None for clause in statement.clauses)
         new = [name for name in given if evolves and name not in known and (whole or name in named)]
@@ -184,11 +195,11 @@ def _joined(statement: Merge, columns: _Columns, target: str, source: str) -> st
     left = quote_name(statement.alias or statement.name[-1])
     right = quote_name(statement.source_alias or "__lakehouse_source")
     made = [_column(statement, field, left, right, columns) for field in columns.schema]
-    whens = " ".join(f"when {_applies(clause, left, right)} then {number}" for number, clause in enumerate(statement.clauses))
+    whens = " ".join(f"when {_applies(clause, left, right, columns)} then {number}" for number, clause in enumerate(statement.clauses))
     keys = f"{left}.{RECORD_KEY} as {RECORD_KEY}, {left}.{PARTITION_PATH} as {PARTITION_PATH}"
-    selected = ", ".join([f"case {whens} end as {_CLAUSE}", keys, *made])
+    selected = ", ".join([f"case {whens} end as {columns.clause}", keys, *made])
     join = f"{quote_name(target)} as {left} {_kind(statement)} join {quote_name(source)} as {right} on {statement.condition}"
-    return f"select * from (select {selected} from {join}) where {_CLAUSE} is not null"
+    return f"select * from (select {selected} from {join}) where {columns.clause} is not null"
 
 
 def _kind(statement: Merge) -> str:
@@ -197,8 +208,8 @@ def _kind(statement: Merge) -> str:
     return {(False, False): "inner", (True, False): "right", (False, True): "left", (True, True): "full"}[only_source, only_target]
 
 
-def _applies(clause: MergeClause, left: str, right: str) -> str:
-    stored, given = f"{left}.{RECORD_KEY} is not null", f"{right}.{_PRESENT} is not null"
+def _applies(clause: MergeClause, left: str, right: str, columns: _Columns) -> str:
+    stored, given = f"{left}.{RECORD_KEY} is not null", f"{right}.{columns.present} is not null"
     side = {
         "matched": f"{stored} and {given}",
         "not_matched": f"not {stored} and {given}",
@@ -217,7 +228,7 @@ def _column(statement: Merge, field: pa.Field, left: str, right: str, columns: _
     for number, clause in enumerate(statement.clauses):
         value = _value(clause, field, stored, right, columns)
         values.append(f"when {number} then cast({value} as {kind})")
-    return f"case {_CLAUSE} {' '.join(values)} end as {name}"
+    return f"case {columns.clause} {' '.join(values)} end as {name}"
 
 
 def _value(clause: MergeClause, field: pa.Field, stored: str, right: str, columns: _Columns) -> str:
