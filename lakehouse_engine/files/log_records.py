@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.errors import CorruptLogError, FormatError
 from lakehouse_engine.files.base_file import project
+from lakehouse_engine.files.base_positions import of_keys
 from lakehouse_engine.files.log_scanner import ScannedBlock
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.projection import match_name
@@ -25,6 +26,7 @@ from lakehouse_engine.files.row_pool import RowPool, SpillTo, take_rows
 from lakehouse_engine.format.log.blocks import BlockType
 from lakehouse_engine.format.log.data_block import decode_data_block
 from lakehouse_engine.format.log.delete_block import DeleteRecords, decode_delete_block
+from lakehouse_engine.format.log.positions import Positions
 from lakehouse_engine.model.keys import META_COLUMNS
 from lakehouse_engine.record.merging.mergers import RecordMerger
 from lakehouse_engine.record.merging.ordering import ranks
@@ -40,7 +42,7 @@ class LogOutcome:
     """`keys` are distinct; `rows[i]` is the row of `data` that key i ended as, or DELETED. `records` counts rows of the blocks.
 
     `deleted_at` has, where there is one ordering field, its stored value in the deletion that key i ended as: null where that always
-    applies, and for rows.
+    applies, and for rows. `positions` has the row of the base file that has key i (-1: none), where blocks told.
     """
 
     keys: pa.Array
@@ -48,6 +50,7 @@ class LogOutcome:
     data: pa.Table
     records: int = 0
     deleted_at: pa.Array | None = None
+    positions: Rows | None = None
 
     def deletions(self, codes: Rows) -> pa.Array:
         """`deleted_at` of the given keys."""
@@ -65,10 +68,17 @@ class _Events:
 
 
 def fold_logs(
-    blocks: Sequence[ScannedBlock], wanted: pa.Schema, rules: MergeRules, spill: SpillTo | None = None, *, keys: pa.Array | None = None
+    blocks: Sequence[ScannedBlock],
+    wanted: pa.Schema,
+    rules: MergeRules,
+    spill: SpillTo | None = None,
+    *,
+    keys: pa.Array | None = None,
+    positions: Sequence[Positions] | None = None,
 ) -> LogOutcome:
     """`wanted` has the columns to keep, those that `rules` need among them. With `spill`, rows above its limit are kept in files;
-    keys and ordering values stay in memory. With `keys`, rows of other keys may be left out.
+    keys and ordering values stay in memory. With `keys`, rows of other keys may be left out. `positions` are those of all rows of the
+    blocks.
 
     Raises `CorruptLogError` where a block does not decode, and as `decode_data_block` for one that is refused.
     """
@@ -89,7 +99,8 @@ def fold_logs(
     records = sum(part.num_rows for part in decoded if isinstance(part, pa.Table))
     rows, last = _fold(events, len(encoded.dictionary), pool, rules)
     deleted_at = _deleted_at(ordering[0], events, rows, last) if len(ordering) == 1 else None
-    return LogOutcome(encoded.dictionary, rows, pool.table(), records, deleted_at)
+    at = None if positions is None else of_keys(positions, codes, len(encoded.dictionary))
+    return LogOutcome(encoded.dictionary, rows, pool.table(), records, deleted_at, at)
 
 
 def deletions_win(rules: MergeRules, base: Sequence[pa.Array], deleted_at: pa.Array) -> npt.NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.record.keys.keygen import KeyGenerator, key_generator_of, root_columns
 from lakehouse_engine.record.merging.deletions import HUDI_MARK, DeleteMarks
-from lakehouse_engine.record.merging.mergers import RecordMerger
+from lakehouse_engine.record.merging.mergers import EventTime, RecordMerger
 from lakehouse_engine.record.merging.ordering_fields import NO_ORDERING, OrderingFields
 from lakehouse_engine.record.merging.payloads import made_by_1x, payload_of
 
@@ -55,6 +55,17 @@ class MergeRules:
     def mixes_logs(self) -> bool:
         """Whether a record of logs is made one with the one before it."""
         return self.merger.losers_matter or (self.as_stored and not self.merger.whole_rows)
+
+    def settled(self, schema: pa.Schema) -> str | None:
+        """The rule by which a row of the logs that takes the place of its base row does so whatever is logged afterwards, as text: by any
+        two equal ones the same rows do. None where there is no such rule. `schema` has the table's user columns.
+        """
+        if not self.merger.compares_ordering:
+            return "latest" if self.merger.whole_rows else None
+        if not (isinstance(self.merger, EventTime) and self.merger.equals_win):
+            return None
+        fields = [f"{'.'.join(path)} {kind}" for path, kind in zip(self.ordering.paths, self.ordering.types(schema), strict=True)]
+        return ", ".join(["highest", *fields])
 
     def columns(self, schema: pa.Schema, *, base: bool) -> list[str]:
         """Columns that a merge reads, of a base file or of logs; `schema` has the table's user columns."""

@@ -10,11 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.files.base_file import concat, iter_base_file, projected_schema
+from lakehouse_engine.errors import CorruptLogError
+from lakehouse_engine.files.base_file import base_file_metadata, concat, iter_base_file, projected_schema
+from lakehouse_engine.files.base_positions import base_positions, rows_under
 from lakehouse_engine.files.log_records import DELETED, LogOutcome, combine_rows, deletions_win, fold_logs
 from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope, ScannedLogs, scan_logs
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.row_pool import SpillTo, take_rows
+from lakehouse_engine.format.log.positions import NOT_IN_BASE, Positions
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.storage.base import Storage
 
@@ -42,14 +45,38 @@ def plain(schema: pa.Schema) -> pa.Schema:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownRows:
+    """Positions of base rows (ascending), and for each of them the number of its key among those of the logs."""
+
+    positions: Rows
+    codes: Rows
+
+    @classmethod
+    def of(cls, positions: Rows) -> KnownRows:
+        """`positions[i]` is the row of key i, `NOT_IN_BASE` for none."""
+        codes = np.flatnonzero(positions != NOT_IN_BASE)
+        order = np.argsort(positions[codes], kind="stable")
+        return cls(positions[codes][order], codes[order])
+
+    def within(self, begin: int, end: int) -> tuple[Rows, Rows]:
+        """Those from `begin` to before `end`."""
+        low, high = np.searchsorted(self.positions, [begin, end])
+        return self.positions[low:high], self.codes[low:high]
+
+
+@dataclass(frozen=True, slots=True)
 class SliceReader:
-    """Reads slices of one table. `schema` holds its user columns; with `verify` checksums are looked at. Picklable."""
+    """Reads slices of one table. `schema` holds its user columns; with `verify` checksums are looked at. Picklable.
+
+    `by_position`: base rows that the logs replace are found where the footers of their blocks say, if all do, rather than by their keys.
+    """
 
     storage: Storage
     schema: pa.Schema
     rules: MergeRules
     scope: LogScope
     verify: bool = True
+    by_position: bool = False
 
     @property
     def has_meta_columns(self) -> bool:
@@ -80,8 +107,10 @@ class SliceReader:
             yield self._picked(columns, take_rows(merge.outcome.data, numbers[start : start + _AT_ONCE]))
 
     def _base_rows(self, piece: LoggedSlice, columns: Sequence[str], merge: SliceMerge) -> Iterator[pa.Table]:
-        for stored in self._stored(piece.slice.base_file, self._stored_names(columns)):
-            removed, replaced = merge.pairs(stored)
+        before = 0
+        for stored in self._stored(piece.slice.base_file, self._stored_names(columns, merge)):
+            removed, replaced = merge.pairs(stored, before)
+            before += stored.num_rows
             kept = np.ones(stored.num_rows, np.bool_)
             kept[removed] = False
             yield self._picked(columns, stored.filter(pa.array(kept)) if len(removed) else stored, replaced)
@@ -91,11 +120,10 @@ class SliceReader:
 
     def changes(self, piece: LoggedSlice, columns: Sequence[str]) -> SliceChanges:
         """What the logs of a slice change; of its base file only what the merge needs is read. Raises as `read`."""
-        names = self.rules.columns(self.schema, base=True) if self.rules.merger.whole_rows else self._stored_names(columns)
         merge = self.merge(piece, columns)
         positions, added, before = [np.empty(0, np.int64)], [], 0
-        for stored in self._stored(piece.slice.base_file, names):
-            removed, replaced = merge.pairs(stored)
+        for stored in self._compared(piece.slice.base_file, columns, merge):
+            removed, replaced = merge.pairs(stored, before)
             positions.append(removed + before)
             added.append(replaced)
             before += stored.num_rows
@@ -106,19 +134,35 @@ class SliceReader:
         """The outcome of the slice's logs in the given columns and those that the merge needs. Raises as `scan_logs` and `fold_logs`."""
         wanted = self._plain(self._names(columns, base=False))
         scanned = scan_logs(self.storage, piece, self.scope, verify=self.verify)
-        outcome = fold_logs(scanned.blocks, wanted, self.rules, spill)
+        outcome = fold_logs(scanned.blocks, wanted, self.rules, spill, positions=self._positions(piece.slice.base_file, scanned))
         deletions = self.rules.deletions(outcome.data)
-        return SliceMerge(self.rules, outcome, deletions, np.ones(len(outcome.keys), np.bool_), scanned)
+        known = None if outcome.positions is None or deletions.any() else KnownRows.of(outcome.positions)
+        return SliceMerge(self.rules, outcome, deletions, np.ones(len(outcome.keys), np.bool_), scanned, known)
+
+    def _positions(self, base: BaseFile | None, scanned: ScannedLogs) -> list[Positions] | None:
+        under = rows_under(base, self.rules, self.schema) if self.by_position else None
+        return None if under is None else base_positions(scanned.blocks, under)
 
     def _names(self, columns: Sequence[str], *, base: bool) -> list[str]:
         return list(dict.fromkeys([*columns, *self.rules.columns(self.schema, base=base)]))
 
-    def _stored_names(self, columns: Sequence[str]) -> list[str]:
+    def _stored_names(self, columns: Sequence[str], merge: SliceMerge) -> list[str]:
+        if merge.known is not None and columns:
+            return list(columns)
         # Rows that are made of two need the same columns on both sides.
         return self._names(columns, base=self.rules.merger.whole_rows)
 
     def _plain(self, columns: Sequence[str]) -> pa.Schema:
         return plain(projected_schema(self.schema, columns))
+
+    def _compared(self, base: BaseFile | None, columns: Sequence[str], merge: SliceMerge) -> Iterator[pa.Table]:
+        """What of a base file the merge needs to know which of its rows change."""
+        if merge.known is None:
+            whole = self.rules.merger.whole_rows
+            yield from self._stored(base, self.rules.columns(self.schema, base=True) if whole else self._stored_names(columns, merge))
+        elif base is not None:
+            rows = base_file_metadata(self.storage, base.path, listed=base.size).num_rows
+            yield pa.table({"": pa.nulls(rows)}).select([])
 
     def _stored(self, base: BaseFile | None, columns: Sequence[str]) -> Iterator[pa.Table]:
         if base is not None:
@@ -131,7 +175,8 @@ class SliceReader:
 class SliceMerge:
     """The outcome of a slice's logs, met by the rows of its base file part by part.
 
-    `deletions` says which rows of the logs are deletions, `fresh` which keys no base row had so far. `scanned` has the blocks.
+    `deletions` says which rows of the logs are deletions, `fresh` which keys no base row had so far. `scanned` has the blocks. `known`:
+    where the base rows are that change, all of which the logs replace, so that nothing of them need be read.
     """
 
     rules: MergeRules
@@ -139,12 +184,18 @@ class SliceMerge:
     deletions: npt.NDArray[np.bool_]
     fresh: npt.NDArray[np.bool_]
     scanned: ScannedLogs
+    known: KnownRows | None = None
 
-    def pairs(self, stored: pa.Table) -> tuple[Rows, pa.Table]:
-        """Positions of base rows that change, ascending, and the rows that take the place of some of them.
+    def pairs(self, stored: pa.Table, before: int) -> tuple[Rows, pa.Table]:
+        """Positions in `stored` of base rows that change, ascending, and the rows that take the place of some of them. `before` counts the
+        base rows that came before.
 
         Of a key that is stored more than once every row changes, as in a compaction.
         """
+        if self.known is not None:
+            positions, codes = self.known.within(before, before + stored.num_rows)
+            self.fresh[codes] = False
+            return positions - before, take_rows(self.outcome.data, self.outcome.rows[codes])
         found = pc.index_in(self.rules.record_keys(stored), value_set=self.outcome.keys)
         matched = np.flatnonzero(np.asarray(found.is_valid()))
         codes = np.asarray(found.drop_null()).astype(np.int64)
@@ -166,7 +217,17 @@ class SliceMerge:
         return take_rows(self.outcome.data, self.insert_numbers())
 
     def insert_numbers(self) -> Rows:
-        """Their numbers in the rows of the logs, once `pairs` has seen every base row."""
+        """Their numbers in the rows of the logs, once `pairs` has seen every base row.
+
+        Raises `CorruptLogError` where the logs replace a row that the base file does not have.
+        """
+        if self.known is not None and self.fresh[self.known.codes].any():
+            first = self.scanned.blocks[0]
+            raise CorruptLogError(
+                f"the log file {first.path!r}, or one of its slice, says that it replaces row {self.known.positions[-1]} of its base file,"
+                " which has fewer rows; restore the files from a backup, or restore the table to a savepoint",
+                path=first.path,
+            )
         rows = self.outcome.rows[self.fresh & (self.outcome.rows >= 0)]
         return rows[~self.deletions[rows]]
 

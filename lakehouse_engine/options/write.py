@@ -120,6 +120,13 @@ CONFLICT_RETRIES = Option(
 LOG_BLOCK_FORMAT = Option(
     "hoodie.logfile.data.block.format", one_of("PARQUET", "AVRO"), "PARQUET", "Format of data blocks in the logs of merge-on-read tables."
 )
+RECORD_POSITIONS = Option(
+    "hoodie.write.record.positions",
+    boolean,
+    True,
+    "Whether Parquet blocks in logs say in their footers which rows of the base file they take the place of, where the write knows it: a"
+    " first read need not look for their keys then. Only this engine reads it.",
+)
 WRITE_BATCH_SIZE = Option(
     "write.batch.size", positive, 256, "Megabytes of a file group's records that are buffered before they are written as a log block."
 )
@@ -196,6 +203,7 @@ class WriteOptions:
     delete_marker: Mapping[str, str] = field(default_factory=dict)
     lock_timeout_ms: int = LOCK_TIMEOUT_MS.default
     log_block_format: str = LOG_BLOCK_FORMAT.default
+    record_positions: bool = RECORD_POSITIONS.default
     batch_size_mb: int = WRITE_BATCH_SIZE.default
     task_max_size_mb: int = WRITE_TASK_MAX_SIZE.default
     precombine: bool = WRITE_PRECOMBINE.default
@@ -227,6 +235,7 @@ class WriteOptions:
             delete_marker={option.key: value for option in (DELETE_FIELD, DELETE_MARKER) if (value := option.read(raw))},
             lock_timeout_ms=LOCK_TIMEOUT_MS.read(raw),
             log_block_format=LOG_BLOCK_FORMAT.read(raw),
+            record_positions=RECORD_POSITIONS.read(raw),
             batch_size_mb=WRITE_BATCH_SIZE.read(raw),
             task_max_size_mb=WRITE_TASK_MAX_SIZE.read(raw),
             precombine=WRITE_PRECOMBINE.read(raw),

@@ -226,7 +226,8 @@ def _plan(
 
 def _with_logs(state: TableState, plan: ScanPlan, slices: Sequence[FileSlice], window: InstantRange) -> ScanPlan:
     logged = tuple(logged_slices(state, window.end, slices))
-    reader = SliceReader(state.storage, plan.schema, MergeRules.of(state.config, plan.schema), LogScope.of(state.timeline, window))
+    rules, scope = MergeRules.of(state.config, plan.schema), LogScope.of(state.timeline, window)
+    reader = SliceReader(state.storage, plan.schema, rules, scope, by_position=True)
     return replace(plan, logged=logged, reader=reader)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -86,16 +86,17 @@ def record_bounds(content: memoryview) -> tuple[Positions, Positions]:
     return starts, np.append(starts[1:] - 4, np.int64(size))[: len(starts)]
 
 
-def render_parquet_block(table: pa.Table, *, compression: str = "zstd", dictionary: Sequence[str] | bool = True) -> memoryview:
-    """The content of a Parquet data block; `dictionary` names the leaves to try a dictionary for.
+def render_parquet_block(
+    table: pa.Table, *, compression: str = "zstd", dictionary: Sequence[str] | bool = True, footer: Mapping[str, str] | None = None
+) -> memoryview:
+    """The content of a Parquet data block; `dictionary` names the leaves to try a dictionary for, `footer` what its footer says besides.
 
     Decimals are bytes and lists have an `element`, as in base files: Hudi does not read other forms. Nothing reads statistics of logs.
     """
     sink = pa.BufferOutputStream()
-    pq.write_table(
-        table,
+    with pq.ParquetWriter(
         sink,
-        row_group_size=max(1, table.num_rows),
+        table.schema,
         compression=compression,
         use_dictionary=dictionary,
         write_statistics=False,
@@ -103,7 +104,10 @@ def render_parquet_block(table: pa.Table, *, compression: str = "zstd", dictiona
         store_decimal_as_integer=False,
         use_compliant_nested_type=True,
         write_page_checksum=True,
-    )
+    ) as writer:
+        writer.write_table(table, row_group_size=max(1, table.num_rows))
+        if footer:
+            writer.add_key_value_metadata(dict(footer))
     return memoryview(sink.getvalue())
 
 

@@ -83,7 +83,8 @@ def _carry_out(
     storage, time = state.storage, requested.requested_time
     schema_text = table_avro_schema(state.config.name, table_schema(state, time), allow_timestamp_ntz=True)
     context = file_context(state, time, schema_text, options)
-    reader = SliceReader(storage, context.schema, MergeRules.of(state.config, context.schema), LogScope.of(state.timeline))
+    rules, scope = MergeRules.of(state.config, context.schema), LogScope.of(state.timeline)
+    reader = SliceReader(storage, context.schema, rules, scope, by_position=options.record_positions)
     tasks = [LogCompactTask(context, number, reader, piece, memory_bytes) for number, piece in enumerate(logged_slices(state, slices))]
     timeline = ActiveTimeline(storage, state.layout)
     inflight = timeline.to_inflight(requested)

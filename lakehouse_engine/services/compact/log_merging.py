@@ -5,16 +5,17 @@ from __future__ import annotations
 import secrets
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.files.log_records import DELETED
+from lakehouse_engine.files.base_positions import positions_footer
+from lakehouse_engine.files.log_records import DELETED, LogOutcome
 from lakehouse_engine.files.log_scanner import LoggedSlice, ScannedLogs
-from lakehouse_engine.files.row_pool import Rows, SpillTo, take_rows
+from lakehouse_engine.files.row_pool import SpillTo, take_rows
 from lakehouse_engine.files.slice_reader import SliceMerge, SliceReader
 from lakehouse_engine.format.file_names import MarkerType, marker_folder, write_token
 from lakehouse_engine.format.log.blocks import BlockType, HeaderKey
@@ -54,9 +55,8 @@ def compact_logs(task: LogCompactTask) -> HoodieWriteStat:
     try:
         merge = task.reader.merge(task.piece, columns, spill)
         scan_ms = int((time.monotonic() - began) * 1000)
-        numbers = np.sort(merge.outcome.rows[merge.outcome.rows >= 0])
         header = _header(context, merge.scanned)
-        data = _data_blocks(context, header, merge.outcome.data.select(columns), numbers)
+        data = _data_blocks(task, header, merge.outcome, columns)
         content = b"".join([*data, *_delete_blocks(task, header, merge)])
     finally:
         context.storage.delete_tree(spill.folder)
@@ -65,7 +65,7 @@ def compact_logs(task: LogCompactTask) -> HoodieWriteStat:
     context.storage.create(file.path, content)
     attempt.end()
     write_ms = int((time.monotonic() - began) * 1000) - scan_ms
-    stat = _stat(piece, merge, file, len(content), len(numbers), {"totalScanTime": scan_ms, "totalUpsertTime": write_ms})
+    stat = _stat(piece, merge, file, len(content), {"totalScanTime": scan_ms, "totalUpsertTime": write_ms})
     return replace(stat, checksum=f"{zlib.crc32(content):08x}")
 
 
@@ -78,17 +78,20 @@ def _header(context: FileContext, scanned: ScannedLogs) -> dict[int, str]:
     }
 
 
-def _data_blocks(context: FileContext, header: dict[int, str], data: pa.Table, numbers: Rows) -> Iterator[bytes]:
-    """The rows of `data` with these numbers, ascending, in data blocks of `write.batch.size` each; usually there is one."""
-    if not len(numbers):
-        return
+def _data_blocks(task: LogCompactTask, header: dict[int, str], outcome: LogOutcome, columns: Sequence[str]) -> Iterator[bytes]:
+    """The rows that keys ended as, in their order in the logs, in data blocks of `write.batch.size` each; usually there is one."""
+    context, data, codes = task.context, outcome.data.select(list(columns)), np.flatnonzero(outcome.rows >= 0)
+    codes = codes[np.argsort(outcome.rows[codes], kind="stable")]
     step = max(1, int(data.num_rows * context.options.batch_size_mb * _MEGABYTE / max(1, data.nbytes)))
-    for start in range(0, len(numbers), step):
-        some = take_rows(data, numbers[start : start + step]).combine_chunks()
+    for start in range(0, len(codes), step):
+        keys = codes[start : start + step]
+        some = take_rows(data, outcome.rows[keys]).combine_chunks()
         if context.options.log_block_format == "AVRO":
             yield render_block(BlockType.AVRO_DATA, header, render_avro_block(context.avro_schema, some))
         else:
-            yield render_block(BlockType.PARQUET_DATA, header, render_parquet_block(some))
+            at = None if outcome.positions is None else outcome.positions[keys]
+            footer = positions_footer(task.piece.slice.base_file, task.reader.rules, task.reader.schema, at)
+            yield render_block(BlockType.PARQUET_DATA, header, render_parquet_block(some, footer=footer))
 
 
 def _delete_blocks(task: LogCompactTask, header: dict[int, str], merge: SliceMerge) -> Iterator[bytes]:
@@ -107,10 +110,10 @@ def _delete_blocks(task: LogCompactTask, header: dict[int, str], merge: SliceMer
 
 
 def _stat(
-    piece: FileSlice, merge: SliceMerge, file: LogFile, size: int, rows: int, runtime: dict[str, int]
+    piece: FileSlice, merge: SliceMerge, file: LogFile, size: int, runtime: dict[str, int]
 ) -> HoodieWriteStat:
     """As Hudi's `HoodieAppendHandle` and `HoodieLogCompactor` fill it."""
-    scanned = merge.scanned
+    scanned, rows = merge.scanned, int((merge.outcome.rows >= 0).sum())
     return HoodieWriteStat(
         file_id=file.file_id,
         path=file.path,

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lakehouse_engine.commit.beside.pending import check_group_not_pending, check_not_compacting
 from lakehouse_engine.errors import UnsupportedTableError
+from lakehouse_engine.format.log.positions import Positions
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import FileGroupId
@@ -70,6 +71,13 @@ class SliceChange:
     def logged(self) -> Rows:
         """Every row that is an update or comes back, ascending."""
         return np.unique(np.concatenate([self.rows, *self.revived, *self.unseen]))
+
+    def base_positions(self) -> Positions | None:
+        """The base row of each of the rows that are logged, if that is known of all of them, and each has one at most."""
+        rows, first = np.unique(self.rows, return_index=True)
+        if self.piece.base_file is None or self.revived or self.unseen or len(rows) != len(self.rows):
+            return None
+        return self.positions[first].astype(np.int32)
 
     def deleted_keys(self) -> pa.Array:
         return _distinct(self.keys)
@@ -226,7 +234,8 @@ class DeltaPlan:
     def _append(self, change: SliceChange) -> GroupAppend:
         target = log_target(change.piece, self.target.compacting)
         inserts = sum(len(rows) for rows in change.revived)
-        return GroupAppend(change.piece, target, change.logged(), inserts, change.deleted_keys())
+        positions = change.base_positions() if self.context.options.record_positions else None
+        return GroupAppend(change.piece, target, change.logged(), inserts, change.deleted_keys(), positions)
 
     def _append_tasks(self, groups: Sequence[GroupAppend], first: int, parallelism: int) -> list[AppendTask]:
         if not groups:

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
+from lakehouse_engine.files.base_positions import positions_footer
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.format.file_names import MarkerType, write_token
+from lakehouse_engine.format.log.positions import Positions
 from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.model.write_stats import HoodieWriteStat
@@ -45,6 +47,7 @@ class GroupAppend:
 
     `piece` is the slice as it is. `base_instant` goes into the log file's name: the slice's, or that of a pending compaction. `rows`
     (ascending) are rows of the source to log, of which `inserts` are of keys that were not stored; `deletes` are record keys.
+    `positions` are those in the base file of the slice that the rows take the place of (-1: of none), where all are known.
     """
 
     piece: FileSlice
@@ -52,6 +55,7 @@ class GroupAppend:
     rows: Rows
     inserts: int = 0
     deletes: pa.Array = field(default_factory=lambda: NO_KEYS)
+    positions: Positions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +121,7 @@ def balanced(loads: Sequence[int], parallelism: int) -> list[list[int]]:
 
 def append_logs(task: AppendTask) -> list[WriteStatus]:
     """Write a log file for each group, in order. No stat for a group that gets nothing."""
-    logs = [_GroupLog(task.context, group, task.task) for group in task.groups]
+    logs = [_GroupLog(task.context, group, task.task, task.rules) for group in task.groups]
     appending = _Appending(task, logs)
     try:
         appending.run()
@@ -147,11 +151,16 @@ class _Appending:
             self._write(bucket, ready)
 
     def _write(self, bucket: int, rows: pa.Table) -> None:
-        self.logs[bucket].write(rows, self.stamped)
+        positions = None
+        if self.task.groups[bucket].positions is not None:
+            rows, positions = rows.remove_column(rows.num_columns - 1), rows.columns[-1].to_numpy()
+        self.logs[bucket].write(rows, self.stamped, positions)
         self.stamped += rows.num_rows
 
     def _windows(self, size: int) -> Iterator[tuple[int, pa.Table]]:
-        """Rows of the source in its order, about `size` bytes at a time, as (number of the group, its rows)."""
+        """Rows of the source in its order, about `size` bytes at a time, as (number of the group, its rows). In a last column, which has no
+        name, go the positions of those of a group that has such.
+        """
         groups, source = self.task.groups, self.task.source
         rows = np.sort(np.concatenate([np.empty(0, np.int64), *(group.rows for group in groups)]), kind="stable")
         at = [0] * len(groups)
@@ -161,7 +170,10 @@ class _Appending:
             for number, group in enumerate(groups):
                 end = int(np.searchsorted(group.rows, last, side="right"))
                 if end > at[number]:
-                    yield number, source.take(group.rows[at[number] : end])
+                    taken = source.take(group.rows[at[number] : end])
+                    if group.positions is not None:
+                        taken = taken.append_column("", pa.array(group.positions[at[number] : end]))
+                    yield number, taken
                     at[number] = end
 
 
@@ -198,17 +210,20 @@ def _reduction(options: WriteOptions, rules: MergeRules | None) -> Callable[[pa.
 class _GroupLog:
     """The new log file of one group; there is none on storage until there is something to write."""
 
-    def __init__(self, context: FileContext, group: GroupAppend, task: int) -> None:
+    def __init__(self, context: FileContext, group: GroupAppend, task: int, rules: MergeRules | None) -> None:
         self._context, self._group = context, group
         self._file = _next_log(group, task)
         self._stamp = FileIdentity(
             context.instant_time, group.piece.partition_path, group.piece.file_id if context.populate else None, task, context.populate
         )
+        self._rules = rules
         self._writer: LogFileWriter | None = None
         self._rows = 0
 
-    def write(self, rows: pa.Table, first_row: int) -> None:
-        self._open().write_rows(self._stamp.stamp(rows, first_row))
+    def write(self, rows: pa.Table, first_row: int, positions: Positions | None) -> None:
+        base, schema = self._group.piece.base_file, self._context.schema
+        footer = {} if self._rules is None else positions_footer(base, self._rules, schema, positions)
+        self._open().write_rows(self._stamp.stamp(rows, first_row), footer)
         self._rows += rows.num_rows
 
     def _open(self) -> LogFileWriter:

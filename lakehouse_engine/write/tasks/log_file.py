@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from contextlib import suppress
 
 import pyarrow as pa
@@ -48,8 +49,8 @@ class LogFileWriter:
         self._sink: pa.NativeFile | None = None
         self._crc = 0
 
-    def write_rows(self, rows: pa.Table) -> None:
-        """A data block of rows in `file_schema`."""
+    def write_rows(self, rows: pa.Table, footer: Mapping[str, str] | None = None) -> None:
+        """A data block of rows in `file_schema`. `footer` is what its Parquet says besides."""
         if not rows.num_rows:
             return
         if self._options.log_block_format == "AVRO":
@@ -57,7 +58,8 @@ class LogFileWriter:
             return
         codec = parquet_codec(self._options.compression)
         dictionary = dictionary_leaves(rows, self._unique) or False
-        self._write(BlockType.PARQUET_DATA, render_parquet_block(rows.unify_dictionaries(), compression=codec, dictionary=dictionary))
+        content = render_parquet_block(rows.unify_dictionaries(), compression=codec, dictionary=dictionary, footer=footer)
+        self._write(BlockType.PARQUET_DATA, content)
 
     def write_deletes(self, keys: pa.Array, partition_path: str) -> None:
         """Delete blocks of record keys. Their ordering value is the int 0, with which every reader lets a deletion apply."""

@@ -6,7 +6,9 @@ in the profile says anything: credentials and endpoint are in the environment.
 
 from __future__ import annotations
 
+import gc
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.dbt)
             item.add_marker(pytest.mark.filterwarnings("ignore"))  # dbt's own suite and its libraries warn a lot
+
+
+@pytest.fixture(scope="session", autouse=True)
+def pools_of_dbt() -> Iterator[None]:
+    """A command that is cut off leaves its pool of threads to the collector, and warns of it: here, and not when pytest ends."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture(scope="session")

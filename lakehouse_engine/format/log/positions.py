@@ -1,0 +1,75 @@
+"""Where rows of a Parquet data block are in the base file under them, in the footer of the block's Parquet (docs/adr/0040).
+
+A JSON object under a key of its own, which other readers pass over: which base file, by its name and size, and by what rule rows take the
+place of its rows; and in base 64 the row numbers: of 32 bits each, -1 for a key that the base file does not have, first the lowest byte of
+all of them, then the next, compressed by Zstandard. A CRC-32 is of all of this.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakehouse_engine.errors import FormatError
+
+Positions = npt.NDArray[np.int32]
+
+KEY = "lakehouse.base.positions"
+NOT_IN_BASE = -1
+MOST_ROWS = 1_000_000
+"""Of a block that has more rows none are written: readers hold a footer in memory, and some do not take one of any size."""
+
+_VERSION = 1
+_WIDTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class BaseRows:
+    """The base file, by `name` and `size`, and by what `rule` each row of the block takes the place of its base row, if it has one."""
+
+    name: str
+    size: int
+    rule: str
+
+
+def render_positions(base: BaseRows, positions: Positions) -> dict[str, str]:
+    """What goes into the footer of a block whose row i has the key of row `positions[i]` of the base file, and of no other."""
+    planes = np.ascontiguousarray(positions.astype("<i4").view(np.uint8).reshape(-1, _WIDTH).T)
+    packed = base64.b64encode(pa.compress(planes.tobytes(), codec="zstd", asbytes=True)).decode()
+    body = {"version": _VERSION, "size": base.size, "name": base.name, "rule": base.rule, "rows": len(positions), "positions": packed}
+    return {KEY: json.dumps({**body, "checksum": _checksum(body)})}
+
+
+def parse_positions(footer: Mapping[bytes, bytes] | None, rows: int) -> tuple[BaseRows, Positions] | None:
+    """What a footer of a block with so many rows says; None where it says nothing, or in a way of a later version.
+
+    Raises `FormatError` for a text that is not what `render_positions` makes.
+    """
+    text = (footer or {}).get(KEY.encode())
+    if text is None:
+        return None
+    try:
+        body = json.loads(text)
+        if body["version"] != _VERSION:
+            return None
+        if body.pop("checksum") != _checksum(body):
+            raise FormatError("the positions in a block's footer fail their checksum")
+        if body["rows"] != rows:
+            raise FormatError(f"the positions in a block's footer are of {body['rows']} rows, and it has {rows}")
+        planes = pa.decompress(base64.b64decode(body["positions"], validate=True), rows * _WIDTH, codec="zstd", asbytes=True)
+        found = np.ascontiguousarray(np.frombuffer(planes, np.uint8).reshape(_WIDTH, rows).T).view("<i4").ravel()
+        return BaseRows(str(body["name"]), int(body["size"]), str(body["rule"])), found.astype(np.int32)
+    except (KeyError, TypeError, ValueError, OSError, binascii.Error, pa.ArrowException) as error:
+        raise FormatError(f"the positions in a block's footer do not parse: {error!r}") from error
+
+
+def _checksum(body: Mapping[str, object]) -> int:
+    return zlib.crc32(json.dumps(body, sort_keys=True).encode())
