@@ -65,7 +65,7 @@ class MergeRules:
         if not (isinstance(self.merger, EventTime) and self.merger.equals_win):
             return None
         fields = [f"{'.'.join(path)} {kind}" for path, kind in zip(self.ordering.paths, self.ordering.types(schema), strict=True)]
-        return ", ".join(["highest", *fields])
+        return ", ".join(["highest place in a binary log" if self.ordering.binlog else "highest", *fields])
 
     def columns(self, schema: pa.Schema, *, base: bool) -> list[str]:
         """Columns that a merge reads, of a base file or of logs; `schema` has the table's user columns."""

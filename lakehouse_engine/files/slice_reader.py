@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.errors import CorruptLogError
-from lakehouse_engine.files.base_file import base_file_metadata, concat, iter_base_file, projected_schema
+from lakehouse_engine.files.base_file import concat, iter_base_file, projected_schema
 from lakehouse_engine.files.base_positions import base_positions, rows_under
+from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.files.log_records import DELETED, LogOutcome, combine_rows, deletions_win, fold_logs
 from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope, ScannedLogs, scan_logs
 from lakehouse_engine.files.merge_rules import MergeRules
@@ -161,7 +162,7 @@ class SliceReader:
             whole = self.rules.merger.whole_rows
             yield from self._stored(base, self.rules.columns(self.schema, base=True) if whole else self._stored_names(columns, merge))
         elif base is not None:
-            rows = base_file_metadata(self.storage, base.path, listed=base.size).num_rows
+            rows = FOOTERS.read(self.storage, base).num_rows
             yield pa.table({"": pa.nulls(rows)}).select([])
 
     def _stored(self, base: BaseFile | None, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -219,17 +220,23 @@ class SliceMerge:
     def insert_numbers(self) -> Rows:
         """Their numbers in the rows of the logs, once `pairs` has seen every base row.
 
-        Raises `CorruptLogError` where the logs replace a row that the base file does not have.
+        Raises `CorruptLogError` where the logs replace a row that the base file does not have, or one for two keys.
         """
-        if self.known is not None and self.fresh[self.known.codes].any():
-            first = self.scanned.blocks[0]
-            raise CorruptLogError(
-                f"the log file {first.path!r}, or one of its slice, says that it replaces row {self.known.positions[-1]} of its base file,"
-                " which has fewer rows; restore the files from a backup, or restore the table to a savepoint",
-                path=first.path,
-            )
+        if self.known is not None:
+            self._check(self.known)
         rows = self.outcome.rows[self.fresh & (self.outcome.rows >= 0)]
         return rows[~self.deletions[rows]]
+
+    def _check(self, known: KnownRows) -> None:
+        wrong = self.fresh[known.codes]
+        wrong[1:] |= known.positions[1:] == known.positions[:-1]
+        if wrong.any():
+            path = self.scanned.blocks[0].path
+            raise CorruptLogError(
+                f"the log file {path!r}, or one of its slice, says that it replaces row {known.positions[wrong][0]} of its base file, which"
+                " has fewer rows, or holds one key there, not two; restore the files from a backup, or restore the table to a savepoint",
+                path=path,
+            )
 
     def _rows(self, stored: pa.Table, positions: Rows, rows: Rows) -> tuple[Rows, pa.Table]:
         """As `pairs`, for base rows at `positions` whose keys ended as the given rows of the logs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -152,6 +153,7 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
     index = load_index(state, request.options)
     if request.operation in _MERGES and looks_everywhere(request, index):
         check_complete(state)
+    ordering = payload.ordering(config, schema)
     return WriteContext(
         storage=state.storage,
         config=config,
@@ -160,14 +162,20 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
         generator=generator,
         index=index,
         merger=merger_of(config, request.options.payload_class, update_columns=updated, as_given=request.as_given),
-        ordering=payload.ordering(config, schema),
+        ordering=ordering,
         marks=payload.delete_marks({**config.properties, **request.options.delete_marker}),
         options=request.options,
         allow_timestamp_ntz=ntz,
         given_keys=request.given_keys,
         update_columns=updated,
-        unsaid_by_logs=request.as_given and storing_as_given(payload.merger) is not payload.merger,
+        unsaid_by_logs=(request.as_given and storing_as_given(payload.merger) is not payload.merger) or _may_lose(ordering, updated),
     )
+
+
+def _may_lose(ordering: OrderingFields, updated: Sequence[str] | None) -> bool:
+    """Whether a row that is made of a winner and of what is stored may be behind the latter: it takes some ordering values of each."""
+    changed = {name.lower() for name in updated or ()}
+    return 0 < sum(name.lower() in changed for name in ordering.roots) < len(ordering.roots)
 
 
 def looks_everywhere(request: WriteRequest, index: Index) -> bool:

@@ -66,6 +66,8 @@ def parse_positions(footer: Mapping[bytes, bytes] | None, rows: int) -> tuple[Ba
             raise FormatError(f"the positions in a block's footer are of {body['rows']} rows, and it has {rows}")
         planes = pa.decompress(base64.b64decode(body["positions"], validate=True), rows * _WIDTH, codec="zstd", asbytes=True)
         found = np.ascontiguousarray(np.frombuffer(planes, np.uint8).reshape(_WIDTH, rows).T).view("<i4").ravel()
+        if len(found) and found.min() < NOT_IN_BASE:
+            raise FormatError(f"a position in a block's footer is {found.min()}")
         return BaseRows(str(body["name"]), int(body["size"]), str(body["rule"])), found.astype(np.int32)
     except (KeyError, TypeError, ValueError, OSError, binascii.Error, pa.ArrowException) as error:
         raise FormatError(f"the positions in a block's footer do not parse: {error!r}") from error

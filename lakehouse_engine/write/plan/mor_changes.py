@@ -19,6 +19,7 @@ from lakehouse_engine.format.log.positions import Positions
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.record.merging.mergers import OverwriteWithLatest
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext, refuse_cdc
 from lakehouse_engine.write.locate.buckets import place_in_buckets
@@ -75,7 +76,8 @@ class SliceChange:
     def base_positions(self) -> Positions | None:
         """The base row of each of the rows that are logged, if that is known of all of them, and each has one at most."""
         rows, first = np.unique(self.rows, return_index=True)
-        if self.piece.base_file is None or self.revived or self.unseen or len(rows) != len(self.rows):
+        others = any(len(part) for part in (*self.revived, *self.unseen))
+        if self.piece.base_file is None or others or len(rows) != len(self.rows):
             return None
         return self.positions[first].astype(np.int32)
 
@@ -204,12 +206,14 @@ class DeltaPlan:
 
     def _merge(self, number: int, change: SliceChange) -> MergeTask:
         assert change.piece.base_file is not None
+        merger = self.context.merger
         return MergeTask(
             context=self.files,
             task=number,
             base=change.piece.base_file,
             source=self.batch.source,
-            merger=self.context.merger,
+            # Rows that are made of two are what shall be stored, whatever their ordering values are now.
+            merger=merger if merger.whole_rows else OverwriteWithLatest(),
             ordering=self.context.ordering,
             marks=self.context.marks,
             positions=change.positions,
@@ -234,7 +238,9 @@ class DeltaPlan:
     def _append(self, change: SliceChange) -> GroupAppend:
         target = log_target(change.piece, self.target.compacting)
         inserts = sum(len(rows) for rows in change.revived)
-        positions = change.base_positions() if self.context.options.record_positions else None
+        # What is made of an incoming and a stored row may be behind other stored rows of its key.
+        told = self.context.options.record_positions and self.context.merger.whole_rows
+        positions = change.base_positions() if told else None
         return GroupAppend(change.piece, target, change.logged(), inserts, change.deleted_keys(), positions)
 
     def _append_tasks(self, groups: Sequence[GroupAppend], first: int, parallelism: int) -> list[AppendTask]:

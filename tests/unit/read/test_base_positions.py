@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lakehouse_engine import Lakehouse
 from lakehouse_engine.errors import CorruptLogError, FormatError
 from lakehouse_engine.files import base_positions
-from lakehouse_engine.files.slice_reader import SliceReader
+from lakehouse_engine.files.slice_reader import KnownRows, SliceReader
 from lakehouse_engine.format.log.positions import KEY, MOST_ROWS, BaseRows, parse_positions, render_positions
 from lakehouse_engine.read.scan import plan_incremental, plan_snapshot
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.verify.report import FindingKind
+from lakehouse_engine.verify.table import verify
 from lakehouse_engine.write.create import TableSpec, create_table
 from lakehouse_engine.write.plan.mor_changes import SliceChange
 from tests.support.properties import edit_properties
+from tests.support.routes import route
+
+__all__ = ["route"]
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("v", pa.string()), ("day", pa.string())])
 PAYLOAD = "hoodie.datasource.write.payload.class"
@@ -183,12 +189,23 @@ def test_a_write_that_says_none(tmp_path: Path, options: dict[str, Any]) -> None
     assert known(table) == [False]
 
 
-def test_a_position_that_the_base_file_does_not_have_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("wrong", "row"), [(lambda right: right + 98, 100), (lambda right: right * 0 + 7, 7)])
+def test_a_row_that_the_base_file_does_not_have_and_a_row_of_two_keys_is_damage(
+    tmp_path: Path, wrong: Callable[[Any], Any], row: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = made(tmp_path)
-    monkeypatch.setattr(SliceChange, "base_positions", lambda change: change.positions.astype(np.int32) + 99)
+    monkeypatch.setattr(SliceChange, "base_positions", lambda change: wrong(change.positions.astype(np.int32)))
     table.upsert(rows([1, 2], 6, "a"))
-    with pytest.raises(CorruptLogError, match="row 101 of its base file, which has fewer rows"):
+    with pytest.raises(CorruptLogError, match=f"replaces row {row} of its base file"):
         table.to_arrow()
+    assert [finding.kind for finding in verify(table.state).findings] == [FindingKind.UNREADABLE_FILE]
+
+
+def test_verify_finds_a_wrong_position(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = made(tmp_path)
+    monkeypatch.setattr(SliceChange, "base_positions", lambda change: change.positions.astype(np.int32) + 1)
+    table.upsert(rows([1], 6, "a"))
+    assert [finding.kind for finding in verify(table.state).findings] == [FindingKind.DUPLICATE_KEY]
 
 
 def test_a_footer_that_does_not_parse_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,6 +214,38 @@ def test_a_footer_that_does_not_parse_is_damage(tmp_path: Path, monkeypatch: pyt
     table.upsert(rows([1, 2], 6, "a"))
     with pytest.raises(CorruptLogError, match="the footer of a block at byte 0 of the log file"):
         table.to_arrow()
+
+
+def test_a_row_that_is_made_of_two_may_be_behind_what_it_was_not_made_of(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    table.insert_overwrite(pa.table([[1, 1], [5, 10], ["first", "second"], ["d1", "d1"]], schema=SCHEMA))
+    table.upsert(rows([1], 7, "a"), merge_update_columns=["v"])
+    assert known(table) == [False]
+
+
+def test_of_a_key_in_two_partitions_each_stays_what_it_is(tmp_path: Path) -> None:
+    table = made(tmp_path, day=True, properties={"hoodie.index.type": "GLOBAL_SIMPLE"})
+    table.insert_overwrite_table(pa.table([[1, 1], [6, 3], ["a", "b"], ["d1", "d2"]], schema=SCHEMA))
+    table.upsert(rows([1], 7, "both"), merge_update_columns=["v"])
+    assert not any(known(table))
+
+
+def test_places_in_a_binary_log_are_another_rule_than_their_texts(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    table.upsert(rows([1], 7))
+    reader = plan_snapshot(table.state).reader
+    assert reader is not None
+    as_text = reader.rules
+    as_place = replace(as_text, ordering=replace(as_text.ordering, binlog=True))
+    assert as_text.settled(SCHEMA) != as_place.settled(SCHEMA)
+
+
+def test_a_clone_is_merged_by_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(tmp_path / "house" / "shop").upsert(rows([1, 2], 6, "a"))
+    monkeypatch.setattr(KnownRows, "of", lambda _: pytest.fail("rows of a clone are found by their positions"))
+    house = Lakehouse(str(tmp_path / "house"))
+    house.clone("shop.t", "shop.u")
+    assert house.table("shop.u").to_arrow().num_rows == 100
 
 
 # the text

@@ -14,10 +14,14 @@ from lakehouse_engine.errors import CommitConflictError, OptionError
 from lakehouse_engine.format.log.blocks import BlockType, LogBlock
 from lakehouse_engine.format.log.delete_block import Wrapper, decode_delete_block
 from lakehouse_engine.format.log.reader import read_blocks
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.write.create import TableSpec, create_table
 from lakehouse_engine.write.locate import tagging
 from lakehouse_engine.write.locate.settle import SettleTask
 from lakehouse_engine.write.plan import mor_upsert as upsert
 from lakehouse_engine.write.plan import write_plan as plan
+from tests.support.properties import edit_properties
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 from tests.support.table_builder import TableBuilder
 from tests.support.table_model import DELETED, Row
@@ -396,3 +400,20 @@ def test_tasks_of_a_delta_commit_can_be_sent_to_other_processes(tmp_path: Path, 
     built.upsert([row(1, ts=2), row(2, "y", ts=7)])
     assert set(sent) == {"CreateTask", "SettleTask", "CombineTask", "AppendTask", "SliceMergeTask"}
     built.check()
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("changed", [["b", "v"], ["a", "v"], ["v"], ["a", "b", "v"]])
+def test_an_update_of_some_ordering_fields_shows_at_once(tmp_path: Path, kind: str, changed: list[str]) -> None:
+    """The incoming row is the higher one, and what is made of it and of what is stored may be lower."""
+    schema = pa.schema([("id", pa.int64()), ("a", pa.int64()), ("b", pa.int64()), ("v", pa.string())])
+    create_table(LocalStorage(str(tmp_path / "t")), TableSpec("t", schema, ["id"], ["a"], table_type=kind))
+    edit_properties(tmp_path / "t", {"precombine.field=a": "precombine.field=a,b"})
+    table = HoodieTable.open(str(tmp_path / "t"))
+    table.bulk_insert(pa.table([[1, 2], [5, 5], [9, 9], ["base", "base"]], schema=schema))
+    table.upsert(pa.table([[1], [6], [1], ["new"]], schema=schema), merge_update_columns=changed)
+    expected = {"id": 1, "a": 5, "b": 9, "v": "base"} | {name: {"a": 6, "b": 1, "v": "new"}[name] for name in changed}
+    assert expected in table.to_arrow().to_pylist()
+    if kind == "mor":
+        table.services.compact()
+        assert expected in table.to_arrow().to_pylist()
