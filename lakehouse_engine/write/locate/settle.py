@@ -20,6 +20,7 @@ from lakehouse_engine.files.base_file import projected_schema
 from lakehouse_engine.files.log_records import DELETED, NO_ROW, deletions_win, fold_logs
 from lakehouse_engine.files.log_scanner import LoggedSlice, scan_logs
 from lakehouse_engine.files.slice_reader import SliceReader, plain
+from lakehouse_engine.format.log.positions import NOT_IN_BASE
 from lakehouse_engine.index.base import TaggedFile
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.record.merging.mergers import RecordMerger
@@ -28,8 +29,6 @@ from lakehouse_engine.record.merging.ordering_fields import OrderingFields
 from lakehouse_engine.write.locate.stored_values import stored_values
 from lakehouse_engine.write.source import Rows
 from lakehouse_engine.write.tasks.base_files import Mask
-
-NOT_IN_BASE = -1
 
 _Values = Callable[[Mask], list[pa.Array]]
 
