@@ -110,7 +110,7 @@ class SliceReader:
     def _base_rows(self, piece: LoggedSlice, columns: Sequence[str], merge: SliceMerge) -> Iterator[pa.Table]:
         before = 0
         for stored in self._stored(piece.slice.base_file, self._stored_names(columns, merge)):
-            removed, replaced = merge.pairs(stored, before)
+            removed, replaced = merge.pairs(stored) if merge.known is None else merge.known_pairs(before, stored.num_rows)
             before += stored.num_rows
             kept = np.ones(stored.num_rows, np.bool_)
             kept[removed] = False
@@ -123,11 +123,18 @@ class SliceReader:
         """What the logs of a slice change; of its base file only what the merge needs is read. Raises as `read`."""
         merge = self.merge(piece, columns)
         positions, added, before = [np.empty(0, np.int64)], [], 0
-        for stored in self._compared(piece.slice.base_file, columns, merge):
-            removed, replaced = merge.pairs(stored, before)
-            positions.append(removed + before)
+        if merge.known is not None and piece.slice.base_file is not None:
+            before = FOOTERS.read(self.storage, piece.slice.base_file).num_rows
+            removed, replaced = merge.known_pairs(0, before)
+            positions.append(removed)
             added.append(replaced)
-            before += stored.num_rows
+        else:
+            names = self.rules.columns(self.schema, base=True) if self.rules.merger.whole_rows else self._stored_names(columns, merge)
+            for stored in self._stored(piece.slice.base_file, names):
+                removed, replaced = merge.pairs(stored)
+                positions.append(removed + before)
+                added.append(replaced)
+                before += stored.num_rows
         rows = [table.select(list(columns)) for table in (*added, merge.inserts())]
         return SliceChanges(np.concatenate(positions), concat(rows, self._plain(columns)), before)
 
@@ -156,15 +163,6 @@ class SliceReader:
     def _plain(self, columns: Sequence[str]) -> pa.Schema:
         return plain(projected_schema(self.schema, columns))
 
-    def _compared(self, base: BaseFile | None, columns: Sequence[str], merge: SliceMerge) -> Iterator[pa.Table]:
-        """What of a base file the merge needs to know which of its rows change."""
-        if merge.known is None:
-            whole = self.rules.merger.whole_rows
-            yield from self._stored(base, self.rules.columns(self.schema, base=True) if whole else self._stored_names(columns, merge))
-        elif base is not None:
-            rows = FOOTERS.read(self.storage, base).num_rows
-            yield pa.table({"": pa.nulls(rows)}).select([])
-
     def _stored(self, base: BaseFile | None, columns: Sequence[str]) -> Iterator[pa.Table]:
         if base is not None:
             wanted = self._plain(columns)
@@ -187,16 +185,18 @@ class SliceMerge:
     scanned: ScannedLogs
     known: KnownRows | None = None
 
-    def pairs(self, stored: pa.Table, before: int) -> tuple[Rows, pa.Table]:
-        """Positions in `stored` of base rows that change, ascending, and the rows that take the place of some of them. `before` counts the
-        base rows that came before.
+    def known_pairs(self, before: int, count: int) -> tuple[Rows, pa.Table]:
+        """As `pairs`, of the `count` base rows behind the first `before`, where it is known which change: nothing of them is read."""
+        assert self.known is not None
+        positions, codes = self.known.within(before, before + count)
+        self.fresh[codes] = False
+        return positions - before, take_rows(self.outcome.data, self.outcome.rows[codes])
+
+    def pairs(self, stored: pa.Table) -> tuple[Rows, pa.Table]:
+        """Positions of base rows that change, ascending, and the rows that take the place of some of them.
 
         Of a key that is stored more than once every row changes, as in a compaction.
         """
-        if self.known is not None:
-            positions, codes = self.known.within(before, before + stored.num_rows)
-            self.fresh[codes] = False
-            return positions - before, take_rows(self.outcome.data, self.outcome.rows[codes])
         found = pc.index_in(self.rules.record_keys(stored), value_set=self.outcome.keys)
         matched = np.flatnonzero(np.asarray(found.is_valid()))
         codes = np.asarray(found.drop_null()).astype(np.int64)

@@ -121,12 +121,11 @@ class _Cloning:
         return runner.run(bring_file, tasks, name="clone")
 
     def merge(self, reader: SliceReader, schema: str, options: Mapping[str, Any], runner: TaskRunner) -> list[HoodieWriteStat]:
-        """Slices with logs, as a compaction merges them: by keys."""
+        """Slices with logs, as a compaction merges them."""
         of_source = file_context(self.state, self.time, schema, WriteOptions.read(options))
         context = replace(of_source, storage=self.target, schema=self.plan.schema)
         memory = CompactionOptions.read(options).memory_bytes
-        by_key = replace(reader, by_position=False)
-        tasks = [CompactTask(context, number, by_key, piece, memory) for number, piece in enumerate(self.plan.logged)]
+        tasks = [CompactTask(context, number, reader, piece, memory) for number, piece in enumerate(self.plan.logged)]
         return [_as_created(stat) for stat in runner.run(compact_slice, tasks, name="clone")]
 
     def _partitions(self) -> list[str]:

@@ -50,23 +50,23 @@ class _Folding:
 
     def portions(self) -> Iterator[Portion]:
         """Row group by row group: kept rows as they were, changed rows behind them; at the end rows that only the logs have."""
-        task, base, began, before = self.task, self.task.piece.slice.base_file, time.monotonic(), 0
-        self.merge = task.reader.merge(task.piece, task.columns, self.spill)
+        task, base, began = self.task, self.task.piece.slice.base_file, time.monotonic()
+        # What is written anew goes by keys, whatever positions the logs say.
+        self.merge = replace(task.reader, by_position=False).merge(task.piece, task.columns, self.spill)
         self.scan_ms = _milliseconds(began)
         if base is not None:
             for group in iter_base_file(task.reader.storage, base, task.context.schema, meta_columns=META_COLUMNS):
-                yield from self._group(group, before)
-                before += group.num_rows
+                yield from self._group(group)
         new, step = np.sort(self.merge.insert_numbers()), task.context.options.row_group_rows
         for start in range(0, len(new), step):
             rows = take_rows(self.merge.outcome.data, new[start : start + step])
             yield Portion(rows.select(list(task.columns)), new_keys=True, inserts=rows.num_rows)
 
-    def _group(self, group: pa.Table, before: int) -> Iterator[Portion]:
+    def _group(self, group: pa.Table) -> Iterator[Portion]:
         if not self.merge.rules.merger.whole_rows:
             # Rows made of two take their values from either side, which must have the same types.
             group = group.cast(plain(group.schema))
-        removed, replaced = self.merge.pairs(group, before)
+        removed, replaced = self.merge.pairs(group)
         kept = np.ones(group.num_rows, np.bool_)
         kept[removed] = False
         rows = group.filter(pa.array(kept)) if len(removed) else group
