@@ -9,7 +9,7 @@ theirs is on the active timeline, or it was when this engine archived it and not
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -48,13 +48,43 @@ class Scope:
             return paths
         new = tuple(path for path in paths if path not in self._may)
         if new:
-            sets = _KNOWN.find((rules, self.wanted.schema, new), lambda: Guaranteed.of([_guarantee(rules, path) for path in new], schema))
-            self._may.update(zip(new, self.wanted.may_hold_in(sets), strict=True))
+            told = _KNOWN.find((rules, schema, new), lambda: _Told.of(rules, new, schema))
+            self._may.update(zip(new, told.may_hold(self.wanted), strict=True))
         return [path for path in paths if self._may[path]]
 
 
-_KNOWN: BoundedCache[Guaranteed] = BoundedCache(100_000, lambda sets: 1 + len(sets.guarantees))
-"""What paths tell, of the partitions of the last tables that were read by a filter."""
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What sorted paths tell of the rows in them: of each run of `_RUN` paths, and of every one. A filter that can be true in none of a run
+    is not asked about its paths, so that the question about a few of thousands of partitions is one about few.
+    """
+
+    runs: Guaranteed
+    paths: tuple[Guaranteed, ...]
+    """Those of each run."""
+
+    @classmethod
+    def of(cls, rules: PathRules, paths: Sequence[str], schema: pa.Schema) -> _Told:
+        values = [rules.values(path) or [None] * len(rules.columns) for path in paths]
+        runs = [values[start : start + _RUN] for start in range(0, len(values), _RUN)]
+        ranges = Guaranteed.of([_between(rules, run) for run in runs], schema)
+        return cls(ranges, tuple(Guaranteed.of([_exactly(rules, one) for one in run], schema) for run in runs))
+
+    @property
+    def weight(self) -> int:
+        return 1 + sum(len(run.guarantees) for run in self.paths)
+
+    def may_hold(self, wanted: RowFilter) -> list[bool]:
+        """Of each path whether the filter can be true of a row there."""
+        # Of a filter that makes other numbers of a column Arrow asks the bounds as if they were of those.
+        chosen = [True] * len(self.paths) if wanted.rounds else wanted.may_hold_in(self.runs)
+        asked = zip(chosen, self.paths, strict=True)
+        return [may for run, paths in asked for may in (wanted.may_hold_in(paths) if run else [False] * len(paths.guarantees))]
+
+
+_RUN = 32
+_KNOWN: BoundedCache[_Told] = BoundedCache(100_000, lambda told: told.weight)
+"""Of the partitions of the last tables that were read by a filter."""
 
 
 def slices_of(state: TableState, as_of: str | None, scope: Scope | None) -> list[FileSlice]:
@@ -96,10 +126,25 @@ def has_other_writers(state: TableState, writes: Iterable[Instant]) -> bool:
     return any(WRITER_KEY not in state.commit_metadata(write).extra_metadata for write in writes)
 
 
-def _guarantee(rules: PathRules, path: str) -> pc.Expression:
+_Values = Sequence[pa.Scalar | None]
+
+
+def _exactly(rules: PathRules, values: _Values) -> pc.Expression:
+    """What is true of every row in a partition with these values."""
     whole = pc.scalar(True)
-    for column, value in zip(rules.columns, rules.values(path) or [None] * len(rules.columns), strict=True):
+    for column, value in zip(rules.columns, values, strict=True):
         if value is not None:
             name = pc.field(column.name)
             whole = whole & (name == value if value.is_valid else name.is_null())
+    return whole
+
+
+def _between(rules: PathRules, run: Sequence[_Values]) -> pc.Expression:
+    """What is true of every row in several partitions: bounds of columns whose values all of them tell."""
+    whole = pc.scalar(True)
+    for column, values in zip(rules.columns, zip(*run, strict=True), strict=True):
+        known = [value.as_py() for value in values if value is not None and value.is_valid]
+        if len(known) == len(values):
+            name, kind = pc.field(column.name), column.type
+            whole = whole & (name >= pa.scalar(min(known), kind)) & (name <= pa.scalar(max(known), kind))
     return whole

@@ -150,7 +150,9 @@ class _Classic(Abilities):
             return self.frame(rows)
 
     def with_own_columns(self, frame: DataFrame) -> DataFrame:
-        return frame.toDF(*frame.columns)
+        # Names stay in the JVM: each would be a call of its own.
+        rows: Any = frame._jdf
+        return type(frame)(rows.toDF(rows.columns()), frame.sparkSession)
 
     def handed_over(self, frame: DataFrame, given: DataFrame | None = None) -> pa.Table:
         if self._runs_python(frame if given is None else given):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import io
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -11,12 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lakehouse_engine.errors import OptionError
+from lakehouse_engine.cache import BoundedCache
+from lakehouse_engine.errors import OptionError, PartitionValueError
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.read import pruning
+from lakehouse_engine.read.pruning import Scope
 from lakehouse_engine.read.row_filter import RowFilter
 from lakehouse_engine.read.statistics import matching_row_groups
+from lakehouse_engine.record.keys.keygen import key_generator_of
+from lakehouse_engine.record.keys.partition_values import PathRules
 
 F = pc.field
 UTC = dt.timezone.utc
@@ -121,6 +129,41 @@ def test_a_row_group_without_a_match_is_all_that_is_passed_over(table: pa.Table,
     pieces = [table.slice(start, size) for start in range(0, table.num_rows, size)]
     holding = {number for number, piece in enumerate(pieces) if _holds(piece, condition)}
     assert holding <= set(kept), f"{condition} passes over rows of {table.to_pylist()}"
+
+
+_CONFIG = {
+    "hoodie.table.name": "t",
+    "hoodie.table.type": "COPY_ON_WRITE",
+    "hoodie.table.version": "6",
+    "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator",
+}
+PARTITIONED = ["i", "n", "s", "b", "d", "e"]
+
+
+@given(tables(), EXPRESSIONS, st.data(), st.integers(1, 4))
+def test_a_partition_without_a_match_is_passed_over(table: pa.Table, condition: pc.Expression, data: st.DataObject, run: int) -> None:
+    names = data.draw(st.permutations(PARTITIONED))[: data.draw(st.integers(1, 2))]
+    config = TableConfig({**_CONFIG, "hoodie.table.partition.fields": ",".join(names)})
+    try:
+        paths = key_generator_of(config).partition_paths(table).to_pylist()
+    except PartitionValueError:
+        assume(False)
+    rules, wanted = PathRules.of(config, SCHEMA), RowFilter.of(condition, SCHEMA)
+    assert rules is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pruning, "_RUN", run)
+        patch.setattr(pruning, "_KNOWN", BoundedCache(100))
+        kept = set(Scope(wanted, rules).within(paths))
+    known = [dict(zip(names, rules.values(path) or [], strict=False)) for path in paths]
+    exact = [_all(F(name) == value for name, value in values.items() if value is not None and value.is_valid) for values in known]
+    holding = {path for number, path in enumerate(paths) if _holds(table.slice(number, 1), condition)}
+    assert holding <= kept, f"{condition} passes over rows of {table.to_pylist()}"
+    alone = {path for path, may in zip(paths, wanted.may_hold(exact), strict=True) if may}
+    assert kept <= alone or not set(names) & set(wanted.columns), f"{condition} keeps what it rules out by itself, of {table.to_pylist()}"
+
+
+def _all(parts: Iterable[pc.Expression]) -> pc.Expression:
+    return functools.reduce(lambda left, right: left & right, parts, pc.scalar(True))
 
 
 @pytest.mark.parametrize(
