@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import col, lit, raise_error
 
 from lakehouse_engine.model.files import BaseFile
-from lakehouse_engine.model.keys import COMMIT_TIME, META_COLUMNS
+from lakehouse_engine.model.keys import COMMIT_TIME
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
@@ -20,33 +21,42 @@ from lakehouse_engine.spark.frames.effects import EFFECTS, SliceEffect
 from lakehouse_engine.spark.frames.replaced.positions import StayingRows, replaced_of
 from lakehouse_engine.spark.frames.scanned import Checked, checked, in_range, scanned, stored_schema
 from lakehouse_engine.spark.frames.sent import SENT
-from lakehouse_engine.spark.schema import to_spark_schema
+from lakehouse_engine.spark.schema import to_spark_schema, to_spark_type
 from lakehouse_engine.sql.grammar.lexer import quote_name
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What a plan is read of: files of which all rows count, files that have lost some to logs, and what the logs replaced and added."""
+    """What a plan is read of: files of which all rows count, files that have lost some to logs, and what the logs replaced and added.
+
+    `decoded` are the columns that all of `adding` have, in their order.
+    """
 
     whole: tuple[BaseFile, ...]
     thinned: tuple[BaseFile, ...]
     replacing: tuple[SliceEffect, ...]
     adding: tuple[SliceEffect, ...]
+    decoded: tuple[str, ...]
 
     @classmethod
-    def of(cls, plan: ScanPlan) -> _Parts:
-        effects = _effects(plan)
+    def of(cls, plan: ScanPlan, read: Sequence[str]) -> _Parts:
+        """With the columns `read` decoded, at least."""
+        effects = _effects(plan, read)
         files = {file.path: file for file in plan.base_files()}
         kept = [one for one in effects if one.base and one.base not in plan.replaced_only]
+        adding = tuple(one for one in effects if one.added.num_rows)
+        names = adding[0].added.column_names if adding else []
         return cls(
             (*plan.files, *(files[str(one.base)] for one in kept if not len(one.removed))),
             tuple(files[str(one.base)] for one in kept if len(one.removed)),
             # All that was replaced is sent, so that the next query, which may read other files, finds it there.
             tuple(one for one in effects if one.base and len(one.removed)),
-            tuple(one for one in effects if one.added.num_rows),
+            adding,
+            tuple(name for name in names if all(name in one.added.column_names for one in adding)),
         )
 
 
+_COUNTED = "__lakehouse_counted"
 _OF_A_FILE = 1024
 """About as many bytes Spark knows of a file."""
 
@@ -75,19 +85,21 @@ class ComposedFrames(BySession[_Kept]):
 COMPOSED = ComposedFrames(limit=128 * 1024 * 1024)
 
 
-def composed(spark: SparkSession, plan: ScanPlan, names: Sequence[str]) -> DataFrame:
-    """The rows of a plan with the columns `names`. Logs that this process has not read before are read here and now."""
-    parts = _Parts.of(plan)
+def composed(spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, read: Sequence[str]) -> DataFrame:
+    """The rows of a plan with the columns `wanted`, of which at least those named `read` can be asked for. Logs that this process has not
+    read before are read here and now, with these columns.
+    """
+    parts = _Parts.of(plan, read)
     whole, thinned = checked(plan, parts.whole), checked(plan, parts.thinned)
 
     def make() -> DataFrame:
-        return _united_parts(spark, plan, names, parts, whole, thinned)
+        return _united_parts(spark, plan, wanted, parts, whole, thinned)
 
     if not plan.verify:
         return make()
     ids = tuple(map(id, parts.replacing)), tuple(map(id, parts.adding))
     effects = tuple({id(one): one for one in (*parts.replacing, *parts.adding)}.values())
-    key: Hashable = plan.storage.root, stored_schema(plan), plan.rules, plan.commit_range, tuple(names), whole, thinned, ids
+    key: Hashable = plan.storage.root, stored_schema(plan), plan.rules, plan.commit_range, wanted, whole, thinned, ids
     return COMPOSED.of(spark).find(key, lambda: _Kept(make(), len(whole) + len(thinned), effects)).frame
 
 
@@ -97,25 +109,40 @@ def united(frames: Sequence[DataFrame], names: Sequence[str]) -> DataFrame:
     return reduce(DataFrame.unionAll, [frame.selectExpr(*quoted) for frame in frames])
 
 
-def _effects(plan: ScanPlan) -> list[SliceEffect]:
+def _effects(plan: ScanPlan, read: Sequence[str]) -> list[SliceEffect]:
     if plan.reader is None:
         return []
-    meta = META_COLUMNS if plan.reader.has_meta_columns else ()
-    return EFFECTS.effects(plan.reader, plan.logged, [*meta, *plan.schema.names])
+    names = read if plan.commit_range is None else list(dict.fromkeys([COMMIT_TIME, *read]))
+    return EFFECTS.effects(plan.reader, plan.logged, names)
 
 
-def _united_parts(spark: SparkSession, plan: ScanPlan, names: Sequence[str], parts: _Parts, whole: Checked, thinned: Checked) -> DataFrame:
+def _united_parts(
+    spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, parts: _Parts, whole: Checked, thinned: Checked
+) -> DataFrame:
     frames = [scanned(spark, plan, parts.whole, whole)] if parts.whole else []
     if parts.thinned:
         staying = SENT.get(spark, parts.replacing, ["replaced"], lambda: _send_replaced(spark, parts.replacing))
         frames.append(staying.of_frame(scanned(spark, plan, parts.thinned, thinned), plan.schema.names))
     if parts.adding:
-        sent = list(names) if plan.commit_range is None else list(dict.fromkeys([COMMIT_TIME, *names]))
-        rows = SENT.get(spark, parts.adding, ["rows", *sent], lambda: _send_rows(spark, parts.adding, sent))
-        frames.append(rows)
+        frames.append(_added(spark, plan, wanted, parts))
     if not frames:
         frames = [spark.createDataFrame([], to_spark_schema(stored_schema(plan)))]
-    return united([in_range(frame, plan) for frame in frames], names)
+    return united([in_range(frame, plan) for frame in frames], wanted.names)
+
+
+def _added(spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, parts: _Parts) -> DataFrame:
+    """The rows of logs with all columns `wanted`, and the one that `in_range` asks."""
+    asked = wanted.names if plan.commit_range is None else [COMMIT_TIME, *wanted.names]
+    names = [name for name in parts.decoded if name in asked]
+    rows = SENT.get(spark, parts.adding, ["rows", *names], lambda: _send_rows(spark, parts.adding, names))
+    missing = [left_out(field) for field in wanted if field.name not in names]
+    return rows.select(*(col(quote_name(name)) for name in names), *missing) if missing else rows
+
+
+def left_out(field: pa.Field) -> Column:
+    """A column that was not read, as no name in the statement asks for it: a query that does fails."""
+    message = f"the column {field.name} was not read, because no name in the statement asks for it; name it there"
+    return raise_error(lit(message)).cast(to_spark_type(field.type)).alias(field.name)
 
 
 def _send_replaced(spark: SparkSession, effects: Sequence[SliceEffect]) -> StayingRows:
@@ -125,5 +152,9 @@ def _send_replaced(spark: SparkSession, effects: Sequence[SliceEffect]) -> Stayi
 
 
 def _send_rows(spark: SparkSession, effects: Sequence[SliceEffect], names: Sequence[str]) -> DataFrame:
-    rows = pa.concat_tables(one.added.select(names) for one in effects).combine_chunks()
+    if names:
+        rows = pa.concat_tables(one.added.select(names) for one in effects).combine_chunks()
+    else:
+        # Slices may have no column in common, where none is asked for. Rows without columns could not be counted.
+        rows = pa.table({_COUNTED: pa.nulls(sum(one.added.num_rows for one in effects), pa.int32())})
     return abilities_of(spark).column_frame(rows)

@@ -33,7 +33,7 @@ class SliceEffect:
 
 
 class EffectCache(BoundedCache[SliceEffect]):
-    """Effects of slices by what they follow from, of at most `limit` bytes.
+    """Effects of slices by what they follow from, with the columns that were asked for, of at most `limit` bytes.
 
     A commit that changes a slice gives it another file, so what is kept for the old one is not found any more and drops out in time.
     """
@@ -42,13 +42,25 @@ class EffectCache(BoundedCache[SliceEffect]):
         super().__init__(limit, lambda effect: effect.nbytes)
 
     def effects(self, reader: SliceReader, logged: Sequence[LoggedSlice], columns: Sequence[str]) -> list[SliceEffect]:
-        """The effect of every slice, those that are not kept read by threads of this process. Raises as `SliceReader.changes`."""
-        keys = [effect_key(reader, piece, columns) for piece in logged]
+        """The effect of every slice, with `columns` among those of the rows added; those that are not kept read by threads of this process.
+
+        Whoever reads a slice first decodes the columns that he asks for. The next, who asks for others, all of the table's: so that a slice
+        is not read once a statement. Raises as `SliceReader.changes`.
+        """
+        wanted, keys = frozenset(columns), [effect_key(reader, piece) for piece in logged]
         found = [self.get(key) for key in keys]
-        missing = [number for number, effect in enumerate(found) if effect is None]
-        read = LocalRunner(os.cpu_count() or 1).run(lambda number: _effect(reader, logged[number], columns), missing, name="logs")
-        for number, effect in zip(missing, read, strict=True):
+        missing = [number for number, effect in enumerate(found) if effect is None or not wanted <= set(effect.added.column_names)]
+
+        def read(number: int) -> SliceEffect:
+            before = found[number]
+            more = [] if before is None else [*before.added.column_names, *reader.schema.names]
+            # Rows without columns could not be counted.
+            names = [*columns, *more] or reader.rules.columns(reader.schema, base=True)[:1]
+            return _effect(reader, logged[number], list(dict.fromkeys(names)))
+
+        for number, effect in zip(missing, LocalRunner(os.cpu_count() or 1).run(read, missing, name="logs"), strict=True):
             found[number] = effect
+            self.pop(keys[number])
             self.put(keys[number], effect)
         return [effect for effect in found if effect is not None]
 
@@ -57,7 +69,7 @@ EFFECTS = EffectCache(limit=512 * 1024 * 1024)
 """Of all tables that this process reads."""
 
 
-def effect_key(reader: SliceReader, piece: LoggedSlice, columns: Sequence[str]) -> Hashable:
+def effect_key(reader: SliceReader, piece: LoggedSlice) -> Hashable:
     """Everything that the effect of a slice follows from: its files, which of their blocks count, and how they are merged.
 
     A log whose commit is on the timeline counts as far as that commit says. For others it matters which commits there are.
@@ -72,7 +84,7 @@ def effect_key(reader: SliceReader, piece: LoggedSlice, columns: Sequence[str]) 
         reader.scope.window if told else reader.scope,
         reader.rules,
         reader.verify,
-        tuple((name, str(reader.schema.field(name).type) if name in reader.schema.names else "") for name in columns),
+        reader.schema,
     )
 
 

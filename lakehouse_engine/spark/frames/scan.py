@@ -10,20 +10,20 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import col, lit, raise_error
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
 
 from lakehouse_engine.files.base_file import projected_schema
 from lakehouse_engine.files.slice_reader import plain
 from lakehouse_engine.model.keys import RECORD_KEY
-from lakehouse_engine.options.read import LOGS_ON_DRIVER, READ_FILES
+from lakehouse_engine.options.read import LOGS_ON_DRIVER
 from lakehouse_engine.read.arrow_scan import plan_tasks
 from lakehouse_engine.read.scan import ScanPlan
-from lakehouse_engine.spark.frames.composed import composed, united
+from lakehouse_engine.spark.frames.composed import composed, left_out, united
 from lakehouse_engine.spark.frames.decoding import decoded
 from lakehouse_engine.spark.frames.fetched import FETCHED, engine_reads
 from lakehouse_engine.spark.frames.scanned import checked, in_range, scanned
-from lakehouse_engine.spark.schema import to_spark_schema, to_spark_type
+from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.sql.grammar.lexer import quote_name
 
 
@@ -72,7 +72,7 @@ def shared_scan(
         return _by_engine(spark, plan, wanted, read, given)
     limit = LOGS_ON_DRIVER.read(given)
     if plan.log_size <= limit:
-        return composed(spark, plan, wanted.names)
+        return composed(spark, plan, wanted, read)
     frames = [in_range(scanned(spark, plan, plan.files, checked(plan, plan.files)), plan)] if plan.files else []
     frames.append(_decoded(spark, plan, wanted, read, given, files=False))
     return united(frames, wanted.names)
@@ -102,16 +102,8 @@ def _decoded(
         frame = spark.createDataFrame([], to_spark_schema(schema))
     else:
         frame = decoded(spark, plan.storage, tasks, schema, options)
-    return frame.select(*(col(quote_name(field.name)) if field.name in read else _left_out(field) for field in wanted))
+    return frame.select(*(col(quote_name(field.name)) if field.name in read else left_out(field) for field in wanted))
 
 
 def _column_to_count(plan: ScanPlan) -> list[str]:
     return [RECORD_KEY] if plan.reader is None else plan.reader.rules.columns(plan.schema, base=True)[:1]
-
-
-def _left_out(field: pa.Field) -> Column:
-    message = (
-        f"the column {field.name} was not read, because no name in the statement asks for it; name it there, or let Spark read the files"
-        f" ({READ_FILES.key}) and the driver the logs ({LOGS_ON_DRIVER.key})"
-    )
-    return raise_error(lit(message)).cast(to_spark_type(field.type)).alias(field.name)
