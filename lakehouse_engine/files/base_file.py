@@ -167,8 +167,9 @@ def _reader(
     listed = -1 if isinstance(base, str) else base.size
     with open_base_file(storage, path, dictionary=DICTIONARY_COLUMNS, verify=verify, listed=listed) as file:
         stored = file.schema_arrow
-        wanted = projected_schema(stored_schema(stored) if schema is None else schema, columns, meta_columns)
-        indices = [match_name(stored.names, field.name, path) for field in wanted]
+        table = stored_schema(stored) if schema is None else schema
+        wanted = projected_schema(table, columns, meta_columns)
+        indices = [match_name(stored.names, field.name, path, table.names) for field in wanted]
         yield _Reader(file, path, wanted, tuple(None if index is None else stored.names[index] for index in indices))
 
 

@@ -16,15 +16,16 @@ import pyarrow.types as pat
 from lakehouse_engine.errors import SchemaIncompatibleError
 
 
-def match_name(names: Sequence[str], wanted: str, path: str = "") -> int | None:
+def match_name(names: Sequence[str], wanted: str, path: str = "", others: Sequence[str] = ()) -> int | None:
     """Index of the name that is `wanted`, or its only equal without regard to case; None where there is none.
 
-    Raises `SchemaIncompatibleError` where several names differ from `wanted` and from each other in case only.
+    A name that is exactly one of `others`, all columns that the table has, is that column's and nobody else's. Raises
+    `SchemaIncompatibleError` where several names differ from `wanted` and from each other in case only.
     """
     if wanted in names:
         return names.index(wanted)
     lowered = wanted.lower()
-    found = [index for index, name in enumerate(names) if name.lower() == lowered]
+    found = [index for index, name in enumerate(names) if name.lower() == lowered and name not in others]
     if len(found) > 1:
         raise SchemaIncompatibleError(
             f"the file has {len(found)} columns that are {wanted!r} but for case: {[names[index] for index in found]}", path=path
@@ -72,7 +73,7 @@ def _struct(array: pa.StructArray, target: pa.StructType, name: str) -> pa.Array
     names = [array.type.field(index).name for index in range(array.type.num_fields)]
     children = []
     for field in fields:
-        index = match_name(names, field.name, name)
+        index = match_name(names, field.name, name, [field.name for field in fields])
         path = f"{name}.{field.name}"
         children.append(pa.nulls(len(array), field.type) if index is None else _convert(array.field(index), field.type, path))
     return pa.StructArray.from_arrays(children, fields=fields, mask=_mask(array))

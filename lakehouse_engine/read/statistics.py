@@ -6,6 +6,7 @@ table's type where that keeps their order. Statistics that are missing, or are n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import product
 
@@ -38,21 +39,48 @@ def guarantees_of(metadata: pq.FileMetaData, wanted: RowFilter, path: str = "") 
     Raises as `matching_row_groups`.
     """
     stored = metadata.schema.to_arrow_schema()
-    fields = [(field, match_name(stored.names, field.name, path)) for name in wanted.columns if (field := wanted.schema.field(name))]
+    every = wanted.schema.names
+    fields = [(wanted.schema.field(name), match_name(stored.names, name, path, every)) for name in wanted.columns]
     positions = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
-    known = [_Column(field, None if at is None else stored.field(at), positions, wanted.rounds) for field, at in fields]
+    known = [_column(metadata, field, None if at is None else stored.field(at), positions, wanted) for field, at in fields]
     asked: list[tuple[int, pc.Expression]] = []
     for number in range(metadata.num_row_groups):
         asked += [(number, one) for one in _guarantees(metadata.row_group(number), known)]
     return asked
 
 
-class _Column:
-    """A column of the table, and what stores it in a file (None: nothing does, and it is null). With `rounded` no bounds hold."""
+def _column(metadata: pq.FileMetaData, field: pa.Field, stored: pa.Field | None, positions: dict[str, int], wanted: RowFilter) -> _Column:
+    position = None if stored is None else positions.get(stored.name)
+    if stored is None or position is None:
+        return _Column(field, stored, None, unbounded=wanted.rounds)
+    physical = metadata.schema.column(position).physical_type
+    return _Column(field, stored, position, unbounded=wanted.rounds or _misleads(metadata, stored.type, physical))
 
-    def __init__(self, field: pa.Field, stored: pa.Field | None, positions: dict[str, int], rounded: bool) -> None:
-        self.field, self.stored, self.rounded = field, stored, rounded
-        self.position = None if stored is None else positions.get(stored.name)
+
+def _misleads(metadata: pq.FileMetaData, stored: pa.DataType, physical: str) -> bool:
+    """Whether the writer of a file may have written other bounds than those of the column's values.
+
+    Decimals as bytes had the bounds of single bytes with signs, before Parquet had an order of columns (parquet-mr 1.10, PARQUET-686). Days
+    and moments of Spark 2, and of later ones that were told to, are of another calendar before 1582 (Spark
+    `DataSourceUtils.datetimeRebaseSpec`): Spark reads them as other days than are stored.
+    """
+    if pat.is_decimal(stored) and physical not in ("INT32", "INT64"):
+        return not _ORDERED.match(metadata.created_by or "")
+    if pat.is_date(stored) or pat.is_timestamp(stored):
+        texts = metadata.metadata or {}
+        return texts.get(b"org.apache.spark.version", b"3") < b"3" or bool(_OLD_CALENDAR & texts.keys())
+    return False
+
+
+_ORDERED = re.compile(r"parquet-(cpp|rs)|parquet-mr version (1\.[1-9][0-9]|[2-9]\.)")
+_OLD_CALENDAR = {b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"}
+
+
+class _Column:
+    """A column of the table, and what stores it in a file (None: nothing does, and it is null). With `unbounded` no bounds hold."""
+
+    def __init__(self, field: pa.Field, stored: pa.Field | None, position: int | None, *, unbounded: bool) -> None:
+        self.field, self.stored, self.position, self.unbounded = field, stored, position, unbounded
 
     def guarantees(self, group: pq.RowGroupMetaData) -> list[pc.Expression]:
         """Alternatives: of each row of the group one of them is true."""
@@ -67,7 +95,7 @@ class _Column:
         nulls = statistics.null_count if statistics.has_null_count else None
         if nulls == group.num_rows:
             return [name.is_null()]
-        bounds = None if self.rounded else _bounds(statistics, self.stored.type, kind)
+        bounds = None if self.unbounded else _bounds(statistics, self.stored.type, kind)
         if bounds is None:
             return [_EVERY]
         low, high = name >= bounds[0], name <= bounds[1]

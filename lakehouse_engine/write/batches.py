@@ -86,7 +86,7 @@ class Batches:
         """Which of the rows to write count."""
         context, options = self.context, self.request.options
         if self.request.operation is WriteOperationType.DELETE:
-            return Reduction(NO_ORDERING, context.is_global, options.duplicate_policy)
+            return Reduction(NO_ORDERING, context.is_global)
         everything = self.request.operation in INSERTS | REPLACING and not self._combines
         if everything or self.request.replaced_rows is not None:
             return EVERY_ROW

@@ -83,7 +83,7 @@ def plan_write(
     """
     given, replaced = Given(batches.source(files.instant_time), batches.reduction), batches.replaced()
     planning = _Planning(state, batches, files, runner, check, all_new, given, replaced)
-    weight = _weight(given.source) + (0 if replaced is None else _weight(replaced))
+    weight = sum(_weight(source) for source in (given.source, replaced, batches.deleted_keys()) if source is not None)
     if weight > batches.context.options.broadcast_bytes:
         return planning.in_shares()
     return planning.at_once()

@@ -179,3 +179,33 @@ def test_services_between_reading_and_writing_are_no_conflict(lakehouse: Lakehou
     assert between(tidy) == []
     strict.sql("update shop.logged set n = n + 1")
     assert content(table) == {1: 12, 2: 22}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize(
+    ("statement", "meanwhile", "expected"),
+    [
+        ("update shop.kept set n = n + 1 where day = 'b'", (1, 100, "b"), {1: 101, 2: 21}),
+        ("delete from shop.kept where day = 'b'", (1, 100, "c"), {1: 100}),
+        (
+            "merge into shop.kept t using (select 1 as id) s on t.id = s.id and t.day = 'b' when matched then update set n = t.n + 1",
+            (1, 100, "b"),
+            {1: 101, 2: 20},
+        ),
+    ],
+    ids=["update", "delete", "merge"],
+)
+def test_rows_that_stay_in_their_old_partition_are_not_confined_to_the_one_that_they_say(
+    statement: str, meanwhile: tuple[int, int, str], expected: dict[int, int], kind: str, lakehouse: Lakehouse, between: Between
+) -> None:
+    """Row 1 says the day `b`, and lies with those of `a`."""
+    schema = rows([1], [1], ["a"]).schema
+    stay = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "false"}
+    kept = lakehouse.create_table("shop.kept", schema=schema, record_key=["id"], partition_by=["day"], table_type=kind, properties=stay)
+    kept.bulk_insert(rows([1, 2], [10, 20], ["a", "b"]))
+    kept.upsert(rows([1], [10], ["b"]))
+    number, n, day = meanwhile
+    done = between(lambda: HoodieTable.open(kept.path).upsert(rows([number], [n], [day])))
+    lakehouse.sql(statement)
+    assert done
+    assert content(kept) == expected

@@ -167,12 +167,6 @@ def choose_key_generator(record_key: Sequence[str], partition_by: Sequence[str])
     return "ComplexKeyGenerator"
 
 
-def plain_partitions(config: TableConfig) -> bool:
-    """Whether a partition path says nothing but the values of the partition columns, each as text."""
-    name = config.key_generator or choose_key_generator(config.record_key_fields, config.partition_fields)
-    return KEY_GENERATORS.get(name) in ("SimpleKeyGenerator", "ComplexKeyGenerator")
-
-
 def generated_keys(instant: str, task: int, count: int, first_row: int = 0) -> pa.Array:
     """Keys `<instant>_<task>_<row>` for `count` rows of one task of a write to a table without record key fields.
 

@@ -4,9 +4,9 @@ same files, logs and columns takes the same frame, which Spark has analyzed.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,7 +18,7 @@ from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.effects import EFFECTS, SliceEffect
-from lakehouse_engine.spark.frames.replaced.positions import StayingRows, replaced_of
+from lakehouse_engine.spark.frames.replaced.positions import StayingRows, replaced_of, told_apart
 from lakehouse_engine.spark.frames.scanned import Checked, checked, in_range, scanned, stored_schema
 from lakehouse_engine.spark.frames.sent import SENT
 from lakehouse_engine.spark.schema import to_spark_schema, to_spark_type
@@ -120,14 +120,23 @@ def _united_parts(
     spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, parts: _Parts, whole: Checked, thinned: Checked
 ) -> DataFrame:
     frames = [scanned(spark, plan, parts.whole, whole)] if parts.whole else []
-    if parts.thinned:
-        staying = SENT.get(spark, parts.replacing, ["replaced"], lambda: _send_replaced(spark, parts.replacing))
-        frames.append(staying.of_frame(scanned(spark, plan, parts.thinned, thinned), plan.schema.names))
+    frames += _thinned(spark, plan, parts, thinned)
     if parts.adding:
         frames.append(_added(spark, plan, wanted, parts))
     if not frames:
         frames = [spark.createDataFrame([], to_spark_schema(stored_schema(plan)))]
     return united([in_range(frame, plan) for frame in frames], wanted.names)
+
+
+def _thinned(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[DataFrame]:
+    """The rows that stay of files that have lost some."""
+    for replacing in told_apart(parts.replacing) if parts.thinned else ():
+        bases = {effect.base for effect in replacing}
+        numbers = [number for number, file in enumerate(parts.thinned) if file.path in bases]
+        if numbers:
+            staying = SENT.get(spark, replacing, ["replaced"], partial(_send_replaced, spark, replacing))
+            frame = scanned(spark, plan, [parts.thinned[number] for number in numbers], tuple(known[number] for number in numbers if known))
+            yield staying.of_frame(frame, plan.schema.names)
 
 
 def _added(spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, parts: _Parts) -> DataFrame:

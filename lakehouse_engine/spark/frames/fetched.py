@@ -20,6 +20,7 @@ from lakehouse_engine.read.arrow_scan import ReadTask, SliceTask, iter_task, pla
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
+from lakehouse_engine.spark.frames.effects import effect_key
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import identity_of
 
@@ -59,12 +60,10 @@ FETCHED = FetchedFrames(limit=256 * 1024 * 1024)
 
 def _key(plan: ScanPlan, schema: pa.Schema) -> Hashable:
     """Files and logs never change under their names; one that is written on is another by its size."""
-    logged = tuple(
-        (None if one.base_file is None else one.base_file.path, tuple((log.path, log.size) for log in one.log_files))
-        for one in (piece.slice for piece in plan.logged)
-    )
+    logged = tuple(effect_key(plan.reader, piece) for piece in plan.logged) if plan.reader is not None else ()
     place = identity_of(plan.storage) or plan.storage.root
-    return place, tuple(file.path for file in plan.files), logged, schema, plan.instant, plan.commit_range, plan.verify
+    files = tuple((file.path, file.size) for file in plan.files)
+    return place, files, logged, schema, plan.schema, plan.instant, plan.commit_range, plan.verify
 
 
 def _fetched(spark: SparkSession, plan: ScanPlan, schema: pa.Schema, most: int, options: Mapping[str, Any]) -> _Kept:

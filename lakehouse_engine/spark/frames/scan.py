@@ -23,6 +23,7 @@ from lakehouse_engine.spark.frames.composed import composed, left_out, united
 from lakehouse_engine.spark.frames.decoding import decoded
 from lakehouse_engine.spark.frames.fetched import FETCHED, engine_reads
 from lakehouse_engine.spark.frames.scanned import checked, in_range, scanned
+from lakehouse_engine.spark.frames.widened import spark_widens
 from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.sql.grammar.lexer import quote_name
 
@@ -59,7 +60,8 @@ def shared_scan(
     lower case is not in `named` (None: all are) fails. Rows that a plan wants only some of are read by executors, too.
 
     Of a table whose files the engine reads for Spark (`lakehouse.read.files`) all rows come so: up to
-    `lakehouse.read.files.driver.max.bytes` of files are read here and now, more by executors when the frame is run.
+    `lakehouse.read.files.driver.max.bytes` of files are read here and now, more by executors when the frame is run. These read all of a
+    plan, too, where a column became wider than Spark makes it of what some file stores.
 
     Checksums of footers and page headers, and of logs that are read here, are checked here, unless this process did before; all others by
     whoever reads them. Raises as `read_arrow`, but for what is found damaged by executors, and as `prepare_executors`.
@@ -70,6 +72,8 @@ def shared_scan(
     read = [name for name in wanted.names if named is None or name.lower() in named]
     if engine_reads(plan.storage, given):
         return _by_engine(spark, plan, wanted, read, given)
+    if not spark_widens(plan):
+        return _decoded(spark, plan, wanted, read, given, files=True)
     limit = LOGS_ON_DRIVER.read(given)
     if plan.log_size <= limit:
         return composed(spark, plan, wanted, read)

@@ -26,6 +26,15 @@ from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.spark.settings import with_settings
 from lakehouse_engine.spark.tasks.handshake import ensure_server
 
+AS_STORED = {
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+}
+"""What a session may not say of the files of a table: that the rows of one that cannot be read are left out (what is read may be written
+anew), and that days before 1582 are others, of which logs would know nothing. What a file itself says of such days counts.
+"""
 _VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
 _FROM, _TASKS = "spark.sql.sources.parallelPartitionDiscovery.threshold", "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _NEVER = str(2**31 - 1)
@@ -85,7 +94,7 @@ def listed_here(spark: SparkSession) -> AbstractContextManager[None]:
 def _listed(spark: SparkSession, plan: ScanPlan, paths: Sequence[str]) -> DataFrame:
     ensure_server(spark, plan.storage)
     uris = [as_path(plan.storage.uri(path)) for path in paths]
-    reader = spark.read.schema(to_spark_schema(stored_schema(plan)))
+    reader = spark.read.schema(to_spark_schema(stored_schema(plan))).options(**AS_STORED)
     if tells_values(plan.rules, paths):
         # Spark takes the partition columns from the directories' names then, opens what a query needs of them, and has them last.
         reader = reader.option("basePath", plan.storage.uri())

@@ -19,7 +19,7 @@ from lakehouse_engine.sql.grammar.references import Reference, plain
 from lakehouse_engine.sql.grammar.relations import read_alias
 
 _ENDS = words("GROUP HAVING ORDER LIMIT OFFSET WINDOW CLUSTER DISTRIBUTE SORT QUALIFY SELECT") | {";"}
-_ELSEWHERE = words("UNION EXCEPT INTERSECT MINUS SETMINUS FROM PIVOT UNPIVOT INSERT SET WHEN SEMI ANTI TABLESAMPLE WHERE")
+_ELSEWHERE = words("UNION EXCEPT INTERSECT MINUS SETMINUS FROM PIVOT UNPIVOT INSERT SET WHEN SEMI ANTI ASOF NEAREST TABLESAMPLE WHERE")
 """What after a relation, before its WHERE, makes that a condition of something else, or on other rows. WHERE stands for itself."""
 
 _AFTER_ALONE = words("WHERE GROUP HAVING ORDER")
@@ -58,8 +58,8 @@ class Enclosing:
 
     def _source(self, first: int, at: int, name: str) -> Predicate | None:
         """Of what is read from token `first` on, is called `name`, and ends before token `at`."""
-        if self._keyword(at) == "(" or {"SEMI", "ANTI"} & {self._keyword(first - 1), self._keyword(first - 2)}:
-            # Its columns have other names, or are not to be seen.
+        if self._keyword(at) == "(" or {"SEMI", "ANTI", "ASOF"} & {self._keyword(first - 1), self._keyword(first - 2)}:
+            # Its columns have other names, are not to be seen, or it decides by all of its rows which of them are joined.
             return None
         opens = self._keyword(first - 1) == "FROM"
         where = self._where(at, alone=opens)

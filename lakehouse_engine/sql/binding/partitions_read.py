@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakehouse_engine.files.schema import table_schema
-from lakehouse_engine.record.keys.keygen import plain_partitions
+from lakehouse_engine.read.pruning import path_rules
 from lakehouse_engine.sql.grammar.brackets import parts
 from lakehouse_engine.sql.grammar.lexer import Token, TokenKind, is_plain_string, name_value, significant, string_value, words
 from lakehouse_engine.view.table_state import TableState
@@ -31,9 +31,11 @@ def partitions_read(condition: str | None, table: str, state: TableState, *, qua
     name that the table goes by there; with `qualified` a column without it is not taken for the table's.
     """
     fields = state.config.partition_fields
-    if condition is None or not fields or not plain_partitions(state.config):
+    if condition is None or not fields:
         return None
     schema = table_schema(state)
+    if path_rules(state, schema) is None:  # a row may be in another partition than its columns say
+        return None
     types = {field.name.lower(): field.type for field in schema}
     values: dict[str, list[Any]] = {}
     for conjunct in _conjuncts(significant(condition)):

@@ -51,7 +51,7 @@ class Moves:
             return tagged, part_of(tagged, ~here)
         away = part_of(tagged, ~here)
         if self.context.merger.whole_rows:
-            goes = part_of(away, winners(self.context, self.files, self.batch, away))
+            goes = part_of(away, winners(self.context, self.files, self.batch, away) | self._late_deletions(away))
             self._rows.append(goes.rows)
             return part_of(tagged, here), goes
         merged, belongs_here = self._merge(away)
@@ -85,6 +85,18 @@ class Moves:
             self._coded = {path: code for code, path in enumerate(paths)}, batch.partitions.indices.to_numpy(zero_copy_only=False)
         numbers, codes = self._coded
         return np.asarray(codes[tagged.rows] == numbers.get(tagged.base.partition_path, -1))
+
+    def _late_deletions(self, away: TaggedFile) -> Mask:
+        """Rows marked as deleted that delete what they lose against."""
+        context, batch, rows = self.context, self.batch, self.batch.rows[away.rows]
+        names = context.marks.columns(list(batch.source.column_names))
+        marked = context.marks.of(batch.source.columns(names, rows)) if names else np.zeros(len(rows), dtype=bool)
+        ordering = context.ordering.roots
+        if not marked.any() or not context.merger.compares_ordering or not set(ordering) <= set(batch.source.column_names):
+            return marked
+        stored, incoming = _stored(self.files, away, ordering), batch.source.columns(ordering, rows)
+        deletes = context.merger.deletes(context.ordering.values(stored), context.ordering.values(incoming))
+        return marked if deletes is None else marked & deletes
 
     def _merge(self, away: TaggedFile) -> tuple[pa.Table, Mask]:
         """The merged rows with their keys and partition paths, and which of them belong where they are stored.

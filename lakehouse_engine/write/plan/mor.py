@@ -77,7 +77,8 @@ def _add_deletes(plan: DeltaPlan, batch: Batch, deletes: Batch, runner: TaskRunn
     context = plan.context
     rest = deletes.without(batch, is_global=context.is_global)
     if isinstance(context.index, BucketIndex) and not looks_up_deletes(context, rest):
-        log_deletes(plan, context.index.layout, rest)
+        rest = log_deletes(plan, context.index.layout, rest)
+    if not len(rest.rows):
         return
     ordered = context.merger.compares_ordering
     for hits in find_hits(plan.target, context, rest, runner, ordered=ordered):

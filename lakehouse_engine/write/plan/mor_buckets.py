@@ -42,11 +42,21 @@ def log_unseen(plan: DeltaPlan, layout: BucketLayout) -> Batch:
     return batch.part(np.sort(np.concatenate(rest)))
 
 
-def log_deletes(plan: DeltaPlan, layout: BucketLayout, batch: Batch) -> None:
-    """A delete of keys takes away what is stored, whatever it is: it is logged for the buckets that are there."""
+def log_deletes(plan: DeltaPlan, layout: BucketLayout, batch: Batch) -> Batch:
+    """A delete of keys takes away what is stored, whatever it is: it is logged for the buckets that are there.
+
+    Those that are written anew without logs lose rows by their positions: the part of the batch for these is returned, to be looked up.
+    """
+    rest = [np.empty(0, np.int64)]
     for found in rows_by_bucket(layout, batch, plan.target.view):
-        if found.piece is not None:
+        if found.piece is None:
+            continue
+        change = plan.changes.get(found.piece.group)
+        if change is not None and change.rewrite and not found.piece.log_files:
+            rest.append(found.rows)
+        else:
             plan.change(found.piece).keys.append(batch.keys.take(pa.array(found.rows)))
+    return batch.part(np.sort(np.concatenate(rest)))
 
 
 def _must_look(plan: DeltaPlan, piece: FileSlice, special: bool) -> bool:

@@ -12,13 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.errors import DuplicateKeyError
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.locate.settle import SliceHits
 from lakehouse_engine.write.plan.mor_changes import DeltaPlan
 from lakehouse_engine.write.plan.mor_combine import Combined, CombineTask, combine_slice
-from lakehouse_engine.write.source import PatchedSource
-from lakehouse_engine.write.tasks.base_files import Mask
+from lakehouse_engine.write.source import PatchedSource, Rows
+from lakehouse_engine.write.tasks.base_files import NO_ROWS, Mask
 
 
 class Upsert:
@@ -103,6 +104,7 @@ class Upsert:
         not updated stays where it is (as Hudi's `HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded`).
         """
         chosen = [changed & ~self._marked[hits.rows] for hits, changed in zip(self._hits, touched, strict=True)]
+        self._check_stored_once([hits.rows[rows] for hits, rows in zip(self._hits, chosen, strict=True)])
         tasks = [self._combine_task(hits, rows) for hits, rows in zip(self._hits, chosen, strict=True) if rows.any()]
         combined = iter(self._runner.run(combine_slice, tasks, name="combine"))
         patches: list[Combined] = []
@@ -114,6 +116,17 @@ class Upsert:
                 here[number] = here[number] | (stays & rows) | self._marked[hits.rows]
         if patches:
             self._plan.batch = _patched(self._plan.batch, patches)
+
+    def _check_stored_once(self, rows: Sequence[Rows]) -> None:
+        """A log replaces all rows of a key by one, and so it would several that an incoming row makes different ones of."""
+        numbers, counts = np.unique(np.concatenate([NO_ROWS, *rows]), return_counts=True)
+        if (counts > 1).any():
+            key = self._plan.batch.keys[int(numbers[counts > 1][0])].as_py()
+            raise DuplicateKeyError(
+                f"the key {key!r} is stored more than once, and what is written of it here would be made of each of these rows: the log of"
+                " a merge-on-read table has one row a key. Write whole rows of it, or delete the key before",
+                table=self._plan.context.config.name,
+            )
 
     def _combine_task(self, hits: SliceHits, chosen: Mask) -> CombineTask:
         plan, (rows, first) = self._plan, np.unique(hits.rows[chosen], return_index=True)

@@ -89,7 +89,8 @@ class FileIdentity:
         return pa.table(kept.columns, schema=file_schema(pa.schema([field for field in rows.schema if field.name not in META_COLUMNS])))
 
 
-def _leaves(name: str, kind: pa.DataType) -> Iterator[str]:
+def _leaves(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """Paths and types of the Parquet leaves of a column."""
     if pa.types.is_struct(kind):
         for child in kind:
             yield from _leaves(f"{name}.{child.name}", child.type)
@@ -99,13 +100,20 @@ def _leaves(name: str, kind: pa.DataType) -> Iterator[str]:
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         yield from _leaves(f"{name}.list.element", kind.value_type)
     else:
-        yield name
+        yield name, kind
 
 
 def dictionary_leaves(rows: pa.Table, unique: frozenset[str]) -> list[str]:
     """The Parquet leaves of columns that repeat themselves, as `rows` show them; columns in `unique` are known not to."""
     repeating = [field for field in rows.schema if field.name not in unique and _repeats(rows.column(field.name))]
-    return [leaf for field in repeating for leaf in _leaves(field.name, _plain(field.type))]
+    return [leaf for field in repeating for leaf, _ in _leaves(field.name, _plain(field.type))]
+
+
+def _bounded_leaves(schema: pa.Schema) -> list[str]:
+    """The leaves that have statistics: not those of floating point numbers, whose bounds leave out NaN, which for Spark is more than every
+    number. It would pass over row groups that have some (parquet-mr, too, writes no bounds then).
+    """
+    return [leaf for field in schema for leaf, kind in _leaves(field.name, _plain(field.type)) if not pa.types.is_floating(kind)]
 
 
 def parquet_codec(compression: str) -> str:
@@ -211,6 +219,7 @@ class BaseFileWriter:
             self._schema,
             compression=parquet_codec(self._options.compression),
             use_dictionary=dictionary or False,
+            write_statistics=_bounded_leaves(self._schema),
             store_schema=False,
             store_decimal_as_integer=False,
             use_compliant_nested_type=True,

@@ -228,3 +228,11 @@ def test_a_damaged_page_is_a_format_error_naming_the_file(tmp_path: Path) -> Non
 def test_base_files_of_other_formats_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedTableError, match="Parquet"):
         read_base_file(LocalStorage(str(tmp_path)), "a-0_0-1-2_20240101000000000.orc", None)
+
+
+def test_a_name_is_of_the_column_that_is_exactly_called_so(tmp_path: Path) -> None:
+    """A file of before there was a column that differs from another in case only has nothing of it."""
+    pq.write_table(pa.table({"A": ["upper"]}), tmp_path / "a.parquet")
+    schema = pa.schema([("A", pa.string()), ("a", pa.string())])
+    assert read_base_file(LocalStorage(str(tmp_path)), "a.parquet", schema).to_pylist() == [{"A": "upper", "a": None}]
+    assert read_base_file(LocalStorage(str(tmp_path)), "a.parquet", pa.schema([("a", pa.string())])).to_pylist() == [{"a": "upper"}]

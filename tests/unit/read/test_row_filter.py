@@ -7,6 +7,7 @@ import functools
 import io
 from collections.abc import Iterable
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.errors import OptionError, PartitionValueError
 from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.read import pruning
+from lakehouse_engine.read import pruning, statistics
 from lakehouse_engine.read.pruning import Scope
 from lakehouse_engine.read.row_filter import RowFilter
 from lakehouse_engine.read.statistics import matching_row_groups
@@ -137,6 +138,27 @@ _CONFIG = {
     "hoodie.table.version": "6",
     "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator",
 }
+@pytest.mark.parametrize(
+    ("kind", "physical", "created", "texts", "misled"),
+    [
+        (pa.decimal128(10, 2), "FIXED_LEN_BYTE_ARRAY", "parquet-mr version 1.8.1 (build 4aba)", {}, True),
+        (pa.decimal128(10, 2), "BYTE_ARRAY", "", {}, True),
+        (pa.decimal128(10, 2), "FIXED_LEN_BYTE_ARRAY", "parquet-mr version 1.10.1 (build a89df8f)", {}, False),
+        (pa.decimal128(10, 2), "FIXED_LEN_BYTE_ARRAY", "parquet-mr version 1.13.1", {}, False),
+        (pa.decimal128(10, 2), "FIXED_LEN_BYTE_ARRAY", "parquet-cpp-arrow version 26.0.1", {}, False),
+        (pa.decimal128(10, 2), "INT64", "parquet-mr version 1.8.1", {}, False),
+        (pa.date32(), "INT32", "parquet-mr version 1.10.1", {b"org.apache.spark.version": b"2.4.4"}, True),
+        (pa.timestamp("us", "UTC"), "INT64", "parquet-mr version 1.12.2", {b"org.apache.spark.legacyDateTime": b""}, True),
+        (pa.date32(), "INT32", "parquet-mr version 1.12.2", {b"org.apache.spark.version": b"3.5.1"}, False),
+        (pa.string(), "BYTE_ARRAY", "parquet-mr version 1.8.1", {b"org.apache.spark.version": b"2.4.4"}, False),
+    ],
+)
+def test_bounds_of_old_writers_are_not_believed(
+    kind: pa.DataType, physical: str, created: str, texts: dict[bytes, bytes], misled: bool
+) -> None:
+    assert statistics._misleads(SimpleNamespace(created_by=created, metadata=texts), kind, physical) is misled
+
+
 PARTITIONED = ["i", "n", "s", "b", "d", "e"]
 
 

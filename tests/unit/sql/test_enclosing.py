@@ -36,6 +36,21 @@ def rows_of(text: str, name: str = "t") -> list[str | None]:
 @pytest.mark.parametrize(
     "text",
     [
+        "select t.id from s.u join s.t exact nearest 1 by distance abs(u.id - t.id) where t.day = 'a'",
+        "select t.id from s.u left join s.t approx nearest 2 by similarity t.n where t.day = 'a'",
+        "select id from (select t.id, t.day from s.u join s.t exact nearest 1 by distance t.n) where day = 'a'",
+        "select t.id from s.u asof join s.t match_condition (u.id >= t.id) where t.day = 'a'",
+        "select t.id from s.u left asof join s.t match_condition (u.id >= t.id) where t.day = 'a'",
+        "select id from (select t.id, t.day from s.u asof join s.t match_condition (u.id >= t.id)) where day = 'a'",
+    ],
+)
+def test_rows_that_are_joined_by_which_others_there_are_are_all_needed(text: str) -> None:
+    assert rows_of(text) == [None]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "select id from (select id, day from s.t) where day = 'a'",
         "select id from (select id, t.day from s.t) x where x.day = 'a' and f(x.id) = 1",
         "select id from (select * from s.t) x join s.u on u.id = x.id where x.day = 'a'",

@@ -9,6 +9,7 @@ from lakehouse_engine.sql.binding.partitions_read import partitions_read
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.create import TableSpec, create_table
+from tests.support.local_table import LocalTable
 
 
 @pytest.fixture
@@ -21,6 +22,17 @@ def state() -> TableState:
 
 def test_a_literal_in_single_quotes_is_a_value(state: TableState) -> None:
     assert partitions_read("day = 'a' and x > 'b'", "t", state) == {"day=a"}
+
+
+def test_rows_that_may_be_elsewhere_than_their_columns_say_confine_to_nothing() -> None:
+    storage = MemoryStorage()
+    schema = pa.schema([("id", pa.int64()), ("day", pa.string())])
+    properties = {"hoodie.simple.index.update.partition.path": "false"}
+    table = LocalTable(storage, properties)
+    create_table(storage, TableSpec("t", schema, ["id"], [], ["day"], "cow"))
+    table.insert(pa.table([[1], ["a"]], schema=schema))
+    table.upsert(pa.table([[1], ["b"]], schema=schema))
+    assert partitions_read("day = 'b'", "t", TableState.load(storage)) is None
 
 
 # Column `x` where `spark.sql.ansi.doubleQuotedIdentifiers` is set, and text as it stands under `spark.sql.parser.escapedStringLiterals`.

@@ -250,3 +250,28 @@ def test_merge_mode_of_a_write_contradicts_the_mode_of_the_table(tmp_path: Path,
         table.upsert(rows, options={MODE: asked})
     table.upsert(rows, options={MODE: stored})
     assert table.to_arrow().num_rows == rows.num_rows
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+@pytest.mark.parametrize("payload", ["EventTimeAvroPayload", "DefaultHoodieRecordPayload", "PartialUpdateAvroPayload"])
+def test_a_late_deletion_that_comes_under_another_partition(payload: str, table_type: str, tmp_path: Path) -> None:
+    """It is one of the key wherever that is stored, as far as the payload lets late ones delete."""
+    schema = pa.schema([("id", pa.int64()), ("p", pa.string()), ("ts", pa.int64()), ("_hoodie_is_deleted", pa.bool_())])
+    named = {PAYLOAD: f"org.apache.hudi.common.model.{payload}"}
+    spec = TableSpec("t", schema, ["id"], ["ts"], ["p"], table_type, properties=named)
+    create_table(LocalStorage(str(tmp_path / "t")), spec)
+    table = HoodieTable.open(str(tmp_path / "t"))
+    table.upsert(pa.table([[1, 2, 3], ["x"] * 3, [5] * 3, [False] * 3], schema=schema))
+    table.upsert(pa.table([[1, 2], ["x", "y"], [1, 1], [True, True]], schema=schema))
+    expected = [1, 2, 3] if payload.startswith("Default") else [3]
+    assert sorted(table.to_arrow()["id"].to_pylist()) == expected
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_a_key_that_is_deleted_twice_is_no_duplicate(table_type: str, tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("v", pa.string())])
+    create_table(LocalStorage(str(tmp_path / "t")), TableSpec("t", schema, ["id"], table_type=table_type))
+    table = HoodieTable.open(str(tmp_path / "t"), options={"lakehouse.duplicate.source.keys": "ERROR"})
+    table.insert(pa.table([[1, 1, 2], ["a", "b", "c"]], schema=schema))
+    table.delete(pa.table({"id": pa.array([1, 1], pa.int64())}))
+    assert table.to_arrow()["id"].to_pylist() == [2]

@@ -149,6 +149,7 @@ def test_what_the_keys_weigh_decides(tmp_path: Path) -> None:
     limit = {"lakehouse.write.broadcast.max.bytes": 20_000}
     assert table.upsert(rows.slice(0, 100), options=limit).route == "SMALL"
     assert table.upsert(rows, options=limit).route == "LARGE"
+    assert table.upsert(rows.slice(0, 1), delete_keys=rows, options=limit).route == "LARGE"
     with pytest.raises(OptionError, match=r"lakehouse\.write\.broadcast\.max\.bytes"):
         table.upsert(rows, options={"lakehouse.write.broadcast.max.bytes": -1})
 

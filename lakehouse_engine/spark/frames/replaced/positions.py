@@ -14,6 +14,7 @@ that is an error.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -67,8 +68,25 @@ class Replaced:
         return pa.table([[self.longs]], schema=_SENT)
 
 
+def told_apart(effects: Sequence[SliceEffect]) -> list[tuple[SliceEffect, ...]]:
+    """The effects in groups in which no two base files have one name: mostly one. What is looked into tells files by no more."""
+    groups: list[list[SliceEffect]] = []
+    seen = Counter[str]()
+    for effect in effects:
+        name = _name(effect)
+        if seen[name] == len(groups):
+            groups.append([])
+        groups[seen[name]].append(effect)
+        seen[name] += 1
+    return [tuple(group) for group in groups]
+
+
+def _name(effect: SliceEffect) -> str:
+    return str(effect.base).rpartition("/")[2]
+
+
 def replaced_of(effects: Sequence[SliceEffect]) -> Replaced:
-    """The replaced rows of slices whose base files lose some."""
+    """The replaced rows of slices whose base files lose some, and have names of their own (`told_apart`)."""
     numbers, salt = _numbers(effects)
     slots = Slots.of(numbers)
     counts = [-(-effect.base_rows >> _BLOCK_BITS) for effect in effects]
@@ -89,7 +107,9 @@ def replaced_of(effects: Sequence[SliceEffect]) -> Replaced:
 
 
 def _numbers(effects: Sequence[SliceEffect]) -> tuple[Rows, int | None]:
-    """A number of each file, and what it is made of: the first that tells all files apart."""
+    """A number of each file, and what it is made of: the first that tells all files apart. Raises `ValueError` where nothing does."""
+    if len({_name(effect) for effect in effects}) < len(effects):
+        raise ValueError("two base files have one name")
     salts = itertools.chain([None] if _sizes_are_known(effects) else [], itertools.count())
     tried = ((np.array([_number(effect, salt) for effect in effects], np.int64), salt) for salt in salts)
     return next((numbers, salt) for numbers, salt in tried if len(np.unique(numbers)) == len(numbers))
@@ -102,7 +122,7 @@ def _sizes_are_known(effects: Sequence[SliceEffect]) -> bool:
 def _number(effect: SliceEffect, salt: int | None) -> int:
     if salt is None:
         return effect.base_bytes
-    return int(hash_name(str(effect.base).rpartition("/")[2], np.array([salt], np.int64))[0])
+    return int(hash_name(_name(effect), np.array([salt], np.int64))[0])
 
 
 def _words(removed: Rows) -> tuple[Rows, Words]:
