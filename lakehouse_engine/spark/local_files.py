@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine.spark.frames.partitions import as_path
 from lakehouse_engine.spark.schema import to_spark_schema
+from lakehouse_engine.spark.settings import AS_STORED
 from lakehouse_engine.storage.local import LocalStorage
 
 logger = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ def file_frame(spark: SparkSession, rows: pa.Table) -> DataFrame | None:
         path.unlink(missing_ok=True)
         _written[application] = _MOST
         return None
-    reader = spark.read.schema(to_spark_schema(numbered.schema)).option("datetimeRebaseMode", "CORRECTED")
+    reader = spark.read.schema(to_spark_schema(numbered.schema)).options(**AS_STORED)
     return reader.parquet(as_path(LocalStorage(str(path.parent)).uri(path.name))).toDF(*rows.column_names)
 
 

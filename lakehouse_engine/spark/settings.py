@@ -1,4 +1,4 @@
-"""Settings of a session that count for one step of planning."""
+"""Settings of a session that count for one step of planning, and those of its readers that do not count at all."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ from contextlib import contextmanager
 from threading import Lock
 
 from pyspark.sql import SparkSession
+
+AS_STORED = {
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+}
+"""Options of readers, for what a session may not say of the files of a table: that the rows of one that cannot be read are left out (what
+is read may be written anew), and that days before 1582 are others, of which logs would know nothing. What a file itself says of such days
+counts.
+"""
 
 _ONE_AT_A_TIME = Lock()
 

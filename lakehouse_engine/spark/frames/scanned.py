@@ -23,18 +23,9 @@ from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.partitions import as_path, tells_values
 from lakehouse_engine.spark.schema import to_spark_schema
-from lakehouse_engine.spark.settings import with_settings
+from lakehouse_engine.spark.settings import AS_STORED, with_settings
 from lakehouse_engine.spark.tasks.handshake import ensure_server
 
-AS_STORED = {
-    "ignoreCorruptFiles": "false",
-    "ignoreMissingFiles": "false",
-    "datetimeRebaseMode": "CORRECTED",
-    "int96RebaseMode": "CORRECTED",
-}
-"""What a session may not say of the files of a table: that the rows of one that cannot be read are left out (what is read may be written
-anew), and that days before 1582 are others, of which logs would know nothing. What a file itself says of such days counts.
-"""
 _VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
 _FROM, _TASKS = "spark.sql.sources.parallelPartitionDiscovery.threshold", "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _NEVER = str(2**31 - 1)
