@@ -96,7 +96,9 @@ class Warehouse:
             return lambda house: found(house.spark)
         kept, schema = self.storage.uri(folder), rows.schema
         rows.write.parquet(kept)
-        return lambda house: house.spark.read.schema(schema).parquet(kept)
+        # Whatever a session says: rows that are not there any more are not left out of a table.
+        read = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+        return lambda house: house.spark.read.schema(schema).options(**read).parquet(kept)
 
     def resting_on(self, schema: str, identifier: str, state: Any) -> Warehouse:
         """The same warehouse, for a write of rows that rest on a state of one table, as `expected` or `hold` answered it."""
