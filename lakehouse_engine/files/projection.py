@@ -71,9 +71,10 @@ def _is_list(kind: pa.DataType) -> bool:
 def _struct(array: pa.StructArray, target: pa.StructType, name: str) -> pa.Array:
     fields = [target.field(index) for index in range(target.num_fields)]
     names = [array.type.field(index).name for index in range(array.type.num_fields)]
+    others = [field.name for field in fields]
     children = []
     for field in fields:
-        index = match_name(names, field.name, name, [field.name for field in fields])
+        index = match_name(names, field.name, name, others)
         path = f"{name}.{field.name}"
         children.append(pa.nulls(len(array), field.type) if index is None else _convert(array.field(index), field.type, path))
     return pa.StructArray.from_arrays(children, fields=fields, mask=_mask(array))

@@ -83,6 +83,11 @@ class SliceReader:
     def has_meta_columns(self) -> bool:
         return self.rules.key_generator is None
 
+    @property
+    def counted(self) -> list[str]:
+        """A column to read where none is asked for: rows without columns could not be counted."""
+        return self.rules.columns(self.schema, base=True)[:1]
+
     def read(self, piece: LoggedSlice, columns: Sequence[str]) -> pa.Table:
         """All rows of a slice in the given columns (meta columns may be among them), those of the base file first.
 

@@ -14,9 +14,9 @@ AS_STORED = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
 }
-"""Options of readers, for what a session may not say of the files of a table: that the rows of one that cannot be read are left out (what
-is read may be written anew), and that days before 1582 are others, of which logs would know nothing. What a file itself says of such days
-counts.
+"""Options of readers, for what a session may not say of files with rows of a table: that those of one that cannot be read are left out
+(what is read may be written anew), and that days before 1582 are others, of which logs would know nothing. What a file itself says of such
+days counts.
 """
 
 _ONE_AT_A_TIME = Lock()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -136,11 +137,7 @@ def test_what_is_fetched_follows_the_rules_of_the_table(tmp_path: Path, spark: S
 
 
 def _effect(base: str, size: int) -> SliceEffect:
-    return SliceEffect(base, size, 10, rows_of(1), pa.table({"a": [1]}))
-
-
-def rows_of(*numbers: int) -> Any:
-    return pa.array(numbers, pa.int64()).to_numpy()
+    return SliceEffect(base, size, 10, np.array([1]), pa.table({"a": [1]}))
 
 
 def test_files_of_one_name_are_told_apart() -> None:

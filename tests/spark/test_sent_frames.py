@@ -26,10 +26,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> SentFrames:
 
 
 @pytest.fixture
-def effects(monkeypatch: pytest.MonkeyPatch, sent: SentFrames) -> EffectCache:
-    fresh = EffectCache(limit=64 * 1024 * 1024)
-    monkeypatch.setattr(composed, "EFFECTS", fresh)
-    return fresh
+def effects(sent: SentFrames) -> EffectCache:
+    return composed.EFFECTS
 
 
 @pytest.fixture

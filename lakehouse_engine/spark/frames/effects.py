@@ -54,9 +54,7 @@ class EffectCache(BoundedCache[SliceEffect]):
         def read(number: int) -> SliceEffect:
             before = found[number]
             more = [] if before is None else [*before.added.column_names, *reader.schema.names]
-            # Rows without columns could not be counted.
-            names = [*columns, *more] or reader.rules.columns(reader.schema, base=True)[:1]
-            return _effect(reader, logged[number], list(dict.fromkeys(names)))
+            return _effect(reader, logged[number], list(dict.fromkeys([*columns, *more])) or reader.counted)
 
         for number, effect in zip(missing, LocalRunner(os.cpu_count() or 1).run(read, missing, name="logs"), strict=True):
             found[number] = effect

@@ -98,8 +98,7 @@ def _decoded(
     spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, read: Sequence[str], options: Mapping[str, Any], *, files: bool
 ) -> DataFrame:
     """The slices of a plan, and its `files`, by executors, which look at the columns `read` only."""
-    # Rows without columns could not be counted.
-    names = list(read) or _column_to_count(plan)
+    names = list(read) or ([RECORD_KEY] if plan.reader is None else plan.reader.counted)
     tasks = plan_tasks(plan, names, files=files)
     schema = plain(projected_schema(plan.schema, names))
     if not tasks:
@@ -107,7 +106,3 @@ def _decoded(
     else:
         frame = decoded(spark, plan.storage, tasks, schema, options)
     return frame.select(*(col(quote_name(field.name)) if field.name in read else left_out(field) for field in wanted))
-
-
-def _column_to_count(plan: ScanPlan) -> list[str]:
-    return [RECORD_KEY] if plan.reader is None else plan.reader.rules.columns(plan.schema, base=True)[:1]

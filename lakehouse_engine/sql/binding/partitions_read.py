@@ -34,8 +34,6 @@ def partitions_read(condition: str | None, table: str, state: TableState, *, qua
     if condition is None or not fields:
         return None
     schema = table_schema(state)
-    if path_rules(state, schema) is None:  # a row may be in another partition than its columns say
-        return None
     types = {field.name.lower(): field.type for field in schema}
     values: dict[str, list[Any]] = {}
     for conjunct in _conjuncts(significant(condition)):
@@ -45,7 +43,7 @@ def partitions_read(condition: str | None, table: str, state: TableState, *, qua
     if any(name.lower() not in values for name in fields):
         return None
     chosen = list(product(*(values[name.lower()] for name in fields)))
-    if len(chosen) > _MOST:
+    if len(chosen) > _MOST or path_rules(state, schema) is None:  # a row may be in another partition than its columns say
         return None
     return frozenset(partition_paths_of(state.config, [dict(zip(fields, one, strict=True)) for one in chosen]))
 

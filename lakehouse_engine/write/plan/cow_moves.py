@@ -91,11 +91,8 @@ class Moves:
         context, batch, rows = self.context, self.batch, self.batch.rows[away.rows]
         names = context.marks.columns(list(batch.source.column_names))
         marked = context.marks.of(batch.source.columns(names, rows)) if names else np.zeros(len(rows), dtype=bool)
-        ordering = context.ordering.roots
-        if not marked.any() or not context.merger.compares_ordering or not set(ordering) <= set(batch.source.column_names):
-            return marked
-        stored, incoming = _stored(self.files, away, ordering), batch.source.columns(ordering, rows)
-        deletes = context.merger.deletes(context.ordering.values(stored), context.ordering.values(incoming))
+        ordering = _ordering(context, self.files, batch, away) if marked.any() else None
+        deletes = None if ordering is None else context.merger.deletes(*ordering)
         return marked if deletes is None else marked & deletes
 
     def _merge(self, away: TaggedFile) -> tuple[pa.Table, Mask]:
@@ -119,11 +116,20 @@ def winners(context: WriteContext, files: FileContext, batch: Batch, tagged: Tag
 
     All of them where ordering does not count, or the batch has keys only.
     """
+    ordering = _ordering(context, files, batch, tagged)
+    wins = None if ordering is None else context.merger.wins(*ordering)
+    return np.ones(len(tagged.rows), dtype=bool) if wins is None else wins
+
+
+def _ordering(
+    context: WriteContext, files: FileContext, batch: Batch, tagged: TaggedFile
+) -> tuple[Sequence[pa.Array], Sequence[pa.Array]] | None:
+    """Ordering values of found records, and of the rows that found them. None where they do not count, or the batch has keys only."""
     names = context.ordering.roots if context.merger.compares_ordering else []
     if not names or not set(names) <= set(batch.source.column_names):
-        return np.ones(len(tagged.rows), dtype=bool)
+        return None
     incoming = batch.source.columns(names, batch.rows[tagged.rows])
-    return _compared(context, _stored(files, tagged, names), incoming)
+    return context.ordering.values(_stored(files, tagged, names)), context.ordering.values(incoming)
 
 
 def _compared(context: WriteContext, stored: pa.Table, incoming: pa.Table) -> Mask:

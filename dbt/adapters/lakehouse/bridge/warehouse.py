@@ -29,6 +29,7 @@ _facade = Later("lakehouse_engine.lakehouse")
 _locations = Later("lakehouse_engine.storage.locations")
 _lock = Later("lakehouse_engine.timeline.lock")
 _moments = Later("lakehouse_engine.read.moments")
+_settings = Later("lakehouse_engine.spark.settings")
 _staging = Later("lakehouse_engine.commit.staging")
 _stashed = Later("lakehouse_engine.spark.frames.stashed")
 
@@ -96,9 +97,7 @@ class Warehouse:
             return lambda house: found(house.spark)
         kept, schema = self.storage.uri(folder), rows.schema
         rows.write.parquet(kept)
-        # Whatever a session says: rows that are not there any more are not left out of a table.
-        read = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
-        return lambda house: house.spark.read.schema(schema).options(**read).parquet(kept)
+        return lambda house: house.spark.read.schema(schema).options(**_settings.AS_STORED).parquet(kept)
 
     def resting_on(self, schema: str, identifier: str, state: Any) -> Warehouse:
         """The same warehouse, for a write of rows that rest on a state of one table, as `expected` or `hold` answered it."""
