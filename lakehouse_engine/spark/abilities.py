@@ -47,6 +47,9 @@ class Abilities(ABC):
     most_in_closure: ClassVar[int]
     """Bytes that may travel in the closure of a job that the caller of the engine runs, as often as he likes."""
 
+    plans_values: ClassVar[bool]
+    """Whether rows of a `column_frame` are values in plans: Spark computes all that a query makes of them before it drops what nobody asks."""
+
     looks_here: ClassVar[bool]
     """Whether scans are planned by a JVM of this process, which looks at the files that this process does."""
 
@@ -109,6 +112,7 @@ class Abilities(ABC):
 class _Classic(Abilities):
     has_plans = True
     most_in_closure = sys.maxsize  # Spark broadcasts what is large
+    plans_values = False
     looks_here = True
 
     @property
@@ -198,6 +202,7 @@ class _Connect(Abilities):
 
     has_plans = False
     most_in_closure = 1024 * 1024
+    plans_values = True
     looks_here = False
     is_local = False
 

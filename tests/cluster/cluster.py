@@ -96,7 +96,7 @@ class Cluster:
         try:
             with urllib.request.urlopen(f"http://{HOST}:{self._web}/json/", timeout=5) as answer:
                 return dict(json.load(answer))
-        except OSError:
+        except (OSError, json.JSONDecodeError):  # a master that begins answers this address by its page before it does by its state
             return None
 
     def _alive(self) -> int:

@@ -89,7 +89,8 @@ def composed(spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, read: Seque
     """The rows of a plan with the columns `wanted`, of which at least those named `read` can be asked for. Logs that this process has not
     read before are read here and now, with these columns.
     """
-    parts = _Parts.of(plan, read)
+    # A column that fails when it is asked for (`left_out`) would be asked by Spark's optimizer.
+    parts = _Parts.of(plan, wanted.names if abilities_of(spark).plans_values else read)
     whole, thinned = checked(plan, parts.whole), checked(plan, parts.thinned)
 
     def make() -> DataFrame:
