@@ -48,7 +48,7 @@ class Abilities(ABC):
     """Bytes that may travel in the closure of a job that the caller of the engine runs, as often as he likes."""
 
     plans_values: ClassVar[bool]
-    """Whether rows of a `column_frame` are values in plans: Spark computes all that a query makes of them before it drops what nobody asks."""
+    """Whether rows of a `column_frame` are values in plans: Spark computes all that is made of them before it drops what nobody asks."""
 
     looks_here: ClassVar[bool]
     """Whether scans are planned by a JVM of this process, which looks at the files that this process does."""
