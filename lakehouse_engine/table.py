@@ -195,7 +195,7 @@ class HoodieTable(TableServices):
         self, data: Any, *, replace_partitions: Sequence[str | Mapping[str, Any]] = (), **arguments: Any
     ) -> WriteResult:
         """Replace the partitions that `data` has rows of, and those named, whether it has or not."""
-        paths = partition_paths_of(self.config, replace_partitions)
+        paths = partition_paths_of(self.config, replace_partitions, self.schema)
         return self._write(WriteOperationType.INSERT_OVERWRITE, data, partitions=paths, **arguments)
 
     def insert_overwrite_table(self, data: Any, **arguments: Any) -> WriteResult:
@@ -204,7 +204,7 @@ class HoodieTable(TableServices):
 
     def delete_partitions(self, partitions: Sequence[str | Mapping[str, Any]], **arguments: Any) -> WriteResult:
         """Drop whole partitions: paths (`day=2026-11-21`) or mappings of partition column to value."""
-        paths = partition_paths_of(self.config, partitions)
+        paths = partition_paths_of(self.config, partitions, self.schema)
         return self._write(WriteOperationType.DELETE_PARTITION, None, partitions=paths, **arguments)
 
     def _write(

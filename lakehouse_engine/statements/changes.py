@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, concat, lit, raise_error, when
-from pyspark.sql.types import NullType
+from pyspark.sql.functions import col, concat, expr, lit, raise_error, when
+from pyspark.sql.types import StructField
 
 from lakehouse_engine import errors
 from lakehouse_engine.errors import ConstraintError, LakehouseError, SqlError, UnsupportedSqlError
 from lakehouse_engine.model.keys import COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
-from lakehouse_engine.spark.schema import free_name, to_spark_type
+from lakehouse_engine.spark.schema import free_name, to_arrow_type, to_spark_type
 from lakehouse_engine.sql.binding.needs import Needs, names_in, rows_where
 from lakehouse_engine.sql.binding.partitions_read import partitions_read
 from lakehouse_engine.sql.grammar.lexer import quote_name, significant
@@ -24,8 +25,10 @@ from lakehouse_engine.sql.grammar.statements import Delete, DropPartitions, Inse
 from lakehouse_engine.statements.columns import overlaps
 from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY
 from lakehouse_engine.statements.defaults import assigned, defaults_of, given_names, queried, with_absent
-from lakehouse_engine.statements.generated import completed, generated_of, left_to_default, may_move, unassigned
-from lakehouse_engine.statements.nested import Edits, edited
+from lakehouse_engine.statements.generated import completed, generated_of, left_to_default, unassigned
+from lakehouse_engine.statements.moving import check_arrivals, may_move
+from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, check_fields, conformed, edited
+from lakehouse_engine.statements.partition_clause import check_clause, partition_of
 
 if TYPE_CHECKING:
     from lakehouse_engine.commit.expected import ExpectedState
@@ -46,6 +49,7 @@ def insert(run: Execution, statement: Insert) -> WriteResult:
 
 
 def _rows_of(run: Execution, statement: Insert, table: HoodieTable, schema: pa.Schema) -> DataFrame:
+    check_clause(statement, table.config)
     defaults, generated = defaults_of(table, schema), generated_of(table, schema)
     query, has_defaults = queried(run, statement, schema, defaults)
     left_out = left_to_default(statement, given_names(statement, schema), generated) if has_defaults else []
@@ -91,7 +95,8 @@ def _inserted(run: Execution, statement: Insert, table: HoodieTable, rows: DataF
     if not statement.overwrite:
         return table.insert(rows, options=EVOLVE, expected=expected)
     if statement.partition and not statement.dynamic:
-        return table.insert_overwrite(rows, options=EVOLVE, replace_partitions=[_typed(statement.partition)], expected=expected)
+        named = partition_of(run, table, statement.partition)
+        return table.insert_overwrite(rows, options=EVOLVE, replace_partitions=[named], expected=expected)
     mode = run.spark.conf.get("spark.sql.sources.partitionOverwriteMode", "STATIC") or "STATIC"
     if statement.dynamic or mode.upper() == "DYNAMIC":
         return table.insert_overwrite(rows, options=EVOLVE, expected=expected)
@@ -106,7 +111,7 @@ def _replace_where(
     checked = _checked(run, rows, schema, name, condition)
     places = ", ".join(_PLACE)
     names = names_in(significant(f"{places}, {condition}"))
-    replaced = run.query(f"select {places} from {_target(run, gone, names)} where {condition}")
+    replaced = run.query(f"select {places} from {_target(run, gone, names)} where ({condition})")
     return table.replace_rows(checked, replaced=replaced, options=EVOLVE, expected=_expected(run, gone))
 
 
@@ -125,31 +130,37 @@ def _checked(run: Execution, rows: DataFrame, schema: pa.Schema, name: Parts, co
     return judged.where(when(col(holds), lit(True)).otherwise(refusal)).drop(holds, *absent)
 
 
-def _typed(partition: tuple[tuple[str, object], ...]) -> Mapping[str, object]:
-    return dict(partition)
-
-
 def _shaped(frame: DataFrame, statement: Insert, schema: pa.Schema) -> DataFrame:
-    if statement.by_name:
-        return _nulls_typed(frame, schema)
-    static, names = dict(statement.partition), given_names(statement, schema)
+    """The columns that the statement gives, named and typed as the table's."""
+    static, known = dict(statement.partition), {field.name.lower(): field for field in schema}
+    names = frame.columns if statement.by_name else given_names(statement, schema)
     if len(names) != len(frame.columns):
         raise SqlError(f"INSERT gives {len(frame.columns)} columns where {len(names)} are expected: {', '.join(names)}")
-    known = {field.name.lower(): field for field in schema}
     unknown = [name for name in (*names, *static) if name.lower() not in known]
     if unknown:
         raise SqlError(f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}", column=unknown[0])
+    twice = {name.lower() for name in names} & {name.lower() for name in static}
+    if twice:
+        raise SqlError(f"PARTITION gives {min(twice)!r} a value, and the query does, too", column=min(twice))
+    if statement.by_name:
+        columns = [_conformed(one, known[one.name.lower()]) for one in frame.schema.fields]
+        return frame.select(*columns, *_fixed(static, known))
     given = frame.toDF(*[f"__c{number}" for number in range(len(names))])
     columns = [_cast(col(f"__c{number}"), known[name.lower()]) for number, name in enumerate(names)]
-    columns += [_cast(lit(value), known[name.lower()]) for name, value in static.items()]
-    return given.select(*columns)
+    return given.select(*columns, *_fixed(static, known))
 
 
-def _nulls_typed(frame: DataFrame, schema: pa.Schema) -> DataFrame:
-    """The frame with columns that are nothing but NULL as the table's of their names."""
-    known = {field.name.lower(): field for field in schema}
-    typed = {one.name: known[one.name.lower()] for one in frame.schema.fields if one.dataType == NullType() and one.name.lower() in known}
-    return frame.withColumns({name: _cast(col(quote_name(name)), field) for name, field in typed.items()}) if typed else frame
+def _fixed(static: Mapping[str, object], known: Mapping[str, pa.Field]) -> list[Column]:
+    return [_cast(lit(value), known[name.lower()]) for name, value in static.items()]
+
+
+def _conformed(given: StructField, field: pa.Field) -> Column:
+    """A column of a query BY NAME, fields inside of it by their names, too; those that it has not are null."""
+    if not isinstance(given.dataType, NESTED):
+        return _cast(col(quote_name(given.name)), field)
+    kind = to_arrow_type(given.dataType, given.name)
+    check_fields(kind, field.type, given.name)
+    return expr(conformed(quote_name(given.name), kind, field.type)).alias(field.name)
 
 
 def _cast(column: Column, field: pa.Field) -> Column:
@@ -163,30 +174,37 @@ def delete(run: Execution, statement: Delete) -> WriteResult:
         return table.insert_overwrite_table(table.schema.empty_table())
     keys = f"{RECORD_KEY}, {PARTITION_PATH}"
     names = names_in(significant(f"{keys}, {statement.condition}"))
-    rows = run.query(f"select {keys} from {_target(run, statement, names)} where {statement.condition}")
+    rows = run.query(f"select {keys} from {_target(run, statement, names)} where ({statement.condition})")
     return table.delete(rows, given_keys=True, expected=_expected(run, statement))
 
 
 def update(run: Execution, statement: Update) -> WriteResult:
     """Rows for which the condition is true, with the assigned columns changed, are upserted under the keys that they have."""
     table = run.changed(statement.name)
-    schema, config = table.schema, table.config
-    generated = generated_of(table, schema)
+    schema, generated = table.schema, generated_of(table, table.schema)
+    _check_assigned(statement, table, schema)
+    target = _target(run, statement)
     assignments = assigned(unassigned(statement.assignments, generated), defaults_of(table, schema))
+    assignments = by_field_names(assignments, schema, partial(run.types_of, source=target))
     edits = Edits(assigned={tuple(name.lower().split(".")): text for name, text in assignments})
-    unknown = [path[0] for path in edits.assigned if path[0] not in {field.lower() for field in schema.names}]
+    computed = {one.column.lower() for one in generated} - {path[0] for path in edits.assigned}
+    alias = quote_name(statement.alias or statement.name[-1])
+    columns = ", ".join(_value(field, edits, alias) for field in schema if field.name.lower() not in computed)
+    where = "" if statement.condition is None else f" where ({statement.condition})"
+    if may_move(table, (name for name, _ in assignments)):
+        return _moved(run, statement, table, f"select {RECORD_KEY}, {PARTITION_PATH}, {columns} from {target}{where}")
+    rows = run.query(f"select {RECORD_KEY}, {columns} from {target}{where}")
+    return table.upsert(rows, given_keys=True, as_given=True, expected=_expected(run, statement))
+
+
+def _check_assigned(statement: Update, table: HoodieTable, schema: pa.Schema) -> None:
+    paths = [tuple(name.split(".")) for name, _ in statement.assignments]
+    unknown = [path[0] for path in paths if path[0].lower() not in {field.lower() for field in schema.names}]
     if unknown:
         raise SqlError(f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}", column=unknown[0])
-    keys = [name for name, _ in statement.assignments if overlaps(tuple(name.split(".")), config.record_key_fields)]
+    keys = [".".join(path) for path in paths if overlaps(path, table.config.record_key_fields)]
     if keys:
         raise UnsupportedSqlError(f"UPDATE cannot change the key column {keys[0]!r}; delete the row and insert it anew", column=keys[0])
-    computed = {one.column.lower() for one in generated} - {path[0] for path in edits.assigned}
-    columns = ", ".join(_value(field, edits) for field in schema if field.name.lower() not in computed)
-    where = "" if statement.condition is None else f" where {statement.condition}"
-    if may_move(table, (name for name, _ in assignments)):
-        return _moved(run, statement, table, f"select {RECORD_KEY}, {PARTITION_PATH}, {columns} from {_target(run, statement)}{where}")
-    rows = run.query(f"select {RECORD_KEY}, {columns} from {_target(run, statement)}{where}")
-    return table.upsert(rows, given_keys=True, as_given=True, expected=_expected(run, statement))
 
 
 def _moved(run: Execution, statement: Update, table: HoodieTable, query: str) -> WriteResult:
@@ -195,6 +213,8 @@ def _moved(run: Execution, statement: Update, table: HoodieTable, query: str) ->
     rows = run.spark.table(run.pins.keep(run.query(query))).cache()
     try:
         rows.count()
+        schema = table.schema
+        check_arrivals(run, statement.name, table, completed(rows, generated_of(table, schema), schema, table.config), rows)
         old = rows.select(RECORD_KEY, PARTITION_PATH)
         new = rows.drop(PARTITION_PATH)
         return table.upsert(new, delete_keys=old, given_keys=True, as_given=True, options=ONE_ROW_A_KEY, expected=_expected(run, statement))
@@ -208,10 +228,10 @@ def _expected(run: Execution, statement: Update | Delete) -> ExpectedState | Non
     return run.expected(statement.name)
 
 
-def _value(field: pa.Field, edits: Edits) -> str:
+def _value(field: pa.Field, edits: Edits, table: str) -> str:
+    # A column that is called as the table would take a column of the table for a field of its own.
     name = quote_name(field.name)
-    value = edited(name, field.type, (field.name.lower(),), edits)
-    return name if value == name else f"{value} as {name}"
+    return f"{edited(f'{table}.{name}', field.type, (field.name.lower(),), edits)} as {name}"
 
 
 def _target(run: Execution, statement: Update | Delete, names: frozenset[str] | None = None) -> str:
@@ -224,9 +244,10 @@ def _target(run: Execution, statement: Update | Delete, names: frozenset[str] | 
 def truncate(run: Execution, statement: Truncate) -> WriteResult:
     table = run.changed(statement.name)
     if statement.partition:
-        return table.delete_partitions([_typed(statement.partition)])
+        return table.delete_partitions([partition_of(run, table, statement.partition)])
     return table.insert_overwrite_table(table.schema.empty_table())
 
 
 def drop_partitions(run: Execution, statement: DropPartitions) -> WriteResult:
-    return run.changed(statement.name).delete_partitions([_typed(partition) for partition in statement.partitions])
+    table = run.changed(statement.name)
+    return table.delete_partitions([partition_of(run, table, partition) for partition in statement.partitions])

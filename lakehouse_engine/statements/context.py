@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType
 
 from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.names import RelationName
@@ -63,6 +64,11 @@ class Execution:
     def answer(self, text: str) -> DataFrame:
         """As `query`, for whoever asked: with columns of its own, as two statements may read one frame."""
         return abilities_of(self.spark).with_own_columns(self.query(text))
+
+    def types_of(self, expressions: Sequence[str], source: str) -> list[DataType]:
+        """The types of expressions over what stands in FROM."""
+        columns = ", ".join(f"({expression})" for expression in expressions)
+        return [field.dataType for field in self.query(f"select {columns} from {source}").schema.fields]
 
     def target(self, parts: Parts, needs: Needs = EVERYTHING) -> str:
         """A view of the rows of the table to be changed, with their meta columns: at least those that are needed."""

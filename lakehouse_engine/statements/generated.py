@@ -201,14 +201,6 @@ def unassigned(assignments: Assignments, columns: Iterable[Generated]) -> Assign
     return tuple((name, text) for name, text in assignments if name.lower() not in own or not is_default(text))
 
 
-def may_move(table: HoodieTable, assigned: Iterable[str]) -> bool:
-    """Whether rows in which these columns are assigned may belong to another partition, in which their key is another row's."""
-    changed = {name.split(".")[0].lower() for name in assigned}
-    changed |= {one.column.lower() for one in generated_of(table, table.schema) if any(one.uses(name) for name in changed)}
-    roots = {name.split(".")[0].lower() for name in table.config.partition_fields}
-    return bool(changed & roots) and not table.keys_are_global
-
-
 def completed(rows: DataFrame, columns: Sequence[Generated], schema: pa.Schema, config: TableConfig) -> DataFrame:
     """The rows with generated columns that they do not have."""
     given = {name.lower() for name in rows.columns}

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import lit
-from pyspark.sql.types import ArrayType, MapType, StructType
 
 from lakehouse_engine.errors import DuplicateKeyError, SqlError, UnsupportedSqlError
 from lakehouse_engine.model.constraints import Generated
@@ -31,12 +31,11 @@ from lakehouse_engine.sql.grammar.statements import Merge, MergeClause
 from lakehouse_engine.statements.columns import overlaps
 from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY, Execution
 from lakehouse_engine.statements.defaults import Defaults, defaults_of, merged
-from lakehouse_engine.statements.generated import generated_of, may_move, unassigned
-from lakehouse_engine.statements.nested import Edits, conformed, edited
+from lakehouse_engine.statements.generated import generated_of, unassigned
+from lakehouse_engine.statements.moving import check_arrivals, may_move
+from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, conformed, edited
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
-
-_NESTED = (StructType, ArrayType, MapType)
 
 
 def merge(run: Execution, statement: Merge) -> WriteResult:
@@ -50,29 +49,48 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
     source = source.select("*", lit(True).alias(columns.present))
     target = run.target(statement.name, _needs(statement))
     # Of a name the plan is made once, and `rand()` in it has one seed; Spark Connect makes that of a query anew for each frame over it.
-    joined = run.query(_joined(statement, columns, target, run.pins.keep(source)))
+    given = run.pins.keep(source)
+    statement = _by_field_names(run, statement, columns, target, given)
+    joined = run.query(_joined(statement, columns, target, given))
     joined = run.spark.table(run.pins.keep(joined)).cache()
     run.narrow(statement.name, lambda state: _partitions_read(statement, state))
-    expected = run.expected(statement.name)
     try:
         # Of what is cached it is known how large it is.
         joined.count()
-        upserts = [number for number, clause in enumerate(statement.clauses) if clause.action != "delete"]
-        gone = [number for number, clause in enumerate(statement.clauses) if clause.action == "delete" or _may_move(clause, table, columns)]
-        rows = joined.where(joined[columns.clause].isin(upserts))
-        for one in generated:
-            silent = [number for number in upserts if not _gives(statement.clauses[number], one.column, columns)]
-            rows = with_generated(rows, [one], columns.schema, table.config, unless=rows[columns.clause].isin(silent))
-        rows = rows.select(*map(quote_name, columns.schema.names))
-        options = ONE_ROW_A_KEY if columns.schema == table.schema else {**ONE_ROW_A_KEY, **EVOLVE}
-        if not gone:
-            return table.upsert(rows, as_given=True, options=options, expected=expected)
-        _check_once(statement, joined, columns, table)
-        # What is updated where it is stays: of one key in one partition rows to write come before rows to delete.
-        keys = joined.where(joined[columns.clause].isin(gone)).select(RECORD_KEY, PARTITION_PATH).distinct()
-        return table.upsert(rows, delete_keys=keys, as_given=True, options=options, expected=expected)
+        return _written(run, statement, table, joined, columns, generated)
     finally:
         joined.unpersist()
+
+
+def _written(
+    run: Execution, statement: Merge, table: HoodieTable, joined: DataFrame, columns: _Columns, generated: Sequence[Generated]
+) -> WriteResult:
+    clauses = list(enumerate(statement.clauses))
+    rows = _rows_to_write(statement, table, joined, columns, generated)
+    new = rows.select(*map(quote_name, columns.schema.names))
+    options = ONE_ROW_A_KEY if columns.schema == table.schema else {**ONE_ROW_A_KEY, **EVOLVE}
+    moving = [number for number, clause in clauses if _may_move(clause, table, columns)]
+    gone = [number for number, clause in clauses if clause.action == "delete" or number in moving]
+    if not gone:
+        return table.upsert(new, as_given=True, options=options, expected=run.expected(statement.name))
+    _check_once(statement, joined, columns, table)
+    if moving:
+        changed = joined.where(joined[RECORD_KEY].isNotNull())
+        check_arrivals(run, statement.name, table, rows.where(rows[columns.clause].isin(moving)), changed)
+    # What is updated where it is stays: of one key in one partition rows to write come before rows to delete.
+    keys = joined.where(joined[columns.clause].isin(gone)).select(RECORD_KEY, PARTITION_PATH).distinct()
+    return table.upsert(new, delete_keys=keys, as_given=True, options=options, expected=run.expected(statement.name))
+
+
+def _rows_to_write(
+    statement: Merge, table: HoodieTable, joined: DataFrame, columns: _Columns, generated: Sequence[Generated]
+) -> DataFrame:
+    upserts = [number for number, clause in enumerate(statement.clauses) if clause.action != "delete"]
+    rows = joined.where(joined[columns.clause].isin(upserts))
+    for one in generated:
+        silent = [number for number in upserts if not _gives(statement.clauses[number], one.column, columns)]
+        rows = with_generated(rows, [one], columns.schema, table.config, unless=rows[columns.clause].isin(silent))
+    return rows
 
 
 def _without_defaults_of(generated: Sequence[Generated], statement: Merge) -> Merge:
@@ -82,6 +100,23 @@ def _without_defaults_of(generated: Sequence[Generated], statement: Merge) -> Me
         for clause in statement.clauses
     )
     return replace(statement, clauses=tuple(clauses))
+
+
+def _by_field_names(run: Execution, statement: Merge, columns: _Columns, target: str, source: str) -> Merge:
+    left, right = _sides(statement)
+    both = f"{quote_name(target)} as {left} cross join {quote_name(source)} as {right}"
+    clauses = (
+        clause
+        if clause.assignments is None
+        else replace(clause, assignments=by_field_names(clause.assignments, columns.stored, partial(run.types_of, source=both)))
+        for clause in statement.clauses
+    )
+    return replace(statement, clauses=tuple(clauses))
+
+
+def _sides(statement: Merge) -> tuple[str, str]:
+    """What the target and the source are called in the join."""
+    return quote_name(statement.alias or statement.name[-1]), quote_name(statement.source_alias or "__lakehouse_source")
 
 
 def _may_move(clause: MergeClause, table: HoodieTable, columns: _Columns) -> bool:
@@ -179,7 +214,7 @@ class _Columns:
         named = {name.lower().split(".")[0] for clause in statement.clauses for name, _ in clause.assignments or ()}
         whole = any(clause.assignments is None for clause in statement.clauses)
         new = [name for name in given if evolves and name not in known and (whole or name in named)]
-        looked_into = [name for name, field in given.items() if whole and name in known and isinstance(field.dataType, _NESTED)]
+        looked_into = [name for name, field in given.items() if whole and name in known and isinstance(field.dataType, NESTED)]
         kinds = {name: to_arrow_type(given[name].dataType, given[name].name) for name in (*new, *looked_into)}
         check_reserved(canonical_schema(pa.schema([pa.field(given[name].name, kinds[name]) for name in new])))
         offered = [pa.field(given[name].name, kinds[name]) for name in kinds] if evolves else []
@@ -192,8 +227,7 @@ class _Columns:
 
 
 def _joined(statement: Merge, columns: _Columns, target: str, source: str) -> str:
-    left = quote_name(statement.alias or statement.name[-1])
-    right = quote_name(statement.source_alias or "__lakehouse_source")
+    left, right = _sides(statement)
     made = [_column(statement, field, left, right, columns) for field in columns.schema]
     whens = " ".join(f"when {_applies(clause, left, right, columns)} then {number}" for number, clause in enumerate(statement.clauses))
     keys = f"{left}.{RECORD_KEY} as {RECORD_KEY}, {left}.{PARTITION_PATH} as {PARTITION_PATH}"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.types as pat
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from lakehouse_engine.errors import SqlError, UnsupportedSqlError
-from lakehouse_engine.record.nested import Path, children
-from lakehouse_engine.spark.schema import to_spark_type
+from lakehouse_engine.errors import SchemaIncompatibleError, SqlError, UnsupportedSqlError
+from lakehouse_engine.record.nested import Path, children, field_at
+from lakehouse_engine.spark.schema import to_arrow_type, to_spark_type
 from lakehouse_engine.sql.grammar.lexer import quote_name, quote_string
+from lakehouse_engine.sql.grammar.statements import Assignments
+
+NESTED = (StructType, ArrayType, MapType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +105,51 @@ def _conformed_struct(value: str, kind: pa.DataType, wanted: pa.DataType, stored
         made = kept or null if given is None else conformed(f"{value}.{quote_name(given.name)}", given.type, one.type, kept, depth + 1)
         parts += [quote_string(one.name), made]
     return f"if({value} is null, null, named_struct({', '.join(parts)}))"
+
+
+def check_fields(kind: pa.DataType, wanted: pa.DataType, path: str, what: str = "") -> None:
+    """Raise `SqlError` for a field inside of a value of the type `kind` that `wanted`, which `what` and `path` call, has not."""
+    known = {one.name.lower(): one for one in children(wanted)}
+    for one in children(kind):
+        own = known.get(one.name.lower())
+        if own is None:
+            has = f"it has {', '.join(other.name for other in known.values())}" if known else "it has no fields"
+            raise SqlError(f"{what}{path} has no field {one.name!r}; {has}", column=f"{path}.{one.name}")
+        check_fields(one.type, own.type, f"{path}.{own.name}", what)
+
+
+def by_field_names(assignments: Assignments, schema: pa.Schema, kinds_of: Callable[[Sequence[str]], Sequence[DataType]]) -> Assignments:
+    """The assignments, where structs have their fields in another order with these in the columns' order: Spark casts by position.
+
+    `kinds_of` expressions are their types. Raises `SqlError` for a struct that has other fields than its column.
+    """
+    wanted = [_kind_at(schema, tuple(name.lower().split("."))) for name, _ in assignments]
+    numbers = [number for number, kind in enumerate(wanted) if kind is not None and children(kind)]
+    kinds = kinds_of([assignments[number][1] for number in numbers]) if numbers else []
+    made = list(assignments)
+    for number, given in zip(numbers, kinds, strict=True):
+        kind, (name, text) = wanted[number], assignments[number]
+        if kind is not None and isinstance(given, NESTED):
+            made[number] = (name, _reordered(name, text, to_arrow_type(given, name), kind))
+    return tuple(made)
+
+
+def _reordered(name: str, text: str, given: pa.DataType, wanted: pa.DataType) -> str:
+    unnamed = pat.is_struct(given) and [one.name for one in children(given)] == [f"col{at}" for at in range(1, given.num_fields + 1)]
+    if unnamed or _names(given) == _names(wanted):  # `struct(1, 2)` has no other order than that
+        return text
+    check_fields(given, wanted, name)
+    check_fields(wanted, given, name, "the value for ")
+    return conformed(f"({text})", given, wanted)
+
+
+def _kind_at(schema: pa.Schema, path: Path) -> pa.DataType | None:
+    """None where nothing is there."""
+    try:
+        return field_at(schema, path)[1].type
+    except SchemaIncompatibleError:
+        return None
+
+
+def _names(kind: pa.DataType) -> list[tuple[str, object]]:
+    return [(one.name.lower(), _names(one.type)) for one in children(kind)]

@@ -62,6 +62,37 @@ def test_rows_of_one_key_in_two_partitions_stay_two(lakehouse: Lakehouse, kind: 
     assert rows(lakehouse) == [(1, "a", "y", 1), (1, "b", "x", 1)]
 
 
+@pytest.mark.parametrize("column", ["p string", "s string, p string generated always as (concat('of ', s))"])
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "BUCKET"])
+def test_a_row_does_not_move_onto_another_one_of_its_key(lakehouse: Lakehouse, kind: str, index: str, column: str) -> None:
+    name = column.split()[0]
+    properties = f"primaryKey = 'id', preCombineField = 'v', type = '{kind}', hoodie.index.type = '{index}'"
+    lakehouse.sql(f"create table shop.t (id int, v int, q int, {column}) partitioned by (p) tblproperties ({properties})")
+    lakehouse.sql(f"insert into shop.t (id, v, q, {name}) values (1, 1, 0, 'a'), (1, 2, 0, 'b'), (2, 5, 0, 'a')")
+    before = sorted(map(tuple, lakehouse.sql(f"select id, v, {name} from shop.t").collect()))
+    for text in (
+        f"update shop.t set {name} = 'b' where id = 1 and {name} = 'a'",
+        f"update shop.t set {name} = 'b', v = 9 where {name} = 'a'",
+        f"merge into shop.t as t using (select 1 as id) as s on t.id = s.id and t.{name} = 'a' when matched then update set {name} = 'b'",
+    ):
+        with pytest.raises(DuplicateKeyError, match=r"the key '1' would be moved to the partition 'p=(of )?b', which holds another"):
+            lakehouse.sql(text)
+        assert sorted(map(tuple, lakehouse.sql(f"select id, v, {name} from shop.t").collect())) == before
+    # One that makes room in the same statement is no obstacle, unless it is newer.
+    text = (
+        "merge into shop.t as t using (select 1 as id) as s on t.id = s.id when matched and t.{name} = 'b' then delete"
+        " when matched then update set {name} = 'b', v = {v}"
+    )
+    swap = f"update shop.t set {name} = case {name} when 'a' then 'b' else 'a' end where id = 1"
+    for refused in (text.format(name=name, v=1), swap):
+        with pytest.raises(DuplicateKeyError, match="a newer row of that key by the ordering fields"):
+            lakehouse.sql(refused)
+        assert sorted(map(tuple, lakehouse.sql(f"select id, v, {name} from shop.t").collect())) == before
+    lakehouse.sql(text.format(name=name, v=2))
+    lakehouse.sql(f"update shop.t set {name} = 'b' where id = 2")
+    assert sorted(map(tuple, lakehouse.sql(f"select id, v, {name} from shop.t").collect())) == [(1, 2, "b"), (2, 5, "b")]
+
+
 def test_a_row_that_is_updated_and_deleted_at_once_is_refused(shop: Lakehouse) -> None:
     before = rows(shop)
     with pytest.raises(DuplicateKeyError, match="match the row of the key '1': one updates it, and one deletes it"):

@@ -45,7 +45,7 @@ def partitions_read(condition: str | None, table: str, state: TableState, *, qua
     chosen = list(product(*(values[name.lower()] for name in fields)))
     if len(chosen) > _MOST or path_rules(state, schema) is None:  # a row may be in another partition than its columns say
         return None
-    return frozenset(partition_paths_of(state.config, [dict(zip(fields, one, strict=True)) for one in chosen]))
+    return frozenset(partition_paths_of(state.config, [dict(zip(fields, one, strict=True)) for one in chosen], schema))
 
 
 def _conjuncts(tokens: Sequence[Token]) -> list[list[Token]]:

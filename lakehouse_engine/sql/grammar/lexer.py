@@ -139,8 +139,8 @@ def string_value(token: Token) -> str:
 
 
 def is_plain_string(token: Token) -> bool:
-    """Whether a STRING token means the same whatever the session's settings of escapes and double quotes are."""
-    return token.text.startswith("'") and "\\" not in token.text and "''" not in token.text[1:-1]
+    """Whether a STRING token means the same whatever the session's settings of escapes, double quotes and variables (`${name}`) are."""
+    return token.text.startswith("'") and "\\" not in token.text and "''" not in token.text[1:-1] and "${" not in token.text
 
 
 def name_value(token: Token) -> str:

@@ -128,13 +128,15 @@ class StatementReader(Cursor):
         return ".".join(chain[0])
 
     def partition(self) -> tuple[tuple[tuple[str, Value], ...], tuple[str, ...]]:
-        """`(a = 1, b)`: the pairs with a value, and the names without."""
+        """`(a = 1, b)`: the pairs with a value, and the names without. Refuses `${`, where Spark would read a setting's value."""
         self.expect("(")
         static: list[tuple[str, Value]] = []
         dynamic: list[str] = []
         while not (static or dynamic) or self.accept(","):
             name = self.identifier("a partition column")
             if self.accept_any(("=", "==")):
+                if "${" in self.text[self.offset : self.tokens[self.at].end if not self.done else None]:
+                    raise self.refusal("a literal without ${...}")
                 static.append((name, self.value()))
             else:
                 dynamic.append(name)

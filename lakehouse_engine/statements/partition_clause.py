@@ -1,0 +1,79 @@
+"""`PARTITION (column = value, ...)` of a statement: the values as the table's columns hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column
+from pyspark.sql.functions import col, lit
+from pyspark.sql.types import NumericType
+
+from lakehouse_engine.errors import PartitionValueError, SqlError
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.record.types import canonical_schema
+from lakehouse_engine.spark.schema import to_spark_type
+from lakehouse_engine.sql.grammar.statements import Insert, Value
+from lakehouse_engine.statements.context import Execution
+from lakehouse_engine.table import HoodieTable
+
+Clause = tuple[tuple[str, Value], ...]
+
+
+def check_clause(statement: Insert, config: TableConfig) -> None:
+    """Raise `SqlError` for a column of the clause that is no partition column, or is there twice."""
+    names = [*(name for name, _ in statement.partition), *statement.dynamic]
+    known, seen = {name.lower() for name in config.partition_fields}, set[str]()
+    for name in names:
+        if name.lower() not in known:
+            has = f"its partition columns are {', '.join(config.partition_fields)}" if known else "it has no partitions"
+            raise SqlError(f"PARTITION names {name!r}, which is no partition column of {config.name}: {has}", column=name)
+        if name.lower() in seen:
+            raise SqlError(f"PARTITION names {name!r} twice", column=name)
+        seen.add(name.lower())
+
+
+def partition_of(run: Execution, table: HoodieTable, clause: Clause) -> Mapping[str, pa.Scalar]:
+    """The partition that the clause names, as a write takes it.
+
+    Values are cast as Spark does it. Raises `PartitionValueError` for one that its column cannot hold, `SqlError` for a column named twice.
+    """
+    schema = canonical_schema(table.schema, allow_timestamp_ntz=True)
+    fields = {name.lower(): name for name in table.config.partition_fields}
+    found: dict[str, pa.Scalar] = {}
+    for name, value in clause:
+        own = fields.get(name.lower(), name)
+        if own in found:
+            raise SqlError(f"PARTITION names {name!r} twice", column=name)
+        index = schema.get_field_index(own)
+        found[own] = pa.scalar(value) if index < 0 else _held(run, value, schema.field(index))
+    return found
+
+
+def _held(run: Execution, value: Value, field: pa.Field) -> pa.Scalar:
+    if value is None or (isinstance(value, str) and pa.types.is_string(field.type)):
+        return pa.scalar(value, field.type)
+    kind = to_spark_type(field.type)
+    given = lit(value)
+    try:
+        made = run.spark.range(1).select(given.alias("given"), given.try_cast(kind).alias("made"))
+        is_number = isinstance(made.schema.fields[0].dataType, NumericType) and isinstance(kind, NumericType)
+        row = made.select("made", _same(is_number, made.schema.fields[0].dataType.simpleString()).alias("same")).toArrow()
+    except PySparkException as error:
+        raise _refused(field, value) from error
+    scalar = row.column("made")[0]
+    if not scalar.is_valid or not row.column("same")[0].as_py():
+        raise _refused(field, value)
+    return scalar.cast(field.type)
+
+
+def _same(is_number: bool, kind: str) -> Column:
+    """Whether a number is the one that was given: none is cut to one that its column holds."""
+    return col("made").try_cast(kind).eqNullSafe(col("given")) if is_number else lit(True)
+
+
+def _refused(field: pa.Field, value: Any) -> PartitionValueError:
+    kind = to_spark_type(field.type).simpleString()
+    return PartitionValueError(f"{value!r} is no value of the partition column {field.name!r}, which is {kind}", column=field.name)
