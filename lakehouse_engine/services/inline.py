@@ -88,12 +88,21 @@ def _compact_logs(state: TableState, options: CompactionOptions, write_options: 
     if state.config.table_type is not TableType.MERGE_ON_READ:
         return False
     storage, timeout = state.storage, write_options.lock_timeout_ms
-    for instant in pending_plans(state, Action.LOG_COMPACTION):
-        run(storage, options, write_options, runner, instant=instant.requested_time, lock_timeout_ms=timeout, log_compaction=True)
+    waiting = [instant.requested_time for instant in pending_plans(state, Action.LOG_COMPACTION)]
+    for time in waiting:
+        _run_logs(state, time, options, write_options, runner)
     planned = schedule(storage, options, lock_timeout_ms=timeout, log_compaction=True)
     if planned.instant is not None:
-        run(storage, options, write_options, runner, instant=planned.instant, lock_timeout_ms=timeout, log_compaction=True)
+        _run_logs(state, planned.instant, options, write_options, runner)
     return True
+
+
+def _run_logs(state: TableState, time: str, options: CompactionOptions, write_options: WriteOptions, runner: TaskRunner) -> None:
+    try:
+        run(state.storage, options, write_options, runner, instant=time, lock_timeout_ms=write_options.lock_timeout_ms, log_compaction=True)
+    except CompactionError as error:
+        # Another process has run it meanwhile, or planned it anew, or a program without the lock is writing.
+        logger.info("log compaction %s of %s is left to whoever runs it: %s", time, state.config.name, error)
 
 
 def _clean(state: TableState, options: ServiceOptions, write_options: WriteOptions) -> bool:

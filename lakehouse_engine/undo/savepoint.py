@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lakehouse_engine.commit.leftovers.log_owners import log_owners
 from lakehouse_engine.commit.locked import locked_table
+from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.errors import InstantNotFoundError, SavepointError
 from lakehouse_engine.files.log_scanner import LogPromise, ToldLogs
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
@@ -179,16 +180,28 @@ def _target(state: TableState, instant: str | None) -> str:
 def pins(state: TableState, instant_time: str, slices: Iterable[FileSlice]) -> dict[str, HoodieSavepointPartitionMetadata]:
     """What a savepoint of that instant keeps of the slices that make the table as of it."""
     names: dict[str, list[str]] = {}
-    promises, told = _promises(state, instant_time), told_logs(state, instant_time)
+    promises, told, unpublished = _promises(state, instant_time), told_logs(state, instant_time), _unpublished(state)
     for piece in slices:
-        logs = [log.name for log in piece.log_files if _is_pinned(state, log, promises.get(log.path, ()), instant_time, told)]
+        logs = [log for log in piece.log_files if not _is_dead(state, log, unpublished.get(log.path))]
+        pinned = [log.name for log in logs if _is_pinned(state, log, promises.get(log.path, ()), instant_time, told)]
         base = [piece.base_file.name] if piece.base_file is not None else []
-        names.setdefault(piece.partition_path, []).extend(base + logs)
+        names.setdefault(piece.partition_path, []).extend(base + pinned)
     return {
         partition: HoodieSavepointPartitionMetadata(partition_path=partition, savepoint_data_file=tuple(files))
         for partition, files in names.items()
         if files
     }
+
+
+def _unpublished(state: TableState) -> dict[str, str]:
+    """Log files that a log compaction made which is not completed, by path, and its time."""
+    pending = [instant.requested_time for instant in state.timeline.pending() if instant.action is Action.LOG_COMPACTION]
+    return {path: time for time in pending for path in marked_files(state.storage, time)}
+
+
+def _is_dead(state: TableState, log: LogFile, compaction: str | None) -> bool:
+    """Whether a log file is of a log compaction that died, and nobody else: none of the table is in it, and the next run must delete it."""
+    return compaction is not None and log_owners(state.storage, log).only(compaction)
 
 
 def _is_pinned(state: TableState, log: LogFile, promises: Sequence[LogPromise], instant_time: str, told: ToldLogs) -> bool:

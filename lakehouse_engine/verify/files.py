@@ -17,14 +17,17 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.files.base_file import check_base_file
 from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope, ScannedBlock, scan_logs
+from lakehouse_engine.files.mapped import mapped
 from lakehouse_engine.format.log.blocks import BlockType
 from lakehouse_engine.format.log.data_block import decode_data_block
 from lakehouse_engine.format.log.delete_block import decode_delete_block
-from lakehouse_engine.model.files import BaseFile, FileSlice
+from lakehouse_engine.format.log.reader import read_blocks
+from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.read.complete_slices import METADATA_BOOTSTRAP_INSTANT
 from lakehouse_engine.read.completeness import log_promises, lost_files, told_logs
 from lakehouse_engine.read.scan import plan_snapshot
+from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.verify.cleaned import Cleaned
 from lakehouse_engine.verify.report import Finding, FindingKind, Progress
 from lakehouse_engine.verify.retained import retained_files, stored_files
@@ -108,10 +111,27 @@ def _check_logs(state: TableState, piece: LoggedSlice, scope: LogScope) -> Itera
     try:
         for scanned in scan_logs(state.storage, piece, scope).blocks:
             _decode_block(scanned)
+        for log in piece.slice.log_files:
+            yield from _newer_rows(state, log, scope)
     except (UnsupportedTableError, UnsupportedTypeError) as error:
         yield f"{first}: {error.message}"
     except LakehouseError as error:
         yield _unreadable(first, error)
+
+
+def _newer_rows(state: TableState, log: LogFile, scope: LogScope) -> Iterator[Finding]:
+    """Log compactions that were planned before a write and run after it had its rows in their blocks, before they were made anew for that.
+
+    Reads as of moments between the two show these rows early, and to go back to one of them does not take them away.
+    """
+    if not has_file(state.storage, log.path):
+        return
+    merged = ((block.instant_time, block.compacted_times) for block in read_blocks(mapped(state.storage, log.path)))
+    found = {(time, newer) for time, times in merged if time is not None and scope.sees(time) for newer in times if newer > time}
+    for time in sorted({time for time, _ in found}):
+        named = ", ".join(sorted(newer for other, newer in found if other == time))
+        what = f"the block of the log compaction {time} has rows of {named}, which came after it: earlier moments show them, and going back"
+        yield Finding(FindingKind.NEWER_ROWS, log.path, f"{what} does not take them away; a compaction, then a clean, leaves it behind")
 
 
 def _decode_block(scanned: ScannedBlock) -> None:

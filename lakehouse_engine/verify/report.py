@@ -22,6 +22,7 @@ class FindingKind(StrEnum):
     MISSING_FILE = "missing_file"
     WRONG_SIZE = "wrong_size"
     UNREADABLE_FILE = "unreadable_file"
+    NEWER_ROWS = "newer_rows"
     DUPLICATE_KEY = "duplicate_key"
 
 

@@ -191,6 +191,8 @@ def serve(storage: Storage, found: Found, history: Mapping[str, Rows], late: Ite
     assert written is not None
     history = {**history, written: {**found.rows, **by_key(LATER)}}
     if found.is_merge_on_read:
+        with at("the log compaction that is planned"):
+            table.run_compaction(log_compaction=True)
         with at("the next compaction"):
             table.compact()
             while table.run_compaction().instant is not None:

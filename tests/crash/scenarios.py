@@ -140,6 +140,19 @@ def _scheduled(table_type: str) -> Made:
     return made.then(lambda table: table.upsert(batch([a4])), {**made.rows, **by_key(a4)})
 
 
+def _logs_scheduled(table_type: str) -> Made:
+    """As `_updated`, with a log compaction planned."""
+    made = _updated(table_type)
+    assert made.table.schedule_compaction(log_compaction=True).instant is not None
+    return made
+
+
+def _logs_outdated(table_type: str) -> Made:
+    """As `_logs_scheduled`, with an update of the same slice behind it."""
+    made, a4 = _logs_scheduled(table_type), ("a", 4, "x", "a4")
+    return made.then(lambda table: table.upsert(batch([a4])), {**made.rows, **by_key(a4)})
+
+
 def _served(table_type: str) -> Made:
     """A savepoint of the second commit; then updates, a compaction, an overwritten partition and another update: slices for a clean."""
     made = _start(table_type)
@@ -258,6 +271,14 @@ SERVICES = [
     Scenario("compaction schedule", _updated, lambda table: table.schedule_compaction(), types=_MOR, again=True),
     Scenario("compaction run", _scheduled, lambda table: table.run_compaction(), types=_MOR, again=True),
     Scenario("compaction schedule and run", _updated, lambda table: table.compact(), types=_MOR, again=True),
+    Scenario("log compaction run", _logs_scheduled, lambda table: table.run_compaction(log_compaction=True), types=_MOR, again=True),
+    Scenario(
+        "log compaction run behind a later write",
+        _logs_outdated,
+        lambda table: table.run_compaction(log_compaction=True),
+        types=_MOR,
+        again=True,
+    ),
     Scenario(
         "upsert beside a planned compaction",
         _scheduled,

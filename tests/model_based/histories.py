@@ -46,7 +46,7 @@ _WRITES = {
     "delete_partitions": 0.5,
 }
 _SERVICES = {"rollback": 1.5, "savepoint": 1, "delete_savepoint": 0.4, "restore": 0.8, "clean": 1, "archive": 0.8}
-_COMPACTIONS = {"schedule": 1.5, "run": 1.5, "compact": 1}
+_COMPACTIONS = {"schedule": 1.5, "run": 1.5, "compact": 1, "schedule_logs": 2}
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,15 @@ class History:
         self.table, self.model = make.build()
         self.savepoints: dict[str, str] = {}
         self.pending: list[str] = []
+        self.pending_logs: list[str] = []
         self.floor = ""
 
     # making up steps
 
     def propose(self, chance: random.Random) -> Step:
         weights = {**_WRITES, **_SERVICES, **(_COMPACTIONS if self.make.table_type == "mor" else {})}
+        if self.pending_logs:
+            weights["run_logs"] = 4
         if not self.make.partitioned:
             del weights["delete_partitions"]
         name = chance.choices(list(weights), list(weights.values()))[0]
@@ -177,6 +180,10 @@ class History:
         return {}
 
     _schedule_arguments = _run_arguments = _compact_arguments = _rollback_arguments = _nothing
+    _run_logs_arguments = _nothing
+
+    def _schedule_logs_arguments(self, chance: random.Random) -> dict[str, Any]:
+        return {"blocks": chance.choice([1, 1, 2])}
 
     # doing them
 
@@ -264,6 +271,22 @@ class History:
             self.pending = [time for time in self.pending if time != result.instant]
             self.model.compact(result.instant)
 
+    def _do_schedule_logs(self, blocks: int) -> None:
+        instant = self.table.schedule_compaction(log_compaction=True, blocks=blocks).instant
+        if instant is not None:
+            self.pending_logs.append(instant)
+
+    def _do_run_logs(self) -> None:
+        """The oldest plan. Where its slices were logged to since it has a new instant, where they were rewritten it is dropped."""
+        if not self.pending_logs:
+            raise Refused
+        planned, newest = self.pending_logs.pop(0), self.newest
+        instant = self.table.run_compaction(log_compaction=True).instant
+        if instant is None:
+            return
+        assert instant == planned or newest is None or instant > newest, f"{instant} was run, planned was {planned}, newest is {newest}"
+        self.model.compact(instant)
+
     def _do_rollback(self) -> None:
         target = self.newest
         if target is None:
@@ -278,9 +301,9 @@ class History:
             raise Refused from None
         assert result.rolled_back == target
         # Compactions that were planned before it stay.
-        pending = [time for time in self.pending if time < target]
+        pending, logs = ([time for time in times if time < target] for times in (self.pending, self.pending_logs))
         self._gone_back(max((time for time in self.model.snapshots if time < target), default=None))
-        self.pending = pending
+        self.pending, self.pending_logs = pending, logs
 
     def _compactions(self) -> set[str]:
         times = list(self.model.snapshots)
@@ -289,6 +312,7 @@ class History:
     def _gone_back(self, target: str | None) -> None:
         self.model.go_back(target)
         self.pending = [time for time in self.pending if target is not None and time < target]
+        self.pending_logs = [time for time in self.pending_logs if target is not None and time < target]
         self.savepoints = {name: time for name, time in self.savepoints.items() if target is not None and time <= target}
 
     def _do_savepoint(self, name: str, back: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -81,10 +82,10 @@ class LocalTable:
 
     # services
 
-    def schedule_compaction(self, *, log_compaction: bool = False) -> CompactionResult:
-        return compact.schedule(
-            self.storage, self._compaction(), lock_timeout_ms=self.lock_timeout_ms, log_compaction=log_compaction
-        )
+    def schedule_compaction(self, *, log_compaction: bool = False, blocks: int = 2) -> CompactionResult:
+        """A log compaction is one of slices with as many log blocks."""
+        options = replace(self._compaction(), log_blocks=blocks)
+        return compact.schedule(self.storage, options, lock_timeout_ms=self.lock_timeout_ms, log_compaction=log_compaction)
 
     def run_compaction(self, *, log_compaction: bool = False) -> CompactionResult:
         return compact.run(
@@ -103,7 +104,7 @@ class LocalTable:
 
     def _compaction(self) -> CompactionOptions:
         """Due at once; a dead executor is taken over at once too, for in memory there is no lock that would die with it."""
-        return CompactionOptions(delta_commits=1, log_blocks=2, timeout_seconds=0)
+        return CompactionOptions(delta_commits=1, timeout_seconds=0)
 
     def _write_options(self) -> WriteOptions:
         return WriteOptions.read({**self.state.config.prefixed(STORED_PREFIX), **self.options})

@@ -53,7 +53,7 @@ def schedule(
         plan = _plan(state, options, log_compaction, when_due)
         if plan is None:
             return result_of(None, None, log_compaction, NOTHING)
-        instant = _request(state, Action.LOG_COMPACTION if log_compaction else Action.COMPACTION, plan)
+        instant = request(state, Action.LOG_COMPACTION if log_compaction else Action.COMPACTION, plan)
         logger.info("scheduled %s of %s: %d slices", instant, state.config.name, len(plan.operations or ()))
         return result_of(plan, instant.requested_time, log_compaction, str(instant.state))
 
@@ -85,14 +85,14 @@ def _plan(state: TableState, options: CompactionOptions, log_compaction: bool, w
     return plan
 
 
-def _request(state: TableState, action: Action, plan: HoodieCompactionPlan) -> Instant:
-    """The plan on the timeline, at a new time."""
+def request(state: TableState, action: Action, plan: HoodieCompactionPlan) -> Instant:
+    """The plan on the timeline, at a new time. Raises `CompactionError` while an older write is pending, and `TimelineError`."""
     timeline, clock = ActiveTimeline(state.storage, state.layout), table_clock(state)
     content = encode_plan(plan)
     for _ in range(_ATTEMPTS):
         current = timeline.load()
         requested = Instant(clock.next(current), action, State.REQUESTED)
-        _check_no_older_write(state.refresh())
+        check_no_older_write(state.refresh())
         try:
             return claim(state, clock, requested, content)
         except StoredFileExistsError:
@@ -100,7 +100,7 @@ def _request(state: TableState, action: Action, plan: HoodieCompactionPlan) -> I
     raise TimelineError(f"no free instant time in {_ATTEMPTS} tries: too many writers without the table lock", table=state.config.name)
 
 
-def _check_no_older_write(state: TableState) -> None:
+def check_no_older_write(state: TableState) -> None:
     """A write that is still going on would add logs to a slice after its plan was made, and they would be lost with it.
 
     Our own writers are kept out by the lock; this finds those of programs that do not know it.
