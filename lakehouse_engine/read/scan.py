@@ -23,7 +23,7 @@ from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.model.files import BaseFile, FileSlice
-from lakehouse_engine.model.instant import InstantRange
+from lakehouse_engine.model.instant import Action, InstantRange
 from lakehouse_engine.read.complete_slices import changed_slices, latest_slices, refuse_bootstrapped, slices_as_of
 from lakehouse_engine.read.completeness import logged_slices
 from lakehouse_engine.read.pruning import Scope
@@ -31,7 +31,7 @@ from lakehouse_engine.read.row_filter import RowFilter
 from lakehouse_engine.record.keys.partition_values import PathRules
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.view.restores import RestoreRecord, restores
+from lakehouse_engine.view.restores import RestoreRecord, restores, rollbacks
 from lakehouse_engine.view.table_state import TableState
 
 FROM_START = ("000", "earliest")
@@ -134,12 +134,12 @@ def plan_incremental(
     current schema. Unlike Hudi 0.15 (and like Hudi 1.x), a range that starts before the active timeline includes rows of archived
     commits.
 
-    Where a restore took back something that a reader up to `begin` has read, `on_restore` says what to do: "fail" raises
-    `TimelineRestoredError`, "resync" answers with the whole snapshot as of `end`, and "rewind" with what changed after the instant that
-    the table was restored to (rows of keys that were taken back do not show as gone; a reader that applies changes by key has to put up
-    with them). Raises `InstantCleanedError` where a base file that the range needs was cleaned, `OptionError` for a range that ends
-    before it begins or for bounds that are no instant times, `UnsupportedTableError` for a table without meta columns and others that
-    are refused by name.
+    Where a restore, or the rollback of a completed write, took back something that a reader up to `begin` has read, `on_restore` says what
+    to do: "fail" raises `TimelineRestoredError`, "resync" answers with the whole snapshot as of `end`, and "rewind" with what changed after
+    the instant that the table went back to (rows of keys that were taken back do not show as gone; a reader that applies changes by key
+    has to put up with them). Raises `InstantCleanedError` where a base file that the range needs was cleaned, `OptionError` for a range
+    that ends before it begins or for bounds that are no instant times, `UnsupportedTableError` for a table without meta columns and others
+    that are refused by name.
     """
     check_readable(state)
     if not state.config.populates_meta_fields:
@@ -164,20 +164,22 @@ def plan_incremental(
 
 
 def _restore_behind(state: TableState, begin: str | None) -> RestoreRecord | None:
-    """The restore to the earliest instant of those that took back something not after `begin`."""
+    """The restore or rollback to the earliest instant of those that took back something not after `begin`."""
     if begin is None:
         return None
-    records = restores(ActiveTimeline(state.storage, state.layout), state.timeline)
+    active = ActiveTimeline(state.storage, state.layout)
+    records = [*restores(active, state.timeline), *rollbacks(active, state.timeline, begin)]
     return min((record for record in records if record.took_back(begin)), key=lambda record: record.target, default=None)
 
 
 def _restored(state: TableState, begin: str | None, record: RestoreRecord) -> TimelineRestoredError:
     read = [time for time in record.rolled_back if begin is not None and time <= begin]
     named = ", ".join(read[:_NAMED]) + (f" and {len(read) - _NAMED} more" if len(read) > _NAMED else "")
+    is_restore = record.instant.action is Action.RESTORE
+    undone = f"the table was restored to {record.target}" if is_restore else "a write of the table was rolled back"
     return TimelineRestoredError(
-        f"the table was restored to {record.target} by {record.instant.requested_time}: what was read up to {begin} is no longer part of it"
-        f" (taken back: {named or 'archived commits'}). Read the table anew (on_restore='resync'), or go on from {record.target}"
-        " (on_restore='rewind')",
+        f"{undone} by {record.instant.requested_time}: what was read up to {begin} is no longer part of it (taken back:"
+        f" {named or 'archived commits'}). Read the table anew (on_restore='resync'), or go on from {record.target} (on_restore='rewind')",
         table=state.config.name,
         restore=record.instant.requested_time,
         target=record.target,

@@ -23,6 +23,7 @@ from lakehouse_engine.errors import (
     UnansweredError,
 )
 from lakehouse_engine.format.timeline.layout import Layout
+from lakehouse_engine.format.timeline.metadata_avro import decode_note
 from lakehouse_engine.format.timeline.plans_codec import decode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -121,6 +122,14 @@ class ActiveTimeline:
         data = self.read(instant)
         try:
             return decode_plan(kind, data)
+        except FormatError as error:
+            raise self._in_file(instant, data, error) from error
+
+    def note(self, kind: type[object], instant: Instant) -> str | None:
+        """What was noted with the plan or outcome in the file of that state, None where nothing was. Raises as `plan`."""
+        data = self.read(instant)
+        try:
+            return decode_note(kind.__name__, data)
         except FormatError as error:
             raise self._in_file(instant, data, error) from error
 

@@ -38,6 +38,7 @@ from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
 from lakehouse_engine.view.plans import clustering_groups
 from lakehouse_engine.view.protected import savepoint_metadata
+from lakehouse_engine.view.restores import WAS_PUBLISHED
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -75,6 +76,10 @@ def rows_written(state: TableState, instant: Instant) -> int:
     if metadata.operation_type in REWRITES:
         return 0
     return sum(stat.num_inserts + stat.num_update_writes + stat.num_deletes for stat in metadata.write_stats())
+
+def _changed_rows(state: TableState, instant: Instant) -> bool:
+    """Whether a reader may have read something of a write that is gone without it: no service changes rows."""
+    return instant.is_completed and state.commit_metadata(instant).operation_type not in REWRITES
 
 def is_service_plan(state: TableState, instant: Instant) -> bool:
     """Whether a pending instant is a compaction or clustering, which waits for whoever runs it, and no write."""
@@ -142,7 +147,7 @@ def _take_back(state: TableState, target: Instant) -> RollbackResult:
     logger.info("rolling %s of %s back at %s", target, state.config.name, time)
     requested = Instant(time, Action.ROLLBACK, State.REQUESTED)
     try:
-        claim(state, clock, requested, encode_plan(plan))
+        claim(state, clock, requested, encode_plan(plan, note=WAS_PUBLISHED if _changed_rows(state, target) else None))
         # One that archiving wrote and then died counts the write.
         LiveCheckpoints(state.storage).forget_from(target.requested_time)
         timeline.delete(target.at(State.COMPLETED))

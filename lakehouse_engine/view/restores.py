@@ -1,6 +1,7 @@
-"""Restores on a timeline: which instant each goes back to, and what it takes back.
+"""Restores and rollbacks on a timeline: which instant each goes back to, and what it takes back.
 
-They stay on the active timeline: archiving leaves them, as in Hudi, so that incremental readers can be told.
+Restores stay on the active timeline: archiving leaves them, as in Hudi, so that incremental readers can be told. So do rollbacks that took
+rows from the table, which those of dead writers do not: nobody can have read those. Plans look the same; a note with them tells.
 """
 
 from __future__ import annotations
@@ -8,17 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import CorruptInstantError, InstantNotFoundError, MetadataError
-from lakehouse_engine.model.instant import Action, Instant, State
-from lakehouse_engine.model.plans import HoodieRestorePlan
+from lakehouse_engine.model.instant import Action, Instant, State, before
+from lakehouse_engine.model.plans import HoodieRestorePlan, HoodieRollbackMetadata, HoodieRollbackPlan
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.timeline import Timeline
 
+WAS_PUBLISHED = "published"
+"""The note of a rollback of a completed write that had changed rows (Hudi's rollbacks have none)."""
+
 
 @dataclass(frozen=True, slots=True)
 class RestoreRecord:
-    """A restore, completed or not, from its plan; `rolled_back` are instant times, newest first."""
+    """A restore, completed or not, from its plan; `rolled_back` are instant times, newest first. Or a rollback of a completed write."""
 
     instant: Instant
     target: str
@@ -39,6 +43,62 @@ def restores(active: ActiveTimeline, timeline: Timeline) -> list[RestoreRecord]:
     asked = (instant for instant in timeline if instant.action is Action.RESTORE and not came_late(active.storage, timeline, instant))
     found = (_record(active, instant) for instant in asked)
     return [record for record in found if record is not None]
+
+
+def rollbacks(active: ActiveTimeline, timeline: Timeline, since: str) -> list[RestoreRecord]:
+    """The rollbacks later than `since` that took rows from the table, oldest first; each goes back to the write before the one it took.
+
+    Raises `CorruptInstantError` where neither plan nor outcome of one is whole: what it took back cannot be told.
+    """
+    noted = (one for one in timeline.after(since) if one.action is Action.ROLLBACK and took_rows(active, one))
+    found = ((one, _taken_by(active, one)) for one in noted)
+    writes = timeline.completed().writes()
+    gone = ((one, time) for one, time in found if time is not None and not writes.contains(time))
+    return [RestoreRecord(one, _before(writes, time), (time,)) for one, time in gone]
+
+
+def took_rows(active: ActiveTimeline, rollback: Instant) -> bool:
+    """Whether a rollback, completed or not, is of a completed write that had changed rows. One without a whole plan has not begun.
+
+    Raises `CorruptInstantError` where one has begun and that cannot be told.
+    """
+    try:
+        return rollback_note(active, rollback) == WAS_PUBLISHED
+    except InstantNotFoundError:
+        return False
+    except MetadataError:
+        if rollback.state is not State.REQUESTED:
+            raise
+        return False
+
+
+def rollback_note(active: ActiveTimeline, rollback: Instant) -> str | None:
+    """What was noted with a rollback, which its plan and its outcome both have. Raises as `ActiveTimeline.plan`."""
+    plan = rollback.at(State.REQUESTED)
+    if not rollback.is_completed:
+        return active.note(HoodieRollbackPlan, plan)
+    try:
+        return active.note(HoodieRollbackMetadata, rollback)
+    except MetadataError as error:
+        try:
+            return active.note(HoodieRollbackPlan, plan)
+        except (InstantNotFoundError, MetadataError):
+            raise error from error.__cause__
+
+
+def _taken_by(active: ActiveTimeline, rollback: Instant) -> str | None:
+    try:
+        target = active.plan(HoodieRollbackPlan, rollback.at(State.REQUESTED)).instant_to_rollback
+    except (InstantNotFoundError, MetadataError):
+        if not rollback.is_completed:
+            raise
+        return active.plan(HoodieRollbackMetadata, rollback).commits_rollback[0]
+    return None if target is None else target.commit_time
+
+
+def _before(writes: Timeline, time: str) -> str:
+    last = writes.filter(lambda write: write.requested_time < time).last()
+    return before(time) if last is None else last.requested_time
 
 
 def pending_restore(active: ActiveTimeline, timeline: Timeline) -> RestoreRecord | None:

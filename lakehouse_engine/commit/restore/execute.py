@@ -57,7 +57,7 @@ from lakehouse_engine.timeline.heartbeats import HEARTBEATS
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.protected import protected_files
-from lakehouse_engine.view.restores import came_late, restore_plan
+from lakehouse_engine.view.restores import came_late, restore_plan, took_rows
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -210,7 +210,9 @@ class _Restore:
 
     def remove_traces(self) -> None:
         for instant in reversed(self._later().instants):
-            if instant.action is Action.ROLLBACK or (instant.action is Action.CLEAN and not instant.is_completed):
+            # Readers who had read what a rollback took are told of it as before.
+            is_spent = instant.action is Action.ROLLBACK and not (instant.is_completed and took_rows(self._timeline, instant))
+            if is_spent or (instant.action is Action.CLEAN and not instant.is_completed):
                 self._timeline.delete_all([*_pending_states(instant), instant.at(State.COMPLETED)])
         storage = self._state.storage
         # Readers pass over those of later writes as soon as the restore is on the timeline.

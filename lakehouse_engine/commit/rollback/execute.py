@@ -33,6 +33,7 @@ from lakehouse_engine.model.plans import (
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.view.restores import rollback_note
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -76,7 +77,8 @@ def _execute(state: TableState, rollback: Instant, plan: HoodieRollbackPlan, tar
         partition_metadata=_by_partition(state.storage, plan, deleted, blocks),
         instants_rollback=(target,),
     )
-    timeline.complete(inflight, encode_plan(metadata))
+    # Readers ask the outcome first, and it is what is left should the plan be lost.
+    timeline.complete(inflight, encode_plan(metadata, note=rollback_note(timeline, inflight)))
     return metadata
 
 

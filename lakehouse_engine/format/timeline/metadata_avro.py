@@ -1,6 +1,7 @@
 """Plans and their outcomes as Avro object containers: one record, no compression (hudi-format 2.2 and 2.4).
 
-What we write has a seal as the first entry of the container's metadata; Avro lets applications have entries of their own there.
+What we write has a seal as the first entry of the container's metadata; Avro lets applications have entries of their own there. So has a
+record, where its schema has no member for what we have to say of it, a note as the last.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from lakehouse_engine.errors import CorruptInstantError, MetadataError
 from lakehouse_engine.format.seal import BLANK_SEAL, BROKEN_SEAL, SEAL_KEY, is_intact_behind, seal_behind
 
 _MAGIC = b"Obj\x01"
+_NOTE_KEY = "lakehouse.note"
 
 
-def encode_record(schema_name: str, record: Mapping[str, Any], *, sealed: bool = True) -> bytes:
-    """`schema_name` is a file in `schemas/`; the record has Avro's member names. Not `sealed`, the bytes are as Hudi's.
+def encode_record(schema_name: str, record: Mapping[str, Any], *, sealed: bool = True, note: str | None = None) -> bytes:
+    """`schema_name` is a file in `schemas/`; the record has Avro's member names. Not `sealed` and without a note, the bytes are as Hudi's.
 
     Raises `MetadataError` where the record does not fit.
     """
@@ -31,7 +33,7 @@ def encode_record(schema_name: str, record: Mapping[str, Any], *, sealed: bool =
         fastavro.schemaless_writer(body, _schema(schema_name), dict(record), strict_allow_default=True)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise MetadataError(f"a record does not fit {schema_name}: {error}") from error
-    return _container(schema_text(schema_name), body.getvalue(), sealed=sealed)
+    return _container(schema_text(schema_name), body.getvalue(), sealed=sealed, note=note)
 
 
 def decode_record(schema_name: str, data: bytes) -> dict[str, Any]:
@@ -44,10 +46,17 @@ def decode_record(schema_name: str, data: bytes) -> dict[str, Any]:
         raise CorruptInstantError(f"a {schema_name} file is empty: its writer died, or the file was damaged")
     if not data.startswith(_MAGIC):
         raise CorruptInstantError(f"{len(data)} bytes of a {schema_name} file are no Avro container")
-    if is_intact_behind(_sealed_head(), data) is False:
+    if any(is_intact_behind(_sealed_head(entries), data) is False for entries in (2, 3)):
         raise CorruptInstantError(f"{len(data)} bytes of a {schema_name} file {BROKEN_SEAL}")
     _check_name(schema_name, data)
     return _only_record(schema_name, data)
+
+
+def decode_note(schema_name: str, data: bytes) -> str | None:
+    """The note of a record, None where it has none. Raises as `decode_record`."""
+    decode_record(schema_name, data)
+    note = fastavro.reader(io.BytesIO(data)).metadata.get(_NOTE_KEY)
+    return None if note is None else str(note)
 
 
 def _check_name(schema_name: str, data: bytes) -> None:
@@ -72,20 +81,22 @@ def _only_record(schema_name: str, data: bytes) -> dict[str, Any]:
     return records[0]
 
 
-def _container(schema: bytes, record: bytes, *, sealed: bool) -> bytes:
-    """As Hudi's, but for the seal: else the schema is the only metadata.
+def _container(schema: bytes, record: bytes, *, sealed: bool, note: str | None) -> bytes:
+    """As Hudi's, but for seal and note: else the schema is the only metadata.
 
     The sync marker is taken from the content, so that equal records are equal files.
     """
     sync = hashlib.md5(record, usedforsecurity=False).digest()
-    rest = _text(b"avro.schema") + _text(schema) + _long(0) + sync + _long(1) + _long(len(record)) + record + sync
-    return seal_behind(_sealed_head(), rest) if sealed else _MAGIC + _long(1) + rest
+    noted = b"" if note is None else _text(_NOTE_KEY.encode()) + _text(note.encode())
+    rest = _text(b"avro.schema") + _text(schema) + noted + _long(0) + sync + _long(1) + _long(len(record)) + record + sync
+    entries = 1 if note is None else 2
+    return seal_behind(_sealed_head(entries + 1), rest) if sealed else _MAGIC + _long(entries) + rest
 
 
 @cache
-def _sealed_head() -> bytes:
-    """What stands before the seal: the container has two entries, and it is the first of them."""
-    return _MAGIC + _long(2) + _text(SEAL_KEY.encode()) + _long(len(BLANK_SEAL))
+def _sealed_head(entries: int) -> bytes:
+    """What stands before the seal: the container has so many entries, and it is the first of them."""
+    return _MAGIC + _long(entries) + _text(SEAL_KEY.encode()) + _long(len(BLANK_SEAL))
 
 
 def _text(text: bytes) -> bytes:

@@ -22,9 +22,9 @@ _IRREGULAR = {"rollback_requests": "RollbackRequests"}
 """Attributes whose Avro name is not the attribute in camel case."""
 
 
-def encode_plan(plan: Any, *, sealed: bool = True) -> bytes:
+def encode_plan(plan: Any, *, sealed: bool = True, note: str | None = None) -> bytes:
     """The Avro container of any record of `model.plans` or of a savepoint, as `encode_record`."""
-    return encode_record(type(plan).__name__, _to_avro(plan), sealed=sealed)
+    return encode_record(type(plan).__name__, _to_avro(plan), sealed=sealed, note=note)
 
 
 def decode_plan(cls: type[Plan], data: bytes) -> Plan:

@@ -24,7 +24,7 @@ from lakehouse_engine.repair.mending.aside import FOLDER, set_aside
 from lakehouse_engine.repair.mending.lost_plans import lost_compaction_plans
 from lakehouse_engine.repair.mending.metafiles import damaged_metafiles
 from lakehouse_engine.repair.mending.properties import unfinished_properties
-from lakehouse_engine.repair.mending.rebuild import rebuilt
+from lakehouse_engine.repair.mending.rebuild import noted, rebuilt
 from lakehouse_engine.repair.mending.recommit import recommitted
 from lakehouse_engine.repair.mending.remedy import Mending, mending
 from lakehouse_engine.storage.base import Storage, StoredFile
@@ -58,7 +58,7 @@ def _state_file(state: TableState, damage: DamagedState) -> Mending:
     instant = damage.instant
     record = rebuilt(state, instant)
     if record is not None:
-        return _made_anew(state.storage, damage, encode_plan(record), "it is made anew")
+        return _made_anew(state.storage, damage, encode_plan(record, note=noted(state, instant)), "it is made anew")
     reason = _stays(state, damage)
     if reason is not None:
         return mending(damage.path, f"{damage.message}: {reason}", None)

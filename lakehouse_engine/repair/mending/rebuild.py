@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from lakehouse_engine.commit.rollback.execute import files_to_delete
-from lakehouse_engine.errors import FormatError, InstantNotFoundError, LakehouseError
+from lakehouse_engine.errors import FormatError, InstantNotFoundError, LakehouseError, MetadataError
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import (
     HoodieCleanerPlan,
@@ -34,9 +34,21 @@ from lakehouse_engine.services.clean.execute import planned_files
 from lakehouse_engine.services.compact.plan import operation_of
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.undo.savepoint import current_user, pins
+from lakehouse_engine.view.restores import rollback_note
 from lakehouse_engine.view.table_state import TableState
 
 _Kind = TypeVar("_Kind")
+
+
+def noted(state: TableState, instant: Instant) -> str | None:
+    """The note to go with it: that of the other file of a rollback."""
+    if instant.action is not Action.ROLLBACK:
+        return None
+    active = ActiveTimeline(state.storage, state.layout)
+    try:
+        return rollback_note(active, instant.at(State.REQUESTED if instant.is_completed else State.COMPLETED))
+    except (InstantNotFoundError, MetadataError):
+        return None
 
 
 def rebuilt(state: TableState, instant: Instant) -> Any | None:

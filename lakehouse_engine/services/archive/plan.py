@@ -15,9 +15,9 @@ from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOpt
 from lakehouse_engine.services.clean.policies import retention
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.locks.settings import lock_options
-from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import savepoint_metadata
+from lakehouse_engine.view.restores import took_rows
 from lakehouse_engine.view.slicing import replaced_groups
 from lakehouse_engine.view.table_state import TableState
 
@@ -47,14 +47,14 @@ def plan_archive(state: TableState, options: ArchiveOptions, clean: CleanOptions
     """What archiving takes from the active timeline of `state` now.
 
     Writes go once there are more than `max_commits`, down to `min_commits`, oldest first and without leaving one out. Cleans and
-    rollbacks have a count of their own, and none goes before the writes that are older. Savepoints, restores (incremental readers look for
-    them) and everything that is pending stay.
+    rollbacks have a count of their own, and none goes before the writes that are older. Savepoints, restores and rollbacks that took rows
+    from the table (incremental readers look for both) and everything that is pending stay.
     """
     writes = state.timeline.completed().writes().instants
     surplus = writes[: len(writes) - options.min_commits] if len(writes) > options.max_commits else ()
     leaving, kept = _leaving(state, surplus, _stops(state, options, clean, compaction)) if surplus else ([], [])
     oldest = writes[len(leaving)].requested_time if len(leaving) < len(writes) else ""
-    services = [instant for action in _COUNTED_ALONE for instant in _surplus_of(state.timeline, action, options, oldest)]
+    services = [instant for action in _COUNTED_ALONE for instant in _surplus_of(state, action, options, oldest)]
     return PlannedArchive((*sorted(services, key=lambda instant: instant.requested_time), *leaving), tuple(kept))
 
 
@@ -75,8 +75,11 @@ def _leaving(state: TableState, surplus: Sequence[Instant], stops: Sequence[_Sto
     return leaving, kept
 
 
-def _surplus_of(timeline: Timeline, action: Action, options: ArchiveOptions, oldest_write: str) -> list[Instant]:
-    done = [instant for instant in timeline.completed() if instant.action is action]
+def _surplus_of(state: TableState, action: Action, options: ArchiveOptions, oldest_write: str) -> list[Instant]:
+    done = [instant for instant in state.timeline.completed() if instant.action is action]
+    if action is Action.ROLLBACK and len(done) > options.max_commits:
+        active = ActiveTimeline(state.storage, state.layout)
+        done = [instant for instant in done if not took_rows(active, instant)]
     surplus = done[: len(done) - options.min_commits] if len(done) > options.max_commits else []
     return [instant for instant in surplus if instant.requested_time < oldest_write]
 

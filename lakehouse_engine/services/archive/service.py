@@ -50,7 +50,7 @@ def archive(
 def archive_is_due(
     state: TableState, options: ArchiveOptions, *, clean: CleanOptions, compaction: CompactionOptions = _COMPACTION
 ) -> bool:
-    """Whether there is something to archive. Opens no file but those of replace commits that would go, and savepoints."""
+    """Whether there is something to archive. Opens few files: of replace commits that would go, savepoints and too many rollbacks."""
     options.check_keeps_enough(clean)
     return bool(plan_archive(state, options, clean, compaction).instants)
 
