@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from dbt.tests.adapter.simple_snapshot import (
@@ -119,3 +119,39 @@ class TestRowsThatComeBack:
                 found = self.versions(project, f"{kind}_{deletes}")
                 assert [(v, is_open) for v, is_open, _ in found] == [("b", False)] * (many - 1) + [("b", True)]
                 assert len({scd_id for _, _, scd_id in found}) == many
+
+
+class TestVersionsEndWhereTheyAreStored:
+    """Of a key unique in its partition only, or with an ordering field: dbt stages what ends with the source's values, or with nulls."""
+
+    ROWS = "select * from values {{ var('rows') }} as t(id, v, day, at)"
+    FIRST = "(1, 'a', 'd1', 5), (2, 'b', 'd1', 5), (3, 'c', 'd1', 5), (4, 'd', 'd1', null)"
+    LATER = "(1, 'A', 'd2', 2), (3, 'c', 'd1', 5), (4, 'D', 'd1', null)"
+    KINDS: ClassVar = {
+        "simple": "partition_by='day', index='simple', hard_deletes='invalidate'",
+        "bloom": "partition_by='day', index='bloom', table_type='mor', hard_deletes='new_record'",
+        "bucket": "partition_by='day', index='bucket', hoodie={'hoodie.bucket.index.num.buckets': 2}, hard_deletes='invalidate'",
+        "ordered": "ordering_fields='at', hard_deletes='invalidate', dbt_valid_to_current=\"timestamp'9999-12-31'\"",
+        "ordered_mor": "ordering_fields='at', table_type='mor', partition_by='day', index='simple', hard_deletes='new_record'",
+    }
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"source_rows.sql": self.ROWS}
+
+    @pytest.fixture(scope="class")
+    def snapshots(self):
+        text = "{% snapshot NAME %}{{ config(unique_key='id', strategy='check', check_cols=['v'], KIND) }}"
+        text += "select * from {{ ref('source_rows') }}{% endsnapshot %}"
+        return {f"{name}.sql": text.replace("NAME", name).replace("KIND", kind) for name, kind in self.KINDS.items()}
+
+    def test_each_version_ends_once_and_stays_as_it_is(self, project):
+        for rows in (self.FIRST, self.LATER, self.LATER):
+            run_dbt(["build", "--vars", str({"rows": rows})])
+        kept = [(1, "A", "d2", 2, True), (1, "a", "d1", 5, False), (2, "b", "d1", 5, False), (3, "c", "d1", 5, True)]
+        kept += [(4, "D", "d1", None, True), (4, "d", "d1", None, False)]
+        for name, config in self.KINDS.items():
+            is_open = "coalesce(dbt_valid_to, timestamp'9999-12-31') = timestamp'9999-12-31'"
+            found = project.run_sql(f"select id, v, day, at, {is_open} from {project.test_schema}.{name}", fetch="all")
+            deletion = [(2, "b", "d1", 5, True)] if "new_record" in config else []
+            assert sorted(found, key=str) == sorted(kept + deletion, key=str), name

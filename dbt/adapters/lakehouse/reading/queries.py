@@ -19,8 +19,11 @@ class SnapshotColumns:
     current: str | None = None
 
 
-def snapshot_changes(source: str, target: str, columns: Sequence[str], names: SnapshotColumns) -> str:
+def snapshot_changes(source: str, target: str, columns: Sequence[str], stored: Mapping[str, str], names: SnapshotColumns) -> str:
     """The rows to upsert: new versions that are not stored yet, and stored open versions that end now.
+
+    What ends stays as it is stored but for its end: dbt stages it with the source's values, or with nulls, which would put it into another
+    partition, or behind the stored one. `stored` says how a column of `target` is read; one that is not among them is null in what ends.
 
     A row that was deleted and comes back as it was has the id of its version of before, which ended: it is a version of its own.
     """
@@ -28,13 +31,18 @@ def snapshot_changes(source: str, target: str, columns: Sequence[str], names: Sn
     still_open = f"({TARGET}.{until} is null)"
     if names.current:
         still_open = f"({TARGET}.{until} is null or {TARGET}.{until} = {names.current})"
-    came_back = f"{SOURCE}.dbt_change_type = 'insert' and {TARGET}.{scd} is not null and not {still_open}"
+    comes = f"{SOURCE}.dbt_change_type = 'insert'"
+    came_back = f"{comes} and {TARGET}.{scd} is not null and not {still_open}"
     new_id = f"md5(concat({SOURCE}.{scd}, '|', cast(current_timestamp() as string)))"
-    own_id = f"case when {came_back} then {new_id} else {SOURCE}.{scd} end as {scd}"
-    picked = ", ".join(own_id if name.lower() == names.scd_id.lower() else f"{SOURCE}.{quoted(name)}" for name in columns)
+    picked = {
+        name.lower(): f"case when {comes} then {SOURCE}.{quoted(name)} else {stored.get(name, 'null')} end as {quoted(name)}"
+        for name in columns
+    }
+    picked[names.scd_id.lower()] = f"case when {came_back} then {new_id} else {SOURCE}.{scd} end as {scd}"
+    picked[names.valid_to.lower()] = f"{SOURCE}.{until}"
     return (
-        f"select {picked} from {source} as {SOURCE} left join {target} as {TARGET} on {SOURCE}.{scd} = {TARGET}.{scd} "
-        f"where ({SOURCE}.dbt_change_type = 'insert' and {TARGET}.{scd} is null) or ({came_back}) "
+        f"select {', '.join(picked.values())} from {source} as {SOURCE} left join {target} as {TARGET} on {SOURCE}.{scd} = {TARGET}.{scd} "
+        f"where ({comes} and {TARGET}.{scd} is null) or ({came_back}) "
         f"or ({SOURCE}.dbt_change_type in ('update', 'delete') and {TARGET}.{scd} is not null and {still_open})"
     )
 

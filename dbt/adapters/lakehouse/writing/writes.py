@@ -199,12 +199,15 @@ class TableWriter:
 
     def snapshot(self, staged: Any, columns: SnapshotColumns) -> Any:
         """Apply a snapshot's staged changes: close rows, add rows. `staged` has `dbt_change_type` and dbt's helper columns."""
-        kept = [name for name in columns_of(staged) if not _helper(name)]
-        self._check_shape(staged.selectExpr(*map(quoted, kept)))
-        with viewed(self.warehouse, staged, keep=True) as source:
-            frame = self.warehouse.sql(snapshot_changes(source, self._name, kept, columns))
-            plan = plan_columns(self.config.name, "append_new_columns", self._table_types(), types_of(frame))
-            batch = selected(frame, plan.select)
+        kept = staged.selectExpr(*(quoted(name) for name in columns_of(staged) if not _helper(name)))
+        self._check_shape(kept)
+        table = self._table_types()
+        plan = plan_columns(self.config.name, "append_new_columns", table, types_of(kept))
+        with viewed(self.warehouse, staged.selectExpr(*plan.select, "dbt_change_type"), keep=True) as source:
+            types = types_of(kept.selectExpr(*plan.select))
+            # Of another type it is refused by the write, which says so by name.
+            stored = {name: f"{TARGET}.{quoted(name)}" for name, kind in types.items() if table.get(name) == kind}
+            batch = self.warehouse.sql(snapshot_changes(source, self._name, list(types), stored, columns))
             return self._put("upsert", batch, EVOLVE if plan.evolve else {}, merge_update_columns=[columns.valid_to])
 
     # -- parts
