@@ -175,3 +175,22 @@ class TestTablesWithGeneratedColumns(Changing):
         assert self.rows(project, "id, at, v, string(day), twice") == [(1, "2024-01-02 x", 5, "2024-01-02", 10)]
         self.write(project, self.STRATEGIES["sync"], "select 1 as id, 9 as v")
         assert "'day' is GENERATED ALWAYS AS (cast(left(at, 10) as date)), and the rows do not have 'at'" in self.fails()
+
+
+class TestDeletionsOfARecord(Changing):
+    """With an index that is not global a record is a key in its partition: a deletion is of that one alone."""
+
+    @pytest.mark.parametrize(("index", "kind"), [("simple", "cow"), ("bloom", "mor"), ("auto", "cow")])
+    def test_rows_of_the_key_in_other_partitions_stay(self, project, index, kind):
+        config = f"{MERGE}, partition_by='day', index='{index}', table_type='{kind}', ordering_fields='ts', delete_condition=\"op = 'D'\""
+        both = values("id, day, ts, op", "1, 'd1', 9, 'D'", "1, 'd2', 5, 'I'")
+        self.first(project, config, values("id, day, ts, op", "1, 'd1', 1, 'I'", "2, 'd1', 1, 'I'"))
+        self.write(project, config, both)
+        self.run()
+        elsewhere = [] if index == "auto" else [(1, "d2")]
+        assert self.rows(project, "id, day") == [*elsewhere, (2, "d1")]
+        self.run("--full-refresh")
+        assert self.rows(project, "id, day") == elsewhere
+        project.run_sql(f"drop table {project.test_schema}.m")
+        self.run()
+        assert self.rows(project, "id, day") == elsewhere

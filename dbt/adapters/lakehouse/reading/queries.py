@@ -50,7 +50,8 @@ def snapshot_changes(source: str, target: str, columns: Sequence[str], stored: M
 def split_deleted(source: str, columns: Sequence[str], keys: Sequence[str], ordering: Sequence[str], condition: str) -> tuple[str, str]:
     """The queries for the rows to upsert and for those to delete, of rows of which some are deletions (`condition`).
 
-    Of a key that has both, the newest row by the ordering fields decides; in a tie, or without ordering fields, the deletion.
+    `keys` are the columns by which rows are of the same record. Of one that has both, the newest row by the ordering fields decides; in a
+    tie, or without ordering fields, the deletion.
     """
     deleted = f"coalesce({condition}, false)"
     window = f"over (partition by {', '.join(map(quoted, keys))})"

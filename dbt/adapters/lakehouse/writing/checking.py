@@ -1,13 +1,17 @@
-"""What keeps rows from being written: each function raises `DbtDatabaseError` with the model's name, how many rows, and one of them."""
+"""What keeps rows from being written: each function raises `DbtDatabaseError` with the model's name, and with how many rows and one of them
+where it is for rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dbt_common.exceptions import DbtDatabaseError
 
+from dbt.adapters.lakehouse.bridge.shapes import TableShape
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
+from dbt.adapters.lakehouse.names import same_names
 from dbt.adapters.lakehouse.reading.queries import outside_condition, outside_predicates
 from dbt.adapters.lakehouse.writing.constraints import Check, Unique, violation_query
 from dbt.adapters.lakehouse.writing.uniqueness import collisions
@@ -61,3 +65,31 @@ def check_predicates(
             f"hold, for example {example}: merge can neither update that row nor add a second one; widen the predicates, or leave such "
             "rows out of the model. Nothing was written"
         )
+
+
+def check_shape(model: str, mine: TableShape, wanted: TableShape, keeps_buckets: Callable[[], bool], rebuild: str) -> None:
+    """Raise `DbtDatabaseError` where a table is keyed or laid out otherwise than its model wants it. `rebuild` says what to do then."""
+    for config, stored, asked in (
+        ("unique_key (the record key)", mine.record_key, wanted.record_key),
+        ("partition_by", mine.partition_by, wanted.partition_by),
+        ("ordering_fields", mine.ordering_fields, wanted.ordering_fields),
+        ("table_type", (mine.table_type,), (wanted.table_type,)),
+    ):
+        if not same_names(stored, asked):
+            raise DbtDatabaseError(
+                f"{model}: {config} is {list(asked) or 'none'} but the table was built with {list(stored) or 'none'}; {rebuild}"
+            )
+    if wanted.partition_by and mine.hive_style != wanted.hive_style:
+        raise DbtDatabaseError(
+            f"{model}: hive_style_partitioning is {_flag(wanted.hive_style)} but the table was built with"
+            f" {_flag(mine.hive_style)}; {rebuild}"
+        )
+    if not keeps_buckets():
+        raise DbtDatabaseError(
+            f"{model}: index (or the number of its buckets, or their field) is not that of the table, which keeps buckets for its life;"
+            f" {rebuild}"
+        )
+
+
+def _flag(value: bool) -> str:
+    return str(value).lower()

@@ -26,7 +26,6 @@ from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.bridge.words import spark_name
 from dbt.adapters.lakehouse.columns import plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
-from dbt.adapters.lakehouse.names import same_names
 from dbt.adapters.lakehouse.reading.queries import (
     SOURCE,
     TARGET,
@@ -34,7 +33,7 @@ from dbt.adapters.lakehouse.reading.queries import (
     snapshot_changes,
     split_deleted,
 )
-from dbt.adapters.lakehouse.writing.checking import check_condition, check_predicates, check_rows
+from dbt.adapters.lakehouse.writing.checking import check_condition, check_predicates, check_rows, check_shape
 from dbt.adapters.lakehouse.writing.constraints import Check, Unique
 from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, selected, types_of, viewed
 from dbt.adapters.lakehouse.writing.unique_writes import UniqueWrites
@@ -74,15 +73,15 @@ class TableWriter:
 
     def replace(self, frame: Any, *, existing: str | None) -> Any:
         """The table with these columns and rows only. A table of the same shape keeps its history: one replace commit."""
-        with self._without_deletions(frame) as rows:
-            return self._replace(rows, existing)
-
-    def _replace(self, frame: Any, existing: str | None) -> Any:
-        if existing is None:
-            return self.create(frame)
         is_table = existing in ("table", "materialized_view")
         if is_table and hasattr(frame, "toArrow"):
             frame = self.warehouse.computed(self.schema, self.identifier, frame)
+        with self._without_deletions(frame, is_table) as rows:
+            return self._replace(rows, existing, is_table)
+
+    def _replace(self, frame: Any, existing: str | None, is_table: bool) -> Any:
+        if existing is None:
+            return self.create(frame)
         if is_table and self._fits(frame):
             # What the new rows may break is lifted before they come, what the old rows may break is kept once they are gone.
             self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
@@ -107,13 +106,13 @@ class TableWriter:
         return result
 
     @contextmanager
-    def _without_deletions(self, frame: Any) -> Iterator[Any]:
+    def _without_deletions(self, frame: Any, is_table: bool) -> Iterator[Any]:
         """The rows of a build from nothing: those that a merge into an empty table would leave, so that both give the same table."""
         if self.config.delete_condition is None or self.config.materialized != "incremental":
             yield frame
             return
         with viewed(self.warehouse, frame, keep=True) as source:
-            kept, _ = self._split(frame, source)
+            kept, _ = self._split(frame, source, self._identity if is_table and self._fits(frame) else self._identity_anew(frame))
             yield kept
 
     def _copied_into_place(self, staged: str) -> Any:
@@ -139,7 +138,7 @@ class TableWriter:
         with self._checked(frame) as rows:
             shape = self._shape(columns_of(rows))
             # A row a record, as the batch is combined.
-            self._unique.check(rows, shape.record_key and self.warehouse.identity_anew(shape, options))
+            self._unique.check(rows, shape.record_key and self._identity_anew(rows))
             return self.warehouse.create_filled(self.schema, identifier, rows, shape, options, self.metadata, self.lengths)
 
     def _shape(self, columns: Sequence[str]) -> TableShape:
@@ -172,7 +171,7 @@ class TableWriter:
                 return self._put("upsert", batch, options, merge_update_columns=updates)
             with viewed(self.warehouse, batch, keep=True) as source:
                 self._check_predicates(source, columns_of(batch))
-                kept, more = self._split(batch, source)
+                kept, more = self._split(batch, source, self._identity)
                 return self._put("upsert", kept, options, merge_update_columns=updates, **more)
 
     def insert_overwrite(self, frame: Any) -> Any:
@@ -275,28 +274,7 @@ class TableWriter:
 
     def _check_shape(self, frame: Any) -> None:
         mine, wanted = self.warehouse.shape(self.schema, self.identifier), self._shape(columns_of(frame))
-        for config, stored, asked in (
-            ("unique_key (the record key)", mine.record_key, wanted.record_key),
-            ("partition_by", mine.partition_by, wanted.partition_by),
-            ("ordering_fields", mine.ordering_fields, wanted.ordering_fields),
-            ("table_type", (mine.table_type,), (wanted.table_type,)),
-        ):
-            if not same_names(stored, asked):
-                raise DbtDatabaseError(
-                    f"{self.config.name}: {config} is {list(asked) or 'none'} but the table was built with {list(stored) or 'none'}; "
-                    f"{self._rebuild}"
-                )
-        if wanted.partition_by and mine.hive_style != wanted.hive_style:
-            raise DbtDatabaseError(
-                f"{self.config.name}: hive_style_partitioning is {_flag(wanted.hive_style)} but the table was built with"
-                f" {_flag(mine.hive_style)}; {self._rebuild}"
-            )
-
-        if not self._keeps_buckets():
-            raise DbtDatabaseError(
-                f"{self.config.name}: index (or the number of its buckets, or their field) is not that of the table, which keeps buckets "
-                f"for its life; {self._rebuild}"
-            )
+        check_shape(self.config.name, mine, wanted, self._keeps_buckets, self._rebuild)
 
     @property
     def _rebuild(self) -> str:
@@ -336,7 +314,7 @@ class TableWriter:
             return
         name = self.config.name
         keys = resolve(self.config.record_key, columns, "unique_key", name)
-        unique = resolve(self.warehouse.identity(self.schema, self.identifier, self.config.options), columns, "unique_key", name)
+        unique = resolve(self._identity, columns, "unique_key", name)
         with viewed(self.warehouse, self.warehouse.stored_rows(self.schema, self.identifier)) as target:
             check_predicates(self.warehouse, self.config, source, target, unique, keys)
 
@@ -345,12 +323,21 @@ class TableWriter:
         absent = {name: kind for name, kind in self._table_types().items() if name.lower() not in known}
         check_condition(self.warehouse, self.config, condition, source, absent)
 
-    def _split(self, batch: Any, source: str) -> tuple[Any, dict[str, Any]]:
-        """The rows to upsert, and those to delete as an argument of the write."""
+    @property
+    def _identity(self) -> Sequence[str]:
+        """The columns by which a row is the same record as a stored one."""
+        return self.warehouse.identity(self.schema, self.identifier, self.config.options)
+
+    def _identity_anew(self, frame: Any) -> Sequence[str]:
+        """Those of a table that is made for a frame."""
+        return self.warehouse.identity_anew(self._shape(columns_of(frame)), self.config.options)
+
+    def _split(self, batch: Any, source: str, identity: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+        """The rows to upsert, and those to delete as an argument of the write. Rows of one `identity` are of the same record."""
         if self.config.delete_condition is None:
             return batch, {}
         columns = columns_of(batch)
-        keys = resolve(self.config.record_key, columns, "unique_key", self.config.name)
+        keys = resolve(identity, columns, "unique_key", self.config.name)
         ordering = resolve_paths(self.config.ordering_fields, columns, "ordering_fields", self.config.name)
         kept, gone = map(self.warehouse.sql, split_deleted(source, columns, keys, ordering, self.config.delete_condition))
         return kept, {"delete_keys": gone}
@@ -400,10 +387,6 @@ class TableWriter:
 def commit_metadata(model: Mapping[str, Any], invocation_id: str, dbt_version: str) -> dict[str, str]:
     """Who wrote a commit."""
     return {"dbt.invocation_id": invocation_id, "dbt.version": dbt_version, "dbt.node": str(model.get("unique_id", ""))}
-
-
-def _flag(value: bool) -> str:
-    return str(value).lower()
 
 
 def _helper(name: str) -> bool:
