@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
 from dbt.adapters.lakehouse.names import did_you_mean
+
+if TYPE_CHECKING:
+    from dbt.adapters.lakehouse.bridge.members import Members
 
 _RANK = {"tinyint": 1, "smallint": 2, "int": 3, "bigint": 4, "decimal": 5, "float": 6, "double": 7}
 
@@ -16,9 +20,9 @@ _RANK = {"tinyint": 1, "smallint": 2, "int": 3, "bigint": 4, "decimal": 5, "floa
 class ColumnPlan:
     """What to do with a batch. `select` are SQL expressions over it, in the table's column order with new columns last.
 
-    `evolve`: the table gains columns with this write, or the batch leaves some out (the engine keeps what is stored there, and has null
-    in new rows). `reshape`: select expressions over the table that give it its new columns
-    before the write (columns were dropped or changed type); None where it keeps them.
+    `evolve`: the table gains columns, or members of some, with this write, or the batch leaves columns out (the engine keeps what is stored
+    there, and has null in new rows). `reshape`: select expressions over the table that give it its new columns before the write (columns or
+    members were dropped or changed type); None where it keeps them.
     """
 
     select: tuple[str, ...]
@@ -54,20 +58,27 @@ def resolve_paths(wanted: Sequence[str], columns: Sequence[str], config: str, mo
     return found
 
 
-def plan_columns(model: str, policy: str, table: Mapping[str, str], batch: Mapping[str, str]) -> ColumnPlan:
-    """Meet `batch` (column -> Spark type) with `table` under `on_schema_change`. Raises `CompilationError` where it says `fail`."""
+def plan_columns(
+    model: str, policy: str, table: Mapping[str, str], batch: Mapping[str, str], members: Mapping[str, Members] | None = None
+) -> ColumnPlan:
+    """Meet `batch` (column -> Spark type) with `table` under `on_schema_change`. Raises `CompilationError` where it says `fail`.
+
+    `members` are columns that have members, where the two types are not the same: Spark would cast those by their places.
+    """
+    inner = members or {}
     theirs = {name.lower(): name for name in batch}
     ours = {name.lower() for name in table}
     added = [name for name in batch if name.lower() not in ours]
     missing = [name for name in table if name.lower() not in theirs]
-    changed = [name for name in table if name.lower() in theirs and batch[theirs[name.lower()]] != table[name]]
+    others = [name for name in table if name.lower() in theirs and batch[theirs[name.lower()]] != table[name]]
+    changed = [name for name in others if name not in inner or inner[name].differs]
     if policy == "fail" and (added or missing or changed):
         raise CompilationError(_out_of_sync(model, added, missing, changed, table, batch, theirs))
     if policy in ("ignore", "fail"):
         return ColumnPlan(_ignoring(model, table, batch, theirs, missing))
     if policy == "append_new_columns":
-        return _appending(table, batch, theirs, added)
-    return _syncing(table, batch, theirs, added, missing, changed)
+        return _appending(table, batch, theirs, added, inner)
+    return _syncing(table, batch, theirs, added, missing, changed, inner)
 
 
 def _ignoring(
@@ -81,9 +92,16 @@ def _ignoring(
     return tuple(_stored(name, kind, theirs, batch) for name, kind in table.items())
 
 
-def _appending(table: Mapping[str, str], batch: Mapping[str, str], theirs: Mapping[str, str], added: Sequence[str]) -> ColumnPlan:
-    kept = [_stored(name, kind, theirs, batch) for name, kind in table.items() if name.lower() in theirs]
-    return ColumnPlan((*kept, *map(quoted, added)), evolve=bool(added) or len(kept) < len(table))
+def _appending(
+    table: Mapping[str, str], batch: Mapping[str, str], theirs: Mapping[str, str], added: Sequence[str], members: Mapping[str, Members]
+) -> ColumnPlan:
+    kept = [
+        _met(name, theirs, members) if name in members else _stored(name, kind, theirs, batch)
+        for name, kind in table.items()
+        if name.lower() in theirs
+    ]
+    evolve = bool(added) or len(kept) < len(table) or any(one.grows for one in members.values())
+    return ColumnPlan((*kept, *map(quoted, added)), evolve=evolve)
 
 
 def _syncing(
@@ -93,16 +111,27 @@ def _syncing(
     added: Sequence[str],
     missing: Sequence[str],
     changed: Sequence[str],
+    members: Mapping[str, Members],
 ) -> ColumnPlan:
     kept = [name for name in table if name not in missing]
-    select = [*(f"{quoted(theirs[name.lower()])} as {quoted(name)}" for name in kept), *map(quoted, added)]
-    if not missing and not changed:
-        return ColumnPlan(tuple(select), evolve=bool(added))
-    reshape = [
-        f"cast({quoted(name)} as {batch[theirs[name.lower()]]}) as {quoted(name)}" if name in changed else quoted(name) for name in kept
-    ]
+    select = (*(_met(name, theirs, members) for name in kept), *map(quoted, added))
+    if not missing and all(name in members and not members[name].changes for name in changed):
+        return ColumnPlan(select, evolve=bool(added) or any(one.grows for one in members.values()))
+    reshape = [_reshaped(name, batch[theirs[name.lower()]], members) if name in changed else quoted(name) for name in kept]
     reshape += [f"cast(null as {batch[name]}) as {quoted(name)}" for name in added]
-    return ColumnPlan(tuple(select), reshape=tuple(reshape))
+    return ColumnPlan(select, reshape=tuple(reshape))
+
+
+def _met(name: str, theirs: Mapping[str, str], members: Mapping[str, Members]) -> str:
+    """The batch's column under the table's name, with its members in the table's order."""
+    value = quoted(theirs[name.lower()])
+    return f"{members[name].of_given(value) if name in members else value} as {quoted(name)}"
+
+
+def _reshaped(name: str, kind: str, members: Mapping[str, Members]) -> str:
+    """A stored column in its new type."""
+    value = quoted(name)
+    return f"{members[name].of_stored(value) if name in members else f'cast({value} as {kind})'} as {value}"
 
 
 def _stored(name: str, kind: str, theirs: Mapping[str, str], batch: Mapping[str, str]) -> str:

@@ -194,3 +194,59 @@ class TestDeletionsOfARecord(Changing):
         project.run_sql(f"drop table {project.test_schema}.m")
         self.run()
         assert self.rows(project, "id, day") == elsewhere
+
+
+class TestMembersOfStructs(Changing):
+    """Members are met by name, not by place: also in lists and maps."""
+
+    SYNC, APPEND = (f"{MERGE}, on_schema_change='{policy}'" for policy in ("sync_all_columns", "append_new_columns"))
+
+    def twice(self, project: Any, config: str, first: str, later: str, columns: str) -> list[Any]:
+        """What of `n` is stored once a second row has come."""
+        self.first(project, config, f"select 1 as id, {first} as n")
+        self.write(project, config, f"select 2 as id, {later} as n")
+        self.run()
+        return [row[1:] for row in self.rows(project, f"id, {columns}")]
+
+    @pytest.mark.parametrize(
+        ("first", "later", "columns", "found"),
+        [
+            ("named_struct('a', 1, 'b', 2)", "named_struct('b', 20, 'A', 10)", "n.a, n.b", [(1, 2), (10, 20)]),
+            ("named_struct('s', 'x', 'c', 1)", "named_struct('s', 'y', 'l', 'I')", "to_json(n)", [('{"s":"x"}',), ('{"s":"y","l":"I"}',)]),
+            ("named_struct('a', 1, 'b', 2)", "named_struct('a', 3)", "to_json(n)", [('{"a":1}',), ('{"a":3}',)]),
+            ("named_struct('a', 1, 'b', 2)", "named_struct('c', 5, 'b', 'x', 'a', 3)", "n.c, n.b, n.a", [(None, "2", 1), (5, "x", 3)]),
+            ("array(named_struct('a', 1, 'b', 2))", "array(named_struct('b', 20L, 'a', 10))", "n.a, n.b", [([1], [2]), ([10], [20])]),
+            (
+                "map('k', named_struct('a', 1, 'b', array(named_struct('x', 1, 'y', 2))))",
+                "map('k', named_struct('b', array(named_struct('z', 3, 'y', 'new')), 'a', 10))",
+                "n['k'].a, to_json(n['k'].b)",
+                [(1, '[{"y":"2"}]'), (10, '[{"y":"new","z":3}]')],
+            ),
+        ],
+        ids=["order", "renamed", "dropped", "all at once", "in a list", "in a map"],
+    )
+    def test_sync_all_columns_gives_stored_rows_the_models_members(self, project, first, later, columns, found):
+        assert self.twice(project, self.SYNC, first, later, columns) == found
+
+    @pytest.mark.parametrize("kind", ["cow", "mor"])
+    @pytest.mark.parametrize("more", ["", "5 as z, "])
+    def test_new_members_come_and_missing_ones_are_null(self, project, kind, more):
+        config = f"{self.APPEND}, table_type='{kind}'"
+        self.first(project, config, "select 1 as id, named_struct('a', 1, 'b', 2) as n")
+        self.write(project, config, f"select 2 as id, {more}named_struct('c', 3, 'A', 4L) as n")
+        self.run()
+        assert self.rows(project, "id, n.a, n.b, n.c") == [(1, 1, 2, None), (2, 4, None, 3)]
+
+    def test_other_members_are_other_columns_where_those_fail(self, project):
+        config = f"{MERGE}, on_schema_change='fail'"
+        assert self.twice(project, config, "named_struct('a', 1, 'b', 2)", "named_struct('b', 3, 'a', 4)", "n.a, n.b") == [(1, 2), (4, 3)]
+        self.write(project, config, "select 3 as id, named_struct('a', 1) as n")
+        assert "Other types: n struct<a:int,b:int> -> struct<a:int>" in self.fails()
+
+    def test_a_table_is_not_written_anew_for_an_order_or_for_new_members(self, project):
+        self.first(project, self.SYNC, "select 1 as id, named_struct('a', 1, 'b', 2) as n")
+        for later in ("named_struct('b', 3, 'a', 4)", "named_struct('c', 3, 'b', 3, 'a', 4)"):
+            before = len(self.commits(project))
+            self.write(project, self.SYNC, f"select 2 as id, {later} as n")
+            self.run()
+            assert len(self.commits(project)) == before + 1

@@ -12,6 +12,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtDatabaseError
 
+from dbt.adapters.lakehouse.bridge.members import Members, members
 from dbt.adapters.lakehouse.bridge.outcomes import (
     EngineError,
     conflict_retries,
@@ -24,15 +25,9 @@ from dbt.adapters.lakehouse.bridge.shapes import TableShape
 from dbt.adapters.lakehouse.bridge.told import kept_savepoints
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.bridge.words import spark_name
-from dbt.adapters.lakehouse.columns import plan_columns, quoted, resolve, resolve_paths
+from dbt.adapters.lakehouse.columns import ColumnPlan, plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
-from dbt.adapters.lakehouse.reading.queries import (
-    SOURCE,
-    TARGET,
-    SnapshotColumns,
-    snapshot_changes,
-    split_deleted,
-)
+from dbt.adapters.lakehouse.reading.queries import SOURCE, TARGET, SnapshotColumns, snapshot_changes, split_deleted
 from dbt.adapters.lakehouse.writing.checking import check_condition, check_predicates, check_rows, check_shape
 from dbt.adapters.lakehouse.writing.constraints import Check, Unique
 from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, selected, types_of, viewed
@@ -200,12 +195,12 @@ class TableWriter:
         """Apply a snapshot's staged changes: close rows, add rows. `staged` has `dbt_change_type` and dbt's helper columns."""
         kept = staged.selectExpr(*(quoted(name) for name in columns_of(staged) if not _helper(name)))
         self._check_shape(kept)
-        table = self._table_types()
-        plan = plan_columns(self.config.name, "append_new_columns", table, types_of(kept))
+        plan, met = self._met(kept, "append_new_columns")
         with viewed(self.warehouse, staged.selectExpr(*plan.select, "dbt_change_type"), keep=True) as source:
-            types = types_of(kept.selectExpr(*plan.select))
+            types, table = types_of(kept.selectExpr(*plan.select)), self._table_types()
             # Of another type it is refused by the write, which says so by name.
             stored = {name: f"{TARGET}.{quoted(name)}" for name, kind in types.items() if table.get(name) == kind}
+            stored |= {name: one.of_stored(f"{TARGET}.{quoted(name)}") for name, one in met.items() if not one.changes}
             batch = self.warehouse.sql(snapshot_changes(source, self._name, list(types), stored, columns))
             return self._put("upsert", batch, EVOLVE if plan.evolve else {}, merge_update_columns=[columns.valid_to])
 
@@ -254,7 +249,7 @@ class TableWriter:
         self._check_shape(frame)
         # A shorter one is looked for in the rows that come; stored ones keep theirs until the table is built anew.
         self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
-        plan = plan_columns(self.config.name, self.config.on_schema_change, self._table_types(), types_of(frame))
+        plan, _ = self._met(frame, self.config.on_schema_change)
         batch = selected(frame, plan.select)
         if computed:
             # Of values as the table will have them.
@@ -368,6 +363,12 @@ class TableWriter:
             fixed = {name.lower() for name in self.config.record_key}
             return [name for name in columns if name not in excluded and name.lower() not in fixed]
         return None
+
+    def _met(self, frame: Any, policy: str) -> tuple[ColumnPlan, Mapping[str, Members]]:
+        """How the columns of a frame meet the table's, and those of them whose members differ."""
+        table = self.warehouse.table(self.schema, self.identifier).schema
+        found = members(table, frame, follows=policy == "sync_all_columns")
+        return plan_columns(self.config.name, policy, self._table_types(), types_of(frame), found), found
 
     def _table_types(self) -> dict[str, str]:
         schema = self.warehouse.table(self.schema, self.identifier).schema

@@ -1,0 +1,113 @@
+"""Columns with members (structs, also in lists and maps) whose types in a table and in a batch differ: members are met by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.lakehouse.bridge.words import spark_name
+from dbt.adapters.lakehouse.columns import storable
+from dbt.adapters.lakehouse.later import Later
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.types as pat
+else:
+    pa, pat = Later("pyarrow"), Later("pyarrow.types")
+
+_nested = Later("lakehouse_engine.statements.nested")
+_paths = Later("lakehouse_engine.record.nested")
+_schema = Later("lakehouse_engine.spark.schema")
+
+
+@dataclass(frozen=True)
+class Members:
+    """One such column: its type in the table, that in the batch, and the one that it is to have."""
+
+    stored: pa.DataType
+    given: pa.DataType
+    wanted: pa.DataType
+
+    @cached_property
+    def grows(self) -> bool:
+        """Whether there are members that the table does not have."""
+        return bool(_parts(self.wanted).keys() - _parts(self.stored).keys())
+
+    @cached_property
+    def changes(self) -> bool:
+        """Whether stored members go, or get another type."""
+        return not _parts(self.stored).items() <= _parts(self.wanted).items()
+
+    @cached_property
+    def differs(self) -> bool:
+        """Whether the batch has other members than the table, or some of another type, in whatever order."""
+        return _parts(self.stored) != _parts(self.given)
+
+    def of_stored(self, value: str) -> str:
+        """An expression of the stored column, in the type that it is to have."""
+        return self._of(value, self.stored)
+
+    def of_given(self, value: str) -> str:
+        """The same of the batch's column."""
+        return self._of(value, self.given)
+
+    def _of(self, value: str, kind: pa.DataType) -> str:
+        found: str = _nested.conformed(value, kind, self.wanted)
+        return found
+
+
+def members(table: pa.Schema, frame: Any, *, follows: bool) -> dict[str, Members]:
+    """Such columns of a table and of a DataFrame, by the table's names. With `follows` they get the batch's members and types; else they
+    keep theirs, and get the members that are new.
+    """
+    given = {item.name.lower(): item for item in frame.schema.fields}
+    found = {}
+    for column in table:
+        item = given.get(column.name.lower())
+        if item is None or not pat.is_nested(column.type) or item.dataType.simpleString() == spark_name(column.type):
+            continue
+        kind = _schema.to_arrow_type(item.dataType, item.name)
+        if pat.is_nested(kind):
+            found[column.name] = Members(column.type, kind, _met(column.type, kind, follows))
+    return found
+
+
+def _met(stored: pa.DataType, given: pa.DataType, follows: bool) -> pa.DataType:
+    """In the stored order, and new members last."""
+    if pat.is_struct(stored) and pat.is_struct(given):
+        return _met_structs(stored, given, follows)
+    if pat.is_list(stored) and pat.is_list(given):
+        return pa.list_(stored.value_field.with_type(_met(stored.value_type, given.value_type, follows)))
+    if pat.is_map(stored) and pat.is_map(given) and stored.key_type == given.key_type:
+        return pa.map_(stored.key_type, stored.item_field.with_type(_met(stored.item_type, given.item_type, follows)))
+    keeps = not follows and storable(spark_name(given), spark_name(stored))
+    return stored if keeps or pat.is_null(given) else given
+
+
+def _met_structs(stored: pa.DataType, given: pa.DataType, follows: bool) -> pa.DataType:
+    offered = {one.name.lower(): one for one in _paths.children(given)}
+    known = _paths.children(stored)
+    kept = []
+    for one in known:
+        other = offered.pop(one.name.lower(), None)
+        if other is not None:
+            kept.append(one.with_type(_met(one.type, other.type, follows)))
+        elif not follows:
+            kept.append(one)
+    return pa.struct([*kept, *(one.with_nullable(True) for one in offered.values())])
+
+
+def _parts(kind: pa.DataType) -> Mapping[str, str]:
+    """What a type is made of: the names of simple types, and what others are, by path."""
+    return dict(_walk(kind, ""))
+
+
+def _walk(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
+    below = _paths.children(kind)
+    key = f" of {spark_name(kind.key_type)}" if pat.is_map(kind) else ""
+    yield path, f"{kind.id}{key}" if below else spark_name(kind)
+    for one in below:
+        yield from _walk(one.type, f"{path}\0{one.name.lower()}")
+
