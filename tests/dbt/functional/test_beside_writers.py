@@ -14,6 +14,9 @@ import pytest
 from dbt.tests.util import run_dbt
 
 import lakehouse_engine.table as facade
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+from dbt.adapters.lakehouse.config.model_config import ModelConfig
+from dbt.adapters.lakehouse.writing.writes import TableWriter
 from lakehouse_engine import HoodieTable
 from tests.dbt.functional.test_increments import MERGE, Changing
 from tests.dbt.functional.test_lakehouse import values
@@ -225,3 +228,61 @@ select 0 as id
         assert len(run_dbt(["run", "--threads", "10"])) == 11
         rows = project.run_sql(f"select id, n from {project.test_schema}.log order by id", fetch="all")
         assert [tuple(row) for row in rows] == [(0, 10), *((number, number) for number in range(1, 11))]
+
+
+class TestTablesThatAreBuiltAnew(Between):
+    """A table of another key is filled where nobody else comes by it, and takes the place of the stored one in one step."""
+
+    FIRST, LATER = "materialized='table'", "materialized='table', unique_key='id'"
+
+    @pytest.fixture(autouse=True)
+    def _on_disk(self, project):
+        if "://" in project.adapter.config.credentials.warehouse:
+            pytest.skip("tables cannot be moved")
+
+    def house(self, project: Any) -> Warehouse:
+        return Warehouse(project.adapter.config.credentials.warehouse)
+
+    def left(self, project: Any) -> list[str]:
+        """What is there of tables that are being filled."""
+        root = Path(project.adapter.config.credentials.warehouse)
+        own = [one for one in (root / project.test_schema).iterdir() if one.name != "m" and not one.name.startswith(".")]
+        return [one.name for one in (*root.glob(".lakehouse/*"), *own)]
+
+    def test_two_at_once_do_not_take_each_others_rows(self, project, monkeypatch):
+        self.first(project, self.FIRST, values("id, v", "1, 'old'"))
+        self.write(project, self.LATER, values("id, v", "1, 'ours'"))
+        write, seen = facade.execute_write, []
+
+        def interrupted(*arguments: Any) -> Any:
+            monkeypatch.setattr(facade, "execute_write", write)
+            house = self.house(project)
+            config = ModelConfig.from_config("m", {"unique_key": "v", "materialized": "table"}, {})
+            TableWriter(house, project.test_schema, "m", config).replace(pa.table({"id": [2], "v": ["theirs"]}), existing="table")
+            seen.append((house.relations(project.test_schema), house.table(project.test_schema, "m").to_arrow().to_pylist()))
+            return write(*arguments)
+
+        monkeypatch.setattr(facade, "execute_write", interrupted)
+        self.run()
+        assert seen == [([("m", "table")], [{"id": 2, "v": "theirs"}])]
+        assert self.rows(project) == [(1, "ours")]
+        assert self.table(project).config.record_key_fields == ("id",)
+        assert self.left(project) == []
+
+    def test_nothing_is_left_of_one_that_fails_or_whose_process_was_killed(self, project):
+        self.first(project, self.FIRST, values("id, v", "1, 'old'"))
+        root = project.adapter.config.credentials.warehouse
+        script = "import sys; from dbt.adapters.lakehouse.bridge.warehouse import Warehouse as W; W(sys.argv[1]).staging_area().folder()"
+        subprocess.run([sys.executable, "-c", script, root], check=True, timeout=120)
+        assert self.left(project)
+        self.write(project, self.LATER, "select 1 as id, cast(raise_error('no rows today') as int) as v")
+        assert "no rows today" in self.fails()
+        assert self.rows(project) == [(1, "old")]
+        assert self.left(project) == []
+
+    def test_a_view_becomes_a_table(self, project):
+        self.first(project, "materialized='view'", values("id, v", "1, 'old'"))
+        self.write(project, self.LATER, "select id, 'new' as v from {{ this }}")
+        self.run()
+        assert self.rows(project) == [(1, "new")]
+        assert self.left(project) == []

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.lakehouse.bridge import making
 from dbt.adapters.lakehouse.bridge.outcomes import table_type_of
 from dbt.adapters.lakehouse.bridge.shapes import HeldTables, TableShape, Unopened
 from dbt.adapters.lakehouse.bridge.words import spark_name
@@ -17,7 +18,7 @@ from lakehouse_engine.catalog.names import RelationName, split_name
 
 if TYPE_CHECKING:
     from lakehouse_engine.catalog.functions import StoredFunction
-    from lakehouse_engine.model.constraints import Constraints, Generated
+    from lakehouse_engine.model.constraints import Generated
 
 _alter = Later("lakehouse_engine.write.alter")
 _catalog = Later("lakehouse_engine.catalog.catalog")
@@ -237,10 +238,23 @@ class Warehouse:
         elif self.kind(schema, identifier) == _catalog.RelationKind.TABLE.value:
             self._lakehouse.drop_table(str(name))
 
-    def replace(self, schema: str, identifier: str, by: str, may_go: Callable[[], None]) -> None:
-        """Put the table `by` of the schema in the place of another one, in one step; `may_go` raises where that must stay."""
-        name, expected = RelationName(schema, identifier), self.expected(schema, identifier)
-        self._lakehouse.replace_table(str(name), str(RelationName(schema, by)), may_go=may_go, expected=expected)
+    @contextmanager
+    def aside(self) -> Iterator[Any]:
+        """A hidden folder to fill a table in, where no other writer of its name comes by it. What killed runs leave goes with the next."""
+        area = self.staging_area()
+        try:
+            yield area
+        finally:
+            area.remove()
+
+    def replace(self, schema: str, identifier: str, area: Any, may_go: Callable[[], None]) -> None:
+        """Put the table that was filled in `aside` in the place of whatever has its name, a table in one step; `may_go` raises where that
+        must stay. Raises `ChangedSinceReadError` where the new rows rest on what the table is no more.
+        """
+        if self.kind(schema, identifier) == _catalog.RelationKind.VIEW.value:
+            making.check_there(area, RelationName(schema, identifier))
+            self.drop(schema, identifier)
+        making.put(self, area, RelationName(schema, identifier), may_go)
 
     @property
     def moves_tables(self) -> bool:
@@ -346,20 +360,8 @@ class Warehouse:
 
     def limit(self, schema: str, identifier: str, lengths: Mapping[str, int | None], *, only_longer: bool = False) -> None:
         """Let text columns hold so many characters and no more (None: any number); with `only_longer` where that is more than now."""
-        if not lengths:
-            return
-
-        def change(known: Constraints) -> Constraints:
-            for column, length in lengths.items():
-                before = known.length_of(column)
-                if not only_longer or (before is not None and (length is None or length > before)):
-                    known = known.with_length(column, length)
-            return known
-
-        table = self.table(schema, identifier)
-        if change(table.config.constraints) != table.config.constraints:
-            timeout = options.LOCK_TIMEOUT_MS.read(self.options)
-            _alter.set_constraints(table.storage, change, lock_timeout_ms=timeout)
+        if lengths:
+            making.limit(self.table(schema, identifier), lengths, self.options, only_longer=only_longer)
 
     def computable(self, schema: str, identifier: str, columns: Iterable[str]) -> dict[str, str]:
         """Generated columns of a table that are not among `columns`, where all that they are computed of is, with their types."""
@@ -382,30 +384,26 @@ class Warehouse:
         write_options: Mapping[str, str],
         metadata: Mapping[str, str],
         lengths: Mapping[str, int | None] | None = None,
+        area: Any = None,
     ) -> Any:
-        """A new table that holds `rows`, with text columns of those `lengths`.
+        """A new table that holds `rows`, with text columns of those `lengths`; in `area`, if it is filled aside.
 
         If they cannot be written, the table is removed again (unless the commit may be there).
         """
-        name = str(RelationName(schema, identifier))
-        table = self._lakehouse.create_table(
-            name,
-            schema=rows.schema,
-            record_key=list(shape.record_key),
-            ordering_fields=list(shape.ordering_fields),
-            partition_by=list(shape.partition_by),
-            table_type=shape.table_type,
-            hive_style=shape.hive_style,
-            properties={key: value for key, value in write_options.items() if key.startswith(KEPT_OPTIONS)},
-        )
+        name = RelationName(schema, identifier)
+        given = making.layout(shape, {key: value for key, value in write_options.items() if key.startswith(KEPT_OPTIONS)})
+        if area is not None:
+            stored = self.catalog.find(name)
+            table = making.made_in(self, area, name if stored is None else stored[0], rows.schema, given)
+            return making.fill(table, rows, write_options, metadata, lengths or {}, self.options)
+        table = self._lakehouse.create_table(str(name), schema=rows.schema, **given)
         try:
-            self.limit(schema, identifier, lengths or {})
-            return table.bulk_insert(rows, options=dict(write_options), extra_metadata=dict(metadata))
+            return making.fill(table, rows, write_options, metadata, lengths or {}, self.options)
         except errors.CommitOutcomeUnknownError:
             raise
         except BaseException:
             # Another process may have written to it by now: what it wrote is not taken with it.
-            self.catalog.drop_table(RelationName(schema, identifier), if_exists=True, unwritten=True)
+            self.catalog.drop_table(name, if_exists=True, unwritten=True)
             raise
 
 

@@ -87,17 +87,12 @@ class TableWriter:
             return written
         if is_table:
             self._check_nothing_is_kept()
-        staged = f"{self.identifier}__dbt_tmp"
-        self.warehouse.drop(self.schema, staged)
-        result = self._create(staged, frame)
         if not self.warehouse.moves_tables:
-            return self._copied_into_place(staged)
-        if is_table:
+            return self._copied_into_place(frame)
+        with self.warehouse.aside() as area:
+            result = self._create(self.identifier, frame, area)
             # A savepoint may have been taken while the new table was filled.
-            self.warehouse.replace(self.schema, self.identifier, staged, self._check_nothing_is_kept)
-            return result
-        self.warehouse.drop(self.schema, self.identifier)
-        self.warehouse.rename((self.schema, staged), (self.schema, self.identifier))
+            self.warehouse.replace(self.schema, self.identifier, area, self._check_nothing_is_kept)
         return result
 
     @contextmanager
@@ -110,10 +105,13 @@ class TableWriter:
             kept, _ = self._split(frame, source, self._identity if is_table and self._fits(frame) else self._identity_anew(frame))
             yield kept
 
-    def _copied_into_place(self, staged: str) -> Any:
+    def _copied_into_place(self, frame: Any) -> Any:
         """Where tables cannot be moved: what was there goes, and the rows are written again. They are known to be good; whoever reads
         meanwhile finds no table, and if that is cut off they are in the staged one.
         """
+        staged = f"{self.identifier}__dbt_tmp"
+        self.warehouse.drop(self.schema, staged)
+        self._create(staged, frame)
         rows = self.warehouse.rows(self.schema, staged)
         self.warehouse.vacate(self.schema, self.identifier, self._check_nothing_is_kept)
         result = self._create(self.identifier, rows)
@@ -128,13 +126,13 @@ class TableWriter:
                 f"anew, and its savepoints would be lost: {', '.join(kept)}; delete them first (dbt run-operation delete_savepoint)"
             )
 
-    def _create(self, identifier: str, frame: Any) -> Any:
+    def _create(self, identifier: str, frame: Any, area: Any = None) -> Any:
         options = {**self.config.options, **self._combine}
         with self._checked(frame) as rows:
             shape = self._shape(columns_of(rows))
             # A row a record, as the batch is combined.
             self._unique.check(rows, shape.record_key and self._identity_anew(rows))
-            return self.warehouse.create_filled(self.schema, identifier, rows, shape, options, self.metadata, self.lengths)
+            return self.warehouse.create_filled(self.schema, identifier, rows, shape, options, self.metadata, self.lengths, area)
 
     def _shape(self, columns: Sequence[str]) -> TableShape:
         name = self.config.name

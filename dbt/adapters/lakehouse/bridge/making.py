@@ -1,0 +1,97 @@
+"""How new tables are made and filled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.lakehouse.bridge.shapes import TableShape
+from dbt.adapters.lakehouse.later import Later
+from lakehouse_engine import errors, options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+    from lakehouse_engine.catalog.names import RelationName
+    from lakehouse_engine.model.constraints import Constraints
+else:
+    pa = Later("pyarrow")
+
+_alter = Later("lakehouse_engine.write.alter")
+_create = Later("lakehouse_engine.write.create")
+_expected = Later("lakehouse_engine.commit.expected")
+_locations = Later("lakehouse_engine.storage.locations")
+_schema = Later("lakehouse_engine.spark.schema")
+_table = Later("lakehouse_engine.table")
+
+
+def layout(shape: TableShape, properties: Mapping[str, str]) -> dict[str, Any]:
+    """What a new table is given besides its name and columns."""
+    return {
+        "record_key": shape.record_key,
+        "ordering_fields": shape.ordering_fields,
+        "partition_by": shape.partition_by,
+        "table_type": shape.table_type,
+        "hive_style": shape.hive_style,
+        "properties": dict(properties),
+    }
+
+
+def made_in(warehouse: Warehouse, area: Any, name: RelationName, schema: Any, given: Mapping[str, Any]) -> Any:
+    """An empty table in a hidden folder of a warehouse, with the name that it is to have."""
+    storage = _locations.storage_below(warehouse.storage, area.folder())
+    columns = schema if isinstance(schema, pa.Schema) else _schema.to_arrow_schema(schema)
+    _create.create_table(storage, _create.TableSpec(name=name.name, schema=columns, **given))
+    return _table.HoodieTable(storage, spark=warehouse.spark, options=warehouse.options)
+
+
+def fill(
+    table: Any,
+    rows: Any,
+    write_options: Mapping[str, str],
+    metadata: Mapping[str, str],
+    lengths: Mapping[str, int | None],
+    defaults: Mapping[str, str],
+) -> Any:
+    """The first commit of a table. `lengths` are of text columns, `defaults` options of the warehouse."""
+    limit(table, lengths, defaults)
+    return table.bulk_insert(rows, options=dict(write_options), extra_metadata=dict(metadata))
+
+
+def limit(table: Any, lengths: Mapping[str, int | None], defaults: Mapping[str, str], *, only_longer: bool = False) -> None:
+    """Let text columns hold so many characters and no more (None: any number); with `only_longer` where that is more than now."""
+
+    def change(known: Constraints) -> Constraints:
+        for column, length in lengths.items():
+            before = known.length_of(column)
+            if not only_longer or (before is not None and (length is None or length > before)):
+                known = known.with_length(column, length)
+        return known
+
+    if lengths and change(table.config.constraints) != table.config.constraints:
+        _alter.set_constraints(table.storage, change, lock_timeout_ms=options.LOCK_TIMEOUT_MS.read(defaults))
+
+
+def check_there(area: Any, name: RelationName) -> None:
+    """Raise `StorageError` where what was made in a hidden folder is not there any more."""
+    if not area.is_there():
+        raise errors.StorageError(f"what was to take the place of {name} was removed from {area.folder()}; nothing is changed", table=name)
+
+
+def put(warehouse: Warehouse, area: Any, name: RelationName, may_go: Callable[[], None]) -> None:
+    """Give the table that was made in `area` its name, in one step, in the place of a table that has it; `may_go` raises where that one
+    must stay. Raises `ChangedSinceReadError` where the new rows rest on what that table is no more.
+    """
+    expected, catalog = warehouse.expected(name.schema, name.name), warehouse.catalog
+    check_there(area, name)
+
+    def check() -> None:
+        if expected is not None:
+            _expected.check_expected(warehouse.table(name.schema, name.name).state, expected)
+        may_go()
+
+    found = catalog.find(name)
+    stored = catalog.claim(name) if found is None else catalog.table(name)
+    timeout = options.LOCK_TIMEOUT_MS.read(warehouse.options)
+    catalog.put(area.folder(), stored, replaces=found is not None, may_go=check, timeout_ms=timeout)
