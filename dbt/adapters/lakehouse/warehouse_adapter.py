@@ -83,6 +83,12 @@ class WarehouseAdapter(SparkAdapter):
         found = self._ask(lambda metadata: metadata.warehouse.relations(schema_relation.schema))
         return [self._relation(schema_relation.schema, name, kind) for name, kind in found]
 
+    @available.parse_none
+    def stored_relation(self, relation: LakehouseRelation) -> LakehouseRelation | None:
+        """What is there under a name now; hooks change that without dbt's cache."""
+        kind = self._ask(lambda metadata: metadata.warehouse.told_kind(relation.schema, relation.identifier))
+        return self._relation(relation.schema, relation.identifier, kind) if kind else None
+
     def _relation(self, schema: str, identifier: str, kind: str) -> LakehouseRelation:
         return self.Relation.create(schema=schema, identifier=identifier, type=RelationType(kind), quote_policy=self.config.quoting)
 

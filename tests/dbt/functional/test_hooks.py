@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from dbt.tests.adapter.hooks import test_model_hooks as model_hooks
 from dbt.tests.adapter.hooks import test_run_hooks as run_hooks
+from dbt.tests.util import run_dbt
 
 FIELDS = (
     "test_state",
@@ -165,3 +166,27 @@ class TestPrePostRunHooks(run_hooks.BasePrePostRunHooks):
 
 class TestAfterRunHooks(run_hooks.BaseAfterRunHooks):
     pass
+
+
+class TestHooksThatChangeTheModelsOwnTable:
+    """What is there is looked up after the hooks: dbt's cache knows nothing of them."""
+
+    DROP, VIEW = "drop table if exists {{ this }}", "create or replace view {{ this }} as select 0 as id"
+    MODELS: ClassVar = {
+        "a_table": f"materialized='table', pre_hook='{DROP}'",
+        "an_increment": f"materialized='incremental', unique_key='id', pre_hook='{DROP}'",
+        "with_deletions": f"materialized='incremental', unique_key='id', delete_condition='id = 2', pre_hook='{DROP}'",
+        "a_view_then": f"materialized='incremental', pre_hook=['{DROP}', '{VIEW}']",
+    }
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        rows = " select 1 as id, '{{ invocation_id }}' as run"
+        return {f"{name}.sql": "{{ config(" + config + ") }}" + rows for name, config in self.MODELS.items()}
+
+    def test_each_run_builds_it(self, project):
+        for _ in range(2):
+            run_dbt(["run"])
+            found = [project.run_sql(f"select id, run from {project.test_schema}.{name}", fetch="all") for name in self.MODELS]
+            assert [len(rows) for rows in found] == [1] * len(self.MODELS)
+            assert len({row[1] for rows in found for row in rows}) == 1

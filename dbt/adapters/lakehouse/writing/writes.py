@@ -67,7 +67,12 @@ class TableWriter:
         return self._create(self.identifier, frame)
 
     def replace(self, frame: Any, *, existing: str | None) -> Any:
-        """The table with these columns and rows only. A table of the same shape keeps its history: one replace commit."""
+        """The table with these columns and rows only. A table of the same shape keeps its history: one replace commit.
+
+        `existing` is what dbt knows to be there; where it knows of nothing, nothing is replaced.
+        """
+        if existing is not None:
+            existing = self.warehouse.told_kind(self.schema, self.identifier)  # a hook may have dropped it, or put something else there
         is_table = existing in ("table", "materialized_view")
         if is_table and hasattr(frame, "toArrow"):
             frame = self.warehouse.computed(self.schema, self.identifier, frame)
