@@ -288,6 +288,26 @@ class TestStrategyOfTheProject(Base):
         assert self.rows(project) == [(1,), (2,)]
 
 
+class TestStrategyOfTheProjectThatMerges(Base):
+    """`unique_key` is the record key, which MERGE needs."""
+
+    MODEL = model("materialized='incremental', incremental_strategy='mine', unique_key='id'", values("id, a", "1, 1"))
+
+    @pytest.fixture(scope="class")
+    def macros(self):
+        text = """
+merge into {{ arg_dict['target_relation'] }} as t using (select id, a + 1 as a from {{ arg_dict['temp_relation'] }}) as s on t.id = s.id
+when matched then update set * when not matched then insert *
+"""
+        return {"mine.sql": "{% macro get_incremental_mine_sql(arg_dict) %}" + text + "{% endmacro %}"}
+
+    def test_it_updates_rows_by_their_key(self, project):
+        self.run()
+        self.run()
+        assert self.table(project).config.record_key_fields == ("id",)
+        assert self.rows(project) == [(1, 2)]
+
+
 class TestFailedRunLeavesNothing(Base):
     MODEL = model("materialized='table'", "select raise_error('no') as v")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import yaml
 
 from dbt.adapters.lakehouse.bridge.words import check_options
-from dbt.adapters.lakehouse.config.model_config import OWN_KEYS, check_config
+from dbt.adapters.lakehouse.config.keys import OWN_KEYS
+from dbt.adapters.lakehouse.config.model_config import check_config
 from dbt.adapters.lakehouse.config.service_config import SERVICES, SERVICES_LATER, service_options
 from tests.support.documents import blocks
 

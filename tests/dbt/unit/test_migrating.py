@@ -9,7 +9,8 @@ import pytest
 from dbt.artifacts.resources.v1.model import ModelConfig
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.lakehouse.config.model_config import OWN_KEYS, STRATEGIES, check_config
+from dbt.adapters.lakehouse.config.keys import OWN_KEYS
+from dbt.adapters.lakehouse.config.model_config import STRATEGIES, check_config
 from dbt.adapters.lakehouse.credentials import LakehouseCredentials
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "migrating.md").read_text(encoding="utf-8")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.lakehouse.config.model_config import OWN_KEYS, ModelConfig, check_config, check_strategy_name, strategy_of
+from dbt.adapters.lakehouse.config.keys import OWN_KEYS
+from dbt.adapters.lakehouse.config.model_config import ModelConfig, check_config, check_strategy_name, strategy_of
 
 
 def config(**values: Any) -> dict[str, Any]:
@@ -26,6 +27,8 @@ def test_strategy_is_merge_with_a_key_and_append_without() -> None:
         (config(unique_key=["a", "b"]), ("a", "b")),
         (config(unique_key="id", incremental_strategy="delete+insert"), ()),
         (config(unique_key="id", incremental_strategy="append"), ()),
+        (config(unique_key="id", incremental_strategy="mine"), ("id",)),
+        (config(incremental_strategy="mine"), ()),
         ({"materialized": "table", "unique_key": "id"}, ("id",)),
         ({"materialized": "snapshot", "unique_key": "id"}, ("dbt_scd_id",)),
         ({"materialized": "snapshot", "unique_key": "id", "snapshot_meta_column_names": {"dbt_scd_id": "row_id"}}, ("row_id",)),
