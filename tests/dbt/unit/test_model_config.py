@@ -107,6 +107,12 @@ def test_short_names_of_services_become_hoodie_keys_which_the_profile_does_not_o
         (config(hoodie={"hoodie.write.table.version": 8}), "'table_version'"),
         (config(on_schema_change="append_new_column"), "did you mean 'append_new_columns'"),
         (config(on_duplicate_source_keys="fail"), "latest, error"),
+        (config(on_duplicate_source_keys="error"), "on_duplicate_source_keys 'error' needs a record key"),
+        (config(unique_key="id", on_duplicate_source_keys="error", incremental_strategy="append"), "needs a record key"),
+        (config(unique_key="id", on_duplicate_source_keys="error", incremental_strategy="delete+insert"), "needs a record key"),
+        (config(unique_key="id", on_duplicate_source_keys="ERROR", incremental_strategy="insert_overwrite"), "'unique' constraint"),
+        ({"materialized": "table", "on_duplicate_source_keys": "error"}, "needs a record key"),
+        ({"materialized": "seed", "on_duplicate_source_keys": "error"}, "needs a record key"),
         (config(incremental_strategy="merge"), "needs a unique_key"),
         (config(incremental_strategy="delete+insert"), "needs a unique_key"),
         (config(incremental_strategy="replace_where"), "needs incremental_predicates"),
@@ -125,6 +131,21 @@ def test_wrong_values_are_refused_with_the_model_and_the_remedy(values: dict[str
     with pytest.raises(DbtConfigError, match=words) as caught:
         check_config("model 'orders'", values, [])
     assert "model 'orders'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        config(unique_key="id", on_duplicate_source_keys="error"),
+        config(unique_key="id", on_duplicate_source_keys="error", incremental_strategy="mine"),
+        config(on_duplicate_source_keys="latest", incremental_strategy="append"),
+        {"materialized": "table", "unique_key": "id", "on_duplicate_source_keys": "error"},
+        {"materialized": "snapshot", "unique_key": "id", "on_duplicate_source_keys": "error"},
+        {"materialized": "view", "on_duplicate_source_keys": "error"},
+    ],
+)
+def test_rows_with_one_key_may_be_an_error_where_there_is_a_record_key(values: dict[str, Any]) -> None:
+    check_config("m", values, [])
 
 
 @pytest.mark.parametrize("version", [6, "6", None])

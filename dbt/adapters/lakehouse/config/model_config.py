@@ -216,13 +216,25 @@ def _check_key_configs(name: str, config: Mapping[str, Any]) -> None:
         raise DbtConfigError(f"{name}: ordering_fields says which of two records with one key wins; it needs a unique_key")
     if len(ordering or older) > 1:
         raise DbtConfigError(f"{name}: a table keeps one ordering field, not {list(ordering or older)}; combine them into one column")
-    if _lower(config.get("index"), "auto") == "bucket" and materialized in ("table", "incremental", "materialized_view"):
-        strategy = strategy_of(config) if materialized == "incremental" else ""
-        if not record_key_of(str(materialized), strategy, names(config.get("unique_key"))):
-            needed = "a unique_key, and of an incremental model the strategy 'merge' or one of your own"
-            raise DbtConfigError(f"{name}: index 'bucket' needs a record key: {needed}")
+    _check_needs_of_key(name, config)
     if config.get("merge_update_columns") and config.get("merge_exclude_columns"):
         raise DbtConfigError(f"{name}: give merge_update_columns or merge_exclude_columns, not both")
+
+
+def _check_needs_of_key(name: str, config: Mapping[str, Any]) -> None:
+    """Refuse what would have no effect on rows with generated keys. A snapshot has its own key."""
+    materialized = str(config.get("materialized"))
+    if materialized not in ("table", "incremental", "materialized_view", "seed"):
+        return
+    strategy = strategy_of(config) if materialized == "incremental" else ""
+    if record_key_of(materialized, strategy, names(config.get("unique_key"))):
+        return
+    needed = "a record key: a unique_key, and of an incremental model the strategy 'merge' or one of your own"
+    if _lower(config.get("index"), "auto") == "bucket" and materialized != "seed":
+        raise DbtConfigError(f"{name}: index 'bucket' needs {needed}")
+    if _lower(config.get("on_duplicate_source_keys"), "latest") == "error":
+        instead = "without one, a 'unique' constraint of the model's contract refuses such rows"
+        raise DbtConfigError(f"{name}: on_duplicate_source_keys 'error' needs {needed}; {instead}")
 
 
 def _check_strategy(name: str, config: Mapping[str, Any]) -> None:
