@@ -95,6 +95,14 @@ def test_short_names_of_services_become_hoodie_keys_which_the_profile_does_not_o
         (config(index="bucket", unique_key="id", incremental_strategy="delete+insert"), "needs a record key"),
         (config(index="blom"), "did you mean 'bloom'"),
         (config(audit="yes"), "audit is true or false"),
+        (config(audit=0), "audit is true or false"),
+        (config(partition_by="day", hive_style_partitioning="false"), "hive_style_partitioning is true or false, not str 'false'"),
+        (config(partition_by="day", hive_style_partitioning=1), "hive_style_partitioning is true or false"),
+        (config(unique_key="id", incremental_predicates={"id > 1": 2}), "incremental_predicates is a condition in SQL or a list of them"),
+        (config(unique_key="id", predicates=True), "predicates is a condition in SQL"),
+        (config(unique_key="id", delete_condition=True), "delete_condition is a condition in SQL, not bool 'True'"),
+        (config(unique_key="id", delete_condition=["gone"]), "delete_condition is a condition in SQL, not list"),
+        (config(unique_key="id", predicates=["id = 1"], incremental_predicates=["id = 2"]), "predicates.*differ; keep one"),
         ({"materialized": "view", "audit": True}, "'view' has none"),
         (config(unique_key="id", audit=True, incremental_strategy="microbatch"), "each of its batches is a commit"),
         (config(audit=True, incremental_strategy="my_own"), "the project's own"),
@@ -146,6 +154,23 @@ def test_wrong_values_are_refused_with_the_model_and_the_remedy(values: dict[str
 )
 def test_rows_with_one_key_may_be_an_error_where_there_is_a_record_key(values: dict[str, Any]) -> None:
     check_config("m", values, [])
+
+
+@pytest.mark.parametrize("given", [{}, {"hive_style_partitioning": None}, {"hive_style_partitioning": True}])
+def test_partitions_are_in_hives_style_unless_said_otherwise(given: dict[str, Any]) -> None:
+    assert ModelConfig.from_config("m", config(**given)).hive_style is True
+    assert ModelConfig.from_config("m", config(hive_style_partitioning=False)).hive_style is False
+
+
+def test_a_condition_may_be_said_under_both_names() -> None:
+    both = config(unique_key="id", predicates="id = 1", incremental_predicates=["id = 1"])
+    assert ModelConfig.from_config("m", both).predicates == ("id = 1",)
+
+
+def test_a_service_config_that_is_none_says_nothing() -> None:
+    given = {"compaction": {"mode": None, "commits": None}, "cleaning": {"policy": None}, "hoodie": {"hoodie.parquet.max.file.size": None}}
+    mor = config(unique_key="id", table_type="mor")
+    assert ModelConfig.from_config("m", {**mor, **given}).options == ModelConfig.from_config("m", mor).options
 
 
 @pytest.mark.parametrize("version", [6, "6", None])

@@ -29,6 +29,8 @@ SCHEMA_CHANGES = ("ignore", "fail", "append_new_columns", "sync_all_columns")
 DUPLICATES = ("latest", "error")
 COLUMNS = ("unique_key", "ordering_fields", "precombine_field", "partition_by", "merge_update_columns", "merge_exclude_columns")
 """Configs that name columns."""
+FLAGS = ("hive_style_partitioning", "audit")
+CONDITIONS = ("incremental_predicates", "predicates", "delete_condition")
 
 
 @dataclass
@@ -95,7 +97,7 @@ class ModelConfig:
             record_key=record_key_of(materialized, strategy, unique_key) if materialized != "snapshot" else (_scd_id(config),),
             ordering_fields=_ordering_fields(config),
             partition_by=names(config.get("partition_by")),
-            hive_style=bool(config.get("hive_style_partitioning", True)),
+            hive_style=config.get("hive_style_partitioning") is not False,
             strategy=strategy,
             merge_update_columns=names(config.get("merge_update_columns")),
             merge_exclude_columns=names(config.get("merge_exclude_columns")),
@@ -176,6 +178,8 @@ def check_config(name: str, config: Mapping[str, Any], extra: Sequence[str], *, 
 def check_values(name: str, config: Mapping[str, Any]) -> None:
     """Refuse values that cannot be right, alone or together. Raises `DbtConfigError`."""
     _check_choices(name, config)
+    _check_flags(name, config)
+    _check_conditions(name, config)
     _check_columns(name, config)
     _check_key_configs(name, config)
     _check_strategy(name, config)
@@ -196,6 +200,27 @@ def _check_choices(name: str, config: Mapping[str, Any]) -> None:
         value = config.get(key)
         if value is not None and str(value).lower() not in valid:
             raise DbtConfigError(f"{name}: {key} '{value}' is not one of {', '.join(valid)}{did_you_mean(str(value).lower(), valid)}")
+
+
+def _check_flags(name: str, config: Mapping[str, Any]) -> None:
+    """A text such as 'false' would count as true."""
+    for key in FLAGS:
+        value = config.get(key)
+        if value is not None and not isinstance(value, bool):
+            raise DbtConfigError(f"{name}: {key} is true or false, not {type(value).__name__} '{value}'; write it without quotes")
+
+
+def _check_conditions(name: str, config: Mapping[str, Any]) -> None:
+    """Conditions are SQL: of a mapping the keys would count, and a plain true would hold for every row."""
+    for key in CONDITIONS:
+        value = config.get(key)
+        listed = value if isinstance(value, list | tuple) and key != "delete_condition" else [value]
+        if not all(isinstance(item, str | None) for item in listed):
+            several = "" if key == "delete_condition" else " or a list of them"
+            raise DbtConfigError(f"{name}: {key} is a condition in SQL{several}, not {type(value).__name__} '{value}'")
+    newer, older = names(config.get("incremental_predicates")), names(config.get("predicates"))
+    if newer and older and newer != older:
+        raise DbtConfigError(f"{name}: incremental_predicates {list(newer)} and their older name predicates {list(older)} differ; keep one")
 
 
 def _check_columns(name: str, config: Mapping[str, Any]) -> None:
@@ -260,10 +285,7 @@ def _check_strategy(name: str, config: Mapping[str, Any]) -> None:
 
 
 def _check_audit(name: str, config: Mapping[str, Any]) -> None:
-    audit = config.get("audit")
-    if audit not in (None, True, False):
-        raise DbtConfigError(f"{name}: audit is true or false, not '{audit}'")
-    if not audit:
+    if not config.get("audit"):
         return
     materialized = str(config.get("materialized") or "view")
     if materialized not in STORED:

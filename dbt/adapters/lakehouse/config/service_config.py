@@ -52,15 +52,15 @@ def service_options(config: Mapping[str, Any]) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for service, keys in SERVICES.items():
         given = config.get(service) or {}
-        if "mode" in given:
+        if given.get("mode") is not None:
             chosen |= COMPACTION_MODES[str(given["mode"]).lower()]
         chosen |= texts({keys[key]: value for key, value in given.items() if keys[key]})
     return chosen
 
 
 def texts(options: Mapping[str, Any]) -> dict[str, str]:
-    """Options as text: booleans in lower case."""
-    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
+    """Options as text: booleans in lower case. A key whose value is none says nothing."""
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items() if value is not None}
 
 
 def check_services(name: str, config: Mapping[str, Any]) -> None:
@@ -75,7 +75,7 @@ def check_services(name: str, config: Mapping[str, Any]) -> None:
             if key not in keys:
                 raise DbtConfigError(f"{name}: {service} has no '{key}'; it takes {', '.join(keys)}{did_you_mean(str(key), tuple(keys))}")
     compaction = config.get("compaction") or {}
-    mode = str(compaction.get("mode", "inline")).lower()
+    mode = "inline" if compaction.get("mode") is None else str(compaction["mode"]).lower()
     if mode not in COMPACTION_MODES:
         raise DbtConfigError(f"{name}: compaction mode '{mode}' is not one of {', '.join(COMPACTION_MODES)}")
     if compaction and not _is_mor(config):
