@@ -42,6 +42,8 @@ def test_an_address_in_a_store_is_left_as_written(address: str) -> None:
         ({"storage_options": "region=x"}, "a mapping"),
         ({"storage_options": {"secret_acces_key": CANARY}}, "'secret_acces_key' is no option of s3://; did you mean 'secret_access_key'"),
         ({"storage_options": {"aws_endpoint": "x"}}, "'aws_endpoint' is no option of s3://; did you mean 'endpoint'"),
+        ({"storage_options": {"virtual_hosted_style_request": "on"}}, "virtual_hosted_style_request is true or false"),
+        ({"storage_options": {"skip_signature": "True"}}, "skip_signature is true or false"),
         ({"storage_options": {"secret_access_key": [CANARY]}}, "'secret_access_key' has no plain value"),
         ({"warehouse": "gs://b/p", "jars": "x", "storage_options": {}}, "somewhere else"),
         ({"method": "session", "jars": "x"}, "belongs to method 'local'"),

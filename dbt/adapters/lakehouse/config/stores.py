@@ -23,6 +23,8 @@ _SHOWN = frozenset({
     *("allow_invalid_certificates", "timeout", "connect_timeout", "proxy_url"),
 })  # fmt: skip
 _EVERY = frozenset({"allow_http", "allow_invalid_certificates", "skip_signature", "timeout", "connect_timeout", "proxy_url"})
+_TOLD = ("virtual_hosted_style_request", "skip_signature")
+"""Flags that Spark is told, too: the store takes other texts for true (1, on, yes), and the two would read in different places."""
 _S3 = _EVERY | {
     *("endpoint", "region", "access_key_id", "secret_access_key", "session_token", "virtual_hosted_style_request"),
     *("server_side_encryption", "sse_kms_key_id", "sse_bucket_key_enabled", "request_payer"),
@@ -72,6 +74,8 @@ class ObjectStore:
             hint = "" if name in NAMES[place.scheme] else did_you_mean(name, NAMES[place.scheme])
             if hint:
                 raise DbtConfigError(f"storage_options: '{name}' is no option of {place.scheme}://{hint}")
+            if name in _TOLD and options[name] not in ("true", "false"):
+                raise DbtConfigError(f"storage_options: {name} is true or false")
         return cls(place.scheme, place.netloc, dict(options))
 
     @property
