@@ -307,6 +307,50 @@ models:
         self.run(project, config, good)
         assert self.stored(project) != before or good == "(1, 'b', 'z')"
 
+    NEWEST = MERGE + ", ordering_fields='p'"
+    PAYLOAD = ", hoodie={'hoodie.datasource.write.payload.class': 'OverwriteWithLatestAvroPayload'}"
+
+    @pytest.mark.parametrize("kind", ["cow", "mor"])
+    @pytest.mark.parametrize(
+        ("rows", "mails"),
+        [
+            ("(1, 'b', 'a')", ["a", "b"]),  # the stored row is newer
+            ("(1, 'b', 'y'), (1, 'c', 'z')", ["c", "b"]),  # another row of the batch is
+            ("(1, 'c', 'z'), (1, 'b', cast(null as string))", ["c", "b"]),
+            ("(1, 'b', 'z'), (2, 'c', 'z')", ["b", "c"]),
+            ("(1, 'b', 'z'), (2, 'c', 'z'), (2, 'b', 'y')", ["b", "c"]),
+        ],
+    )
+    def test_a_row_that_a_merge_does_not_store_breaks_nothing(self, project: Any, kind: str, rows: str, mails: list[str]) -> None:
+        config = self.NEWEST + f", table_type='{kind}'"
+        self.run(project, config, "(1, 'a', 'x'), (2, 'b', 'x'), (1, 'b', 'w')", "--full-refresh")
+        self.run(project, config, rows)
+        assert [mail for _, mail, _ in self.stored(project)] == mails
+
+    @pytest.mark.parametrize(
+        ("config", "rows"),
+        [
+            (NEWEST, "(1, 'b', 'x')"),  # as new as the stored one: it takes its place
+            (NEWEST, "(1, 'b', 'z'), (1, 'c', 'y')"),
+            (NEWEST, "(1, 'b', 'z'), (1, 'c', 'z')"),  # equals: which one is stored is not said
+            (NEWEST, "(1, 'b', 'z'), (2, 'c', 'w')"),  # the row that would make room loses
+            (NEWEST + PAYLOAD, "(1, 'b', 'a')"),  # a payload that does not compare with what is stored
+        ],
+    )
+    def test_a_row_that_a_merge_stores_is_refused_whatever_else_comes(self, project: Any, config: str, rows: str) -> None:
+        project.run_sql(f"drop table if exists {project.test_schema}.m")
+        self.run(project, config, "(1, 'a', 'x'), (2, 'b', 'x')", "--full-refresh")
+        before = self.stored(project)
+        assert "is violated by 1 value(s)" in self.run(project, config, rows, passes=False)
+        assert self.stored(project) == before
+
+    def test_whole_tables_keep_the_newest_row_of_a_record(self, project: Any) -> None:
+        config = "materialized='table', unique_key='id', ordering_fields='p'"
+        project.run_sql(f"drop table if exists {project.test_schema}.m")
+        for flags in (("--full-refresh",), ()):
+            self.run(project, config, "(1, 'a', 'x'), (1, 'b', 'w'), (2, 'b', 'x')", *flags)
+            assert [mail for _, mail, _ in self.stored(project)] == ["a", "b"]
+
     @pytest.mark.parametrize("config", ["materialized='table'", MERGE])
     def test_a_key_in_two_partitions_is_one_row_where_the_index_is_global(self, project: Any, config: str) -> None:
         config += ", partition_by=['p']" + ("" if "unique_key" in config else ", unique_key='id'")

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from dbt.adapters.lakehouse.bridge.merging import keeps_newest, keeps_newest_anew
 from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, retried, run_again
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import resolve, resolve_paths
@@ -15,7 +16,7 @@ from dbt.adapters.lakehouse.names import missing_names
 from dbt.adapters.lakehouse.writing.checking import check_unique
 from dbt.adapters.lakehouse.writing.constraints import Unique
 from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, viewed
-from dbt.adapters.lakehouse.writing.uniqueness import is_implied, updated, without
+from dbt.adapters.lakehouse.writing.uniqueness import is_implied, newest, not_older, updated, without
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,24 @@ class UniqueWrites:
     uniques: Sequence[Unique] = ()
 
     def check(self, rows: Any, identity: Sequence[str]) -> None:
-        """Refuse rows that are all of the table, if two have values that have to be unique."""
-        for unique in self.uniques:
-            if not is_implied(unique, identity):
-                with viewed(self.warehouse, rows) as source:
-                    check_unique(self.warehouse, self.config.name, unique, f"select * from {source}", None, identity)
+        """Refuse rows that are all of a table to be made, if two have values that have to be unique."""
+        self._check_all(rows, identity, keeps_newest_anew(self.warehouse, self.config.options))
+
+    def _check_all(self, rows: Any, identity: Sequence[str], by_ordering: bool) -> None:
+        """`by_ordering`: of the rows of a record the newest is written, and no other one counts."""
+        uniques = [one for one in self.uniques if not is_implied(one, identity)]
+        if not uniques:
+            return
+        columns = columns_of(rows)
+        ordering = self._ordering(columns) if identity and by_ordering else []
+        with viewed(self.warehouse, rows) as source:
+            come = f"select * from {source}"
+            come = newest(come, columns, identity, ordering) if ordering else come
+            for unique in uniques:
+                check_unique(self.warehouse, self.config.name, unique, come, None, identity)
+
+    def _ordering(self, columns: Sequence[str]) -> list[str]:
+        return resolve_paths(self.config.ordering_fields, columns, "ordering_fields", self.config.name)
 
     def put(
         self,
@@ -49,7 +63,8 @@ class UniqueWrites:
         """
         uniques = [one for one in self.uniques if not is_implied(one, identity)]
         if not uniques or operation == "insert_overwrite_table":
-            self.check(rows, identity)
+            if uniques:
+                self._check_all(rows, identity, self._keeps_newest())
             return retried(write)
         return self._put_beside_stored(operation, rows, uniques, identity, house, more, write)
 
@@ -81,6 +96,9 @@ class UniqueWrites:
 
         return run_again(attempt, 0 if reads_itself else conflict_retries(self.config.options))
 
+    def _keeps_newest(self) -> bool:
+        return keeps_newest(self.warehouse, self.schema, self.identifier, self.config.options)
+
     def _stored(self, seen: Warehouse) -> AbstractContextManager[str]:
         return viewed(self.warehouse, seen.stored_rows(self.schema, self.identifier))
 
@@ -96,8 +114,11 @@ class UniqueWrites:
             with viewed(self.warehouse, more["replaced"]) as gone:
                 yield come, without(kept, f"select * from {gone}", PLACE)
         elif operation == "upsert":
-            ordering = resolve_paths(self.config.ordering_fields, columns, "ordering_fields", self.config.name)
+            ordering = self._ordering(columns)
             left = without(kept, come, identity, ordering)
+            if ordering and self._keeps_newest():
+                # Rows that lose to another one of the batch, or to the stored one, are not written.
+                come = not_older(newest(come, columns, identity, ordering), kept, identity, ordering)
             if (updates := more.get("merge_update_columns")) is not None:
                 come = updated(come, columns, kept, identity, updates)
             if (deleted := more.get("delete_keys")) is None:

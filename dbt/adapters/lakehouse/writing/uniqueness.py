@@ -39,9 +39,24 @@ def without(stored: str, source: str, columns: Sequence[str], ordering: Sequence
     """The rows of `stored` but for those that have the same values as one of `source`, which with `ordering` has to be as new."""
     same = [f"__stored.{quoted(name)} <=> __source.{quoted(name)}" for name in columns]
     if ordering:
-        mine, theirs = (", ".join(f"{side}.{_path(name)}" for name in ordering) for side in ("__stored", "__source"))
-        same.append(f"struct({theirs}) >= struct({mine})")
+        same.append(f"{_age(ordering, '__source.')} >= {_age(ordering, '__stored.')}")
     return f"select __stored.* from ({stored}) as __stored left anti join ({source}) as __source on {' and '.join(same)}"
+
+
+def newest(source: str, columns: Sequence[str], identity: Sequence[str], ordering: Sequence[str]) -> str:
+    """The rows of `source` that no other one of their record is newer than. Of equal ones, of which the write keeps the last that it gets,
+    all: SQL has no order of rows to tell which that is.
+    """
+    age, record = _age(ordering), ", ".join(map(quoted, identity))
+    marked = f"select *, {age} as `__dbt_age`, max({age}) over (partition by {record}) as `__dbt_newest` from ({source})"
+    return f"select {', '.join(map(quoted, columns))} from ({marked}) where `__dbt_age` <=> `__dbt_newest`"
+
+
+def not_older(source: str, stored: str, identity: Sequence[str], ordering: Sequence[str]) -> str:
+    """The rows of `source` but for those whose record is stored as a newer one: a merge writes nothing for them."""
+    same = [f"__stored.{quoted(name)} <=> __source.{quoted(name)}" for name in identity]
+    older = f"{_age(ordering, '__stored.')} > {_age(ordering, '__source.')}"
+    return f"select __source.* from ({source}) as __source left anti join ({stored}) as __stored on {' and '.join([*same, older])}"
 
 
 def updated(source: str, columns: Sequence[str], stored: str, identity: Sequence[str], updates: Collection[str]) -> str:
@@ -55,6 +70,11 @@ def updated(source: str, columns: Sequence[str], stored: str, identity: Sequence
         for name in columns
     ]
     return f"select {', '.join(chosen)} from ({source}) as __source left join ({stored}) as __stored on {same}"
+
+
+def _age(ordering: Sequence[str], side: str = "") -> str:
+    """What compares as the ordering values do: in a struct null is the least value."""
+    return f"struct({', '.join(side + _path(name) for name in ordering)})"
 
 
 def _path(name: str) -> str:
