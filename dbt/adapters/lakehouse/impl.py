@@ -30,7 +30,7 @@ from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConf
 from dbt.adapters.lakehouse.config.validation import check_nodes, check_profile
 from dbt.adapters.lakehouse.environments import environment_of
 from dbt.adapters.lakehouse.operations import Report, check_arguments, operate
-from dbt.adapters.lakehouse.reading.introspection import store_view
+from dbt.adapters.lakehouse.reading.introspection import keep_comments, store_view
 from dbt.adapters.lakehouse.reading.queries import SnapshotColumns
 from dbt.adapters.lakehouse.relation import LakehouseRelation
 from dbt.adapters.lakehouse.warehouse_adapter import WarehouseAdapter
@@ -302,7 +302,7 @@ class LakehouseAdapter(WarehouseAdapter):
         """Keep descriptions beside the relation."""
 
         def keep(warehouse: Warehouse) -> None:
-            warehouse.set_comments(relation.schema, relation.identifier, comment, columns)
+            keep_comments(warehouse, relation, comment, columns)
 
         self._ask(lambda metadata: keep(metadata.warehouse))
         audits, node = current_audits(), str(self.connections.get_thread_connection().name)

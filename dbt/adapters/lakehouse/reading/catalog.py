@@ -48,7 +48,11 @@ class CatalogEntry:
     statistics: Mapping[str, Any] = field(default_factory=dict)
 
     def column_comment(self, name: str) -> str | None:
-        return (self.comments.get("columns") or {}).get(name)
+        """That of the column, however the name is spelled there: a model's YAML may write it in another case than its query."""
+        kept = self.comments.get("columns") or {}
+        if name in kept:
+            return kept[name]
+        return next((text for spelled, text in kept.items() if spelled.lower() == name.lower()), None)
 
     def rows(self) -> list[list[Any]]:
         """One row a column, in the order of `column_names()`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,14 @@ class Introspection:
         comments = {"relation": comment, "columns": columns}
         told = self.warehouse.told_kind(relation.schema, relation.identifier) or kind
         return CatalogEntry(relation.schema, relation.identifier, told, self.columns(relation), comments, facts)
+
+
+def keep_comments(warehouse: Warehouse, relation: LakehouseRelation, comment: str | None, columns: Mapping[str, str]) -> None:
+    """Keep descriptions beside the relation. One that is there under another spelling of a column's name goes: it is of the same column."""
+    stored = warehouse.comments(relation.schema, relation.identifier)[1] if columns else {}
+    given = {name.lower() for name in columns}
+    spelled_otherwise = {name: "" for name in stored if name not in columns and name.lower() in given}
+    warehouse.set_comments(relation.schema, relation.identifier, comment, {**spelled_otherwise, **columns})
 
 
 def store_view(warehouse: Warehouse, relation: LakehouseRelation, sql: str, rows: Any) -> None:
