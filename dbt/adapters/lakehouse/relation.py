@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +11,11 @@ from dbt.adapters.base.relation import EventTimeFilter
 from dbt.adapters.contracts.relation import ComponentName
 from dbt.adapters.spark import SparkRelation
 
+from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.names import CATALOG
+
+_AS_IT_IS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|`(?:[^`]|``)+`")
+"""A plain word, or what is quoted already."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,6 +27,13 @@ class LakehouseRelation(SparkRelation):
         if str(self.database or "").lower() == CATALOG:
             object.__setattr__(self, "path", replace(self.path, database=None))
         super().__post_init__()
+
+    def _render_iterator(self) -> Iterator[tuple[ComponentName | None, str | None]]:
+        """A name that is no plain word is quoted whatever the project says of quoting: bare, Spark refuses it, or reads the table `s.a` and
+        calls it b, where it is `a b`.
+        """
+        for key, part in super()._render_iterator():
+            yield key, part if part is None or _AS_IT_IS.fullmatch(part) else quoted(part)
 
     def _is_exactish_match(self, field: ComponentName, value: str) -> bool:
         mine = self.path.get_lowered_part(field)

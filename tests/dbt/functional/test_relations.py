@@ -20,6 +20,9 @@ from dbt.tests.adapter.simple_copy.test_copy_uppercase import BaseSimpleCopyUppe
 from dbt.tests.adapter.simple_copy.test_simple_copy import EmptyModelsArentRunBase, SimpleCopyBase
 from dbt.tests.util import check_relations_equal, read_file, run_dbt
 from dbt.version import __version__ as dbt_version
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.lakehouse.relation import LakehouseRelation
 
 CAST = alias_fixtures.MACROS__CAST_SQL.replace("'{{ s }}'::text", "cast('{{ s }}' as string)")
 
@@ -145,3 +148,53 @@ class TestSimpleCopyUppercase(BaseSimpleCopyUppercase):
     @pytest.fixture(scope="class")
     def dbt_profile_target(self, dbt_profile_target):
         return dbt_profile_target
+
+
+class TestNamesThatAreNoWords:
+    """They are quoted wherever a relation is rendered; there is no table `a` that could be read in the place of `a b`."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        later = "{% if is_incremental() %} union all select max(id) + 1 from {{ this }} {% endif %}"
+        return {
+            "m.sql": "{{ config(materialized='incremental', unique_key='id', alias='a b') }} select 1 as id " + later,
+            "v.sql": "{{ config(alias='a-view') }} select * from {{ ref('m') }}",
+            "w.sql": "{{ config(materialized='materialized_view', alias='1e5 rows') }} select count(*) as many from {{ ref('m') }}",
+            "changes.sql": "{{ config(materialized='table') }} select id from {{ lakehouse.changes(ref('m'), 'earliest') }}",
+            "before.sql": "{{ config(materialized='table') }} select id from {{ lakehouse.at(ref('m'), -1) }}",
+        }
+
+    def test_models_and_what_reads_them(self, project):
+        run_dbt(["run", "--select", "m"])
+        run_dbt(["run"])
+        run_dbt(["run", "--select", "m", "v", "w"])
+        schema = project.test_schema
+        wanted = {"`a b`": [1, 2, 3], "`a-view`": [1, 2, 3], "`1e5 rows`": [3], "changes": [1, 2], "before": [1]}
+        found = {name: sorted(row[0] for row in project.run_sql(f"select * from {schema}.{name}", fetch="all")) for name in wanted}
+        assert found == wanted
+        run_dbt(["run", "--full-refresh", "--select", "m"])
+        assert project.run_sql(f"select * from {schema}.`a b`", fetch="all") == [(1,)]
+
+    def test_rendered(self):
+        wanted = {"a b": "s.`a b`", "1e5": "s.`1e5`", "t1": "s.t1", "a`b": "s.`a``b`", "`a b`": "s.`a b`", "Ü": "s.`Ü`"}
+        assert {name: LakehouseRelation.create(schema="s", identifier=name).render() for name in wanted} == wanted
+
+
+class TestAliasesThatDifferInCaseOnly:
+    """They are one table: the second model would replace what the first wrote."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "a.sql": "{{ config(materialized='table', alias='T1') }} select 1 as x",
+            "b.sql": "{{ config(alias='t1') }} select 2 as x",
+            "c.sql": "{{ config(alias='t1', schema='other') }} select 2 as x",
+            "d.sql": "{{ config(alias='T2') }} select 2 as x",
+            "e.sql": "{{ config(materialized='ephemeral', alias='t2') }} select 2 as x",
+        }
+
+    def test_they_are_refused_by_name(self, project):
+        said = r"model 'b' \(models/b.sql\): its \S+\.t1 is \S+\.T1 of model 'a' \(models/a.sql\)"
+        with pytest.raises(DbtConfigError, match=said) as caught:
+            run_dbt(["parse"])
+        assert not [name for name in ("'c'", "'d'", "'e'") if f"model {name}" in str(caught.value)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
@@ -31,6 +31,7 @@ def check_nodes(nodes: Mapping[str, Any], project: str, macros: Collection[str],
     All findings are reported together. Raises `DbtConfigError`.
     """
     findings = [message for node in nodes.values() if (message := _finding(node, project, macros, check_options))]
+    findings += _one_relation_twice(nodes)
     if findings:
         raise DbtConfigError("\n  ".join(findings))
 
@@ -40,7 +41,7 @@ def _finding(node: Any, project: str, macros: Collection[str], check_options: Op
         return None
     config = node.config
     extra = list(getattr(config, "_extra", {}))
-    name = f"{node.resource_type} '{node.name}' ({node.original_file_path})"
+    name = _named(node)
     try:
         check_config(name, config, extra, strict=node.package_name == project)
         check_strategy_name(name, config, macros)
@@ -48,3 +49,21 @@ def _finding(node: Any, project: str, macros: Collection[str], check_options: Op
     except DbtConfigError as error:
         return error.msg if name in error.msg else f"{name}: {error.msg}"
     return None
+
+
+def _one_relation_twice(nodes: Mapping[str, Any]) -> Iterator[str]:
+    """Nodes whose relations differ in case only, which here are one: the second would replace what the first wrote. dbt itself compares
+    names as they are written, and has refused equal ones before.
+    """
+    owners: dict[tuple[str, str], Any] = {}
+    for node in nodes.values():
+        if str(getattr(node, "resource_type", "")) not in CHECKED or node.config.get("materialized") == "ephemeral":
+            continue
+        owner = owners.setdefault((str(node.schema).lower(), str(node.alias).lower()), node)
+        if owner is not node:
+            theirs = f"{owner.schema}.{owner.alias} of {_named(owner)}"
+            yield f"{_named(node)}: its {node.schema}.{node.alias} is {theirs}, as the case of names does not count: give one another alias"
+
+
+def _named(node: Any) -> str:
+    return f"{node.resource_type} '{node.name}' ({node.original_file_path})"
