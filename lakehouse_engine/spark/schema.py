@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import types as spark
+from pyspark.sql.functions import col
 
 from lakehouse_engine.errors import UnsupportedTypeError
 from lakehouse_engine.record.spark_types import BY_ARROW, SPARK_TYPES
+from lakehouse_engine.sql.grammar.lexer import quote_name
 
 _TO_ARROW: dict[type[spark.DataType], pa.DataType] = {
     **{getattr(spark, kind.class_name): kind.stored for kind in SPARK_TYPES},
@@ -50,6 +53,27 @@ def to_arrow_type(kind: spark.DataType, path: str) -> pa.DataType:
     if found is None:
         raise UnsupportedTypeError(f"a Hudi table cannot hold the column {path!r} of type {kind.simpleString()}; cast it", column=path)
     return found
+
+
+def with_nullable_members(frame: DataFrame) -> DataFrame:
+    """The rows with members of structs that may be null, whatever the query says of them. PySpark's own `toArrow` fails where a struct is
+    null whose members, being literals elsewhere, may not be: `array(named_struct('a', 1), null)`.
+    """
+    kinds = {field.name: (field.dataType, _loosened(field.dataType)) for field in frame.schema.fields}
+    changed = {name: made for name, (kind, made) in kinds.items() if made != kind}
+    if not changed or len(kinds) < len(frame.columns):
+        return frame
+    return frame.withColumns({name: col(quote_name(name)).cast(made) for name, made in changed.items()})
+
+
+def _loosened(kind: spark.DataType) -> spark.DataType:
+    if isinstance(kind, spark.StructType):
+        return spark.StructType([spark.StructField(field.name, _loosened(field.dataType), True, field.metadata) for field in kind.fields])
+    if isinstance(kind, spark.ArrayType):
+        return spark.ArrayType(_loosened(kind.elementType), kind.containsNull)
+    if isinstance(kind, spark.MapType):
+        return spark.MapType(kind.keyType, _loosened(kind.valueType), kind.valueContainsNull)
+    return kind
 
 
 def to_spark_schema(schema: pa.Schema) -> spark.StructType:

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import monotonically_increasing_id
 
 from lakehouse_engine.spark.abilities import abilities_of
-from lakehouse_engine.spark.schema import free_name, to_arrow_schema
+from lakehouse_engine.spark.schema import free_name, to_arrow_schema, with_nullable_members
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +63,7 @@ def fetched(frame: DataFrame, most_bytes: int, most_measured: int | None = None)
     """
     if not abilities_of(frame.sparkSession).has_plans:
         return frame
+    frame = with_nullable_members(frame)
     reads, makes = _reading(frame, most_bytes)
     if reads == _NOTHING:
         return to_arrow_schema(frame.schema).empty_table()

@@ -50,6 +50,18 @@ def test_every_type_comes_back_as_it_went_in(lakehouse: Lakehouse, spark: SparkS
     assert_same_rows(user_columns(read_with_hudi_rs(table.path)), expected)
 
 
+def test_null_structs_among_structs_of_literals(lakehouse: Lakehouse, spark: SparkSession, runner: dict[str, str]) -> None:
+    rows = spark.sql(
+        "select id, array(named_struct('a', 1, 'b', map('k', named_struct('c', 2))), null) as xs,"
+        " map('k', named_struct('d', 1), 'l', null) as m from range(3)"
+    )
+    table = lakehouse.create_table("shop.n", schema=rows.schema, record_key=["id"])
+    table.bulk_insert(rows, options=runner)
+    table.upsert(rows.where("id = 1"), options=runner)
+    found = table.to_arrow().sort_by("id").to_pylist()
+    assert found == [{"id": id, "xs": [{"a": 1, "b": [("k", {"c": 2})]}, None], "m": [("k", {"d": 1}), ("l", None)]} for id in range(3)]
+
+
 def test_changes_by_either_runner_give_the_same_table(lakehouse: Lakehouse, spark: SparkSession, runner: dict[str, str]) -> None:
     table = make(lakehouse, spark)
     table.insert(frame(spark, 20), options=runner)

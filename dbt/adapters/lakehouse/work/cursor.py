@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 else:
     pa, pc = Later("pyarrow"), Later("pyarrow.compute")
 
+_schema = Later("lakehouse_engine.spark.schema")
+
 Description = list[tuple[str, str, None, None, None, None, bool]]
 
 
@@ -46,7 +48,7 @@ class Cursor:
             # FROM ... INSERT ... INSERT makes several commits: the result is that of the last, as of several statements.
             self.result = answer[-1] if isinstance(answer, list) else answer
             return
-        self._table = answer.toArrow()
+        self._table = _schema.with_nullable_members(answer).toArrow()
         self.description = [
             (field.name, field.dataType.simpleString(), None, None, None, None, field.nullable) for field in answer.schema.fields
         ]
