@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,6 @@ from pyspark.sql.types import NumericType
 
 from lakehouse_engine.errors import PartitionValueError, SqlError
 from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.spark.schema import to_spark_type
 from lakehouse_engine.sql.grammar.statements import Insert, Value
 from lakehouse_engine.statements.context import Execution
@@ -25,14 +24,19 @@ Clause = tuple[tuple[str, Value], ...]
 def check_clause(statement: Insert, config: TableConfig) -> None:
     """Raise `SqlError` for a column of the clause that is no partition column, or is there twice."""
     names = [*(name for name, _ in statement.partition), *statement.dynamic]
-    known, seen = {name.lower() for name in config.partition_fields}, set[str]()
-    for name in names:
-        if name.lower() not in known:
-            has = f"its partition columns are {', '.join(config.partition_fields)}" if known else "it has no partitions"
-            raise SqlError(f"PARTITION names {name!r}, which is no partition column of {config.name}: {has}", column=name)
-        if name.lower() in seen:
-            raise SqlError(f"PARTITION names {name!r} twice", column=name)
-        seen.add(name.lower())
+    known = {name.lower() for name in config.partition_fields}
+    unknown = next((name for name in names if name.lower() not in known), None)
+    if unknown is not None:
+        has = f"its partition columns are {', '.join(config.partition_fields)}" if known else "it has no partitions"
+        raise SqlError(f"PARTITION names {unknown!r}, which is no partition column of {config.name}: {has}", column=unknown)
+    _check_once(names)
+
+
+def _check_once(names: Sequence[str]) -> None:
+    seen = [name.lower() for name in names]
+    twice = next((name for number, name in enumerate(names) if name.lower() in seen[:number]), None)
+    if twice is not None:
+        raise SqlError(f"PARTITION names {twice!r} twice", column=twice)
 
 
 def partition_of(run: Execution, table: HoodieTable, clause: Clause) -> Mapping[str, pa.Scalar]:
@@ -40,13 +44,12 @@ def partition_of(run: Execution, table: HoodieTable, clause: Clause) -> Mapping[
 
     Values are cast as Spark does it. Raises `PartitionValueError` for one that its column cannot hold, `SqlError` for a column named twice.
     """
-    schema = canonical_schema(table.schema, allow_timestamp_ntz=True)
+    _check_once([name for name, _ in clause])
+    schema = table.schema
     fields = {name.lower(): name for name in table.config.partition_fields}
     found: dict[str, pa.Scalar] = {}
     for name, value in clause:
         own = fields.get(name.lower(), name)
-        if own in found:
-            raise SqlError(f"PARTITION names {name!r} twice", column=name)
         index = schema.get_field_index(own)
         found[own] = pa.scalar(value) if index < 0 else _held(run, value, schema.field(index))
     return found

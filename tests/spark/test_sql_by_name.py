@@ -108,8 +108,9 @@ def test_a_setting_in_a_literal_is_what_spark_reads(lakehouse: Lakehouse) -> Non
     lakehouse.sql("insert into shop.v values (1, 'd1'), (2, 'd2')")
     lakehouse.sql("set shop.rundate=d1")
     assert rows(lakehouse, "select id from shop.v where day = '${shop.rundate}'") == [(1,)]
-    with pytest.raises(UnsupportedSqlError, match="without"):
-        lakehouse.sql("insert into shop.v partition (day = '${shop.rundate}') select 3")
+    for literal in ("'${shop.rundate}'", "date '${shop.rundate}'"):
+        with pytest.raises(UnsupportedSqlError, match="without"):
+            lakehouse.sql(f"insert into shop.v partition (day = {literal}) select 3")
     lakehouse.sql("delete from shop.v where day = '${shop.rundate}'")
     assert rows(lakehouse, "select id from shop.v") == [(2,)]
 

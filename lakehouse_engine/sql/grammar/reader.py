@@ -135,9 +135,11 @@ class StatementReader(Cursor):
         while not (static or dynamic) or self.accept(","):
             name = self.identifier("a partition column")
             if self.accept_any(("=", "==")):
-                if "${" in self.text[self.offset : self.tokens[self.at].end if not self.done else None]:
+                start, value = self.at, self.value()
+                if isinstance(value, str) and "${" in value:
+                    self.at = start
                     raise self.refusal("a literal without ${...}")
-                static.append((name, self.value()))
+                static.append((name, value))
             else:
                 dynamic.append(name)
         self.expect(")")

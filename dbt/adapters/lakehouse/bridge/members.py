@@ -110,4 +110,3 @@ def _walk(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
     yield path, f"{kind.id}{key}" if below else spark_name(kind)
     for one in below:
         yield from _walk(one.type, f"{path}\0{one.name.lower()}")
-

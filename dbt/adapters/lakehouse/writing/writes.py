@@ -107,7 +107,8 @@ class TableWriter:
             yield frame
             return
         with viewed(self.warehouse, frame, keep=True) as source:
-            kept, _ = self._split(frame, source, self._identity if is_table and self._fits(frame) else self._identity_anew(frame))
+            stays = is_table and self._fits(frame)
+            kept, _ = self._split(frame, source, self._identity if stays else self._identity_anew(self._shape(columns_of(frame))))
             yield kept
 
     def _copied_into_place(self, frame: Any) -> Any:
@@ -136,7 +137,7 @@ class TableWriter:
         with self._checked(frame) as rows:
             shape = self._shape(columns_of(rows))
             # A row a record, as the batch is combined.
-            self._unique.check(rows, shape.record_key and self._identity_anew(rows))
+            self._unique.check(rows, shape.record_key and self._identity_anew(shape))
             return self.warehouse.create_filled(self.schema, identifier, rows, shape, options, self.metadata, self.lengths, area)
 
     def _shape(self, columns: Sequence[str]) -> TableShape:
@@ -326,9 +327,9 @@ class TableWriter:
         """The columns by which a row is the same record as a stored one."""
         return self.warehouse.identity(self.schema, self.identifier, self.config.options)
 
-    def _identity_anew(self, frame: Any) -> Sequence[str]:
-        """Those of a table that is made for a frame."""
-        return self.warehouse.identity_anew(self._shape(columns_of(frame)), self.config.options)
+    def _identity_anew(self, shape: TableShape) -> Sequence[str]:
+        """Those of a table that is made."""
+        return self.warehouse.identity_anew(shape, self.config.options)
 
     def _split(self, batch: Any, source: str, identity: Sequence[str]) -> tuple[Any, dict[str, Any]]:
         """The rows to upsert, and those to delete as an argument of the write. Rows of one `identity` are of the same record."""
