@@ -24,7 +24,7 @@ from dbt_common.invocation import get_invocation_id
 from dbt.adapters.lakehouse import __version__
 from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, is_changed_since_read, response_of
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
-from dbt.adapters.lakehouse.bridge.words import check_folder, check_options
+from dbt.adapters.lakehouse.bridge.words import check_folder, check_options, takes_limit
 from dbt.adapters.lakehouse.config.dispatch import ask_adapter_first
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConfig, ModelConfig
 from dbt.adapters.lakehouse.config.validation import check_nodes, check_profile
@@ -361,6 +361,11 @@ class LakehouseAdapter(WarehouseAdapter):
             environment_of(self.config.credentials).before_python()
             self.connections.session().keep_view(view, "", lambda house: run_python_model(compiled_code, house, view, unique_id))
         return AdapterResponse(_message="OK", code="OK")
+
+    @available.parse(lambda *a, **k: False)
+    def takes_limit(self, sql: str) -> bool:
+        """Whether LIMIT behind `sql` limits what is shown, and not what is stored."""
+        return takes_limit(sql)
 
     @available.parse(lambda *a, **k: "")
     def python_view(self, model: Mapping[str, Any]) -> str:

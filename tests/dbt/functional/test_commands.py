@@ -15,6 +15,7 @@ from dbt.tests.adapter.store_test_failures_tests.test_store_test_failures import
 from dbt.tests.adapter.unit_testing.test_case_insensitivity import BaseUnitTestCaseInsensivity
 from dbt.tests.adapter.unit_testing.test_invalid_input import BaseUnitTestInvalidInput
 from dbt.tests.adapter.unit_testing.test_types import BaseUnitTestingTypes
+from dbt.tests.fixtures.project import TestProjInfo
 from dbt.tests.util import run_dbt
 
 
@@ -36,6 +37,23 @@ class TestShowSqlHeader(BaseShowSqlHeader):
 
 class TestShowDoesNotHandleDoubleLimit(BaseShowDoesNotHandleDoubleLimit):
     DATABASE_ERROR_MESSAGE = "PARSE_SYNTAX_ERROR"
+
+
+class TestShowOfStatements:
+    """`dbt show` puts a limit behind what it shows: behind a statement it would be what is stored."""
+
+    def test_what_it_changes_is_not_limited(self, project: TestProjInfo) -> None:
+        table = f"{project.test_schema}.shown"
+        run_dbt(["show", "--inline", f"create table {table} (id bigint, name string) using hudi tblproperties (primaryKey = 'id')"])
+        run_dbt(["show", "--limit", "2", "--inline", f"insert into {table} select id, 'new' as name from range(9)"])
+        run_dbt(["show", "--limit", "2", "--inline", f"update {table} set name = 'changed' where id < 5"])
+        run_dbt(["show", "--limit", "2", "--inline", f"delete from {table} where id < 1"])
+        assert project.run_sql(f"select name, count(*) from {table} group by 1 order by 1", fetch="all") == [("changed", 4), ("new", 4)]
+
+    def test_answers_are(self, project: TestProjInfo) -> None:
+        for text in ("explain select 1 as a", "show schemas", "-- a\nwith a as (select id from range(9)) select * from a"):
+            (result,) = run_dbt(["show", "--limit", "1", "--inline", text]).results
+            assert len(result.agate_table.rows) == 1, text
 
 
 class TestQueryComments(query_comment.BaseQueryComments):

@@ -196,6 +196,9 @@ PARSED: dict[str, Statement] = {
     "delete from a.b": Delete(AB),
     "delete from a.b where id in (select id from a.c) and x = 'a;b' -- end": Delete(AB, None, "id in (select id from a.c) and x = 'a;b'"),
     "delete from a.b as t where t.id = :id": Delete(AB, "t", "t.id = :id"),
+    "delete from a.b where id = (select x from a.c order by x limit 1) and limit = b.order": Delete(
+        AB, None, "id = (select x from a.c order by x limit 1) and limit = b.order"
+    ),
     "update a.b set x = 1": Update(AB, (("x", "1"),)),
     "update a.b t set t.x = t.x + f(1, 2), `y` = case when a then b else c end where t.id > 1": Update(
         AB, (("x", "t.x + f(1, 2)"), ("y", "case when a then b else c end")), "t", "t.id > 1"
@@ -322,6 +325,9 @@ REFUSED = {
     "update a.b set `s.x` = 1": "a column's name",
     "update a.b set x = 1, X = 2": "twice",
     "delete from a.b where": "an expression",
+    "delete from a.b where id = 1 limit 5": "DELETE with LIMIT",
+    "update a.b set x = 1 where id = 1 order by id limit 5": "UPDATE with ORDER",
+    "update a.b set x = 1 limit 5": "UPDATE with LIMIT",
     "merge into a.b using a.c on 1 = 1 when matched then insert *": "an action",
     "merge into a.b using a.c on 1 = 1 when not matched then insert (x, y) values (1)": "2 columns and gives 1",
     "merge into a.b using a.c on 1 = 1": "WHEN",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakehouse_engine.sql.grammar.split import first_word, split_statements
+from lakehouse_engine.sql.grammar.split import first_word, split_statements, takes_limit
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,33 @@ def test_split(text: str, statements: list[str]) -> None:
 )
 def test_the_first_word_is_that_of_the_statement(text: str, word: str) -> None:
     assert first_word(text) == word
+
+
+@pytest.mark.parametrize(
+    ("text", "takes"),
+    [
+        ("select 1", True),
+        ("-- a\n((select 1))", True),
+        ("with a as (select 1) select * from a", True),
+        ("from t select a", True),
+        ("from t |> where a = 1", True),
+        ("table t", True),
+        ("call show_commits(table => 'a.b')", True),
+        ("set a = 1; select 1;", True),
+        ("select 'insert into t' as x, (select 1) as `insert into`", True),
+        ("", True),
+        ("insert into t select 1", False),
+        ("select 1; insert into t select 1;", False),
+        ("with a as (select 1) insert into t select * from a", False),
+        ("with a as (select 1) update t set x = 1", False),
+        ("from s insert into t select a insert overwrite u select a", False),
+        ("update t set x = 1 where y = 2", False),
+        ("delete from t", False),
+        ("merge into t using s on t.a = s.a when matched then delete", False),
+        ("explain select 1", False),
+        ("describe t", False),
+        ("show tables", False),
+    ],
+)
+def test_what_limit_may_stand_behind(text: str, takes: bool) -> None:
+    assert takes_limit(text) is takes

@@ -70,6 +70,11 @@ def split_statements(text: str) -> list[str]:
     return found
 
 
+def takes_limit(sql: str) -> bool:
+    """Whether LIMIT behind a text limits what it answers with."""
+    return bool(_split.takes_limit(sql))
+
+
 def leaves_session(sql: str) -> bool:
     """Whether a statement leaves the Spark session that it runs in as it is: its settings, views, functions and variables."""
     return _split.first_word(sql) in _LEAVING

@@ -92,6 +92,7 @@ def _condition_before_query(reader: StatementReader) -> str:
 def parse_delete(reader: StatementReader, ctes: str = "") -> Statement:
     """`DELETE FROM name [[AS] alias] [WHERE condition]`"""
     _no_ctes(ctes, "DELETE")
+    _no_clauses_of_queries(reader)
     reader.expect("DELETE", "FROM")
     name = reader.parts()
     alias = read_alias(reader)
@@ -103,6 +104,7 @@ def parse_delete(reader: StatementReader, ctes: str = "") -> Statement:
 def parse_update(reader: StatementReader, ctes: str = "") -> Statement:
     """`UPDATE name [[AS] alias] SET column = expression, ... [WHERE condition]`"""
     _no_ctes(ctes, "UPDATE")
+    _no_clauses_of_queries(reader)
     reader.expect("UPDATE")
     name = reader.parts()
     alias = read_alias(reader)
@@ -111,6 +113,17 @@ def parse_update(reader: StatementReader, ctes: str = "") -> Statement:
     condition = _over(name, alias, reader.until()) if reader.accept("WHERE") else None
     reader.finish()
     return Update(name, assignments, alias, condition)
+
+
+def _no_clauses_of_queries(reader: StatementReader) -> None:
+    """LIMIT and ORDER BY have no meaning in DELETE and UPDATE, as in Spark's; what would become of them must not be left to the scan."""
+    depth = 0
+    for one, following in itertools.pairwise(reader.tokens):
+        depth += (one.keyword == "(") - (one.keyword == ")")
+        limits = one.keyword == "LIMIT" and following.kind is TokenKind.NUMBER
+        if depth == 0 and (limits or (one.keyword in ("ORDER", "SORT") and following.keyword == "BY")):
+            message = f"{reader.keyword()} with {one.keyword} is not supported"
+            raise UnsupportedSqlError(f"{message}: name the rows in the condition, by a sub-query if need be")
 
 
 def _assignments(reader: StatementReader, name: Parts, alias: str | None, *ends: str) -> Assignments:
