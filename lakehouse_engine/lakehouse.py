@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from lakehouse_engine.catalog.functions import Functions, StoredFunction
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.catalog.places import made_in_place
 from lakehouse_engine.catalog.records import StoredView
-from lakehouse_engine.commit.expected import ExpectedState, check_expected
+from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import CONFLICT_RETRIES, LOCK_TIMEOUT_MS
@@ -146,25 +146,6 @@ class Lakehouse:
         stored = self._catalog.rename_table(RelationName.parse(name), RelationName.parse(new_name), lock_timeout_ms=timeout)
         rename(self._below(stored), stored.name, lock_timeout_ms=timeout)
 
-    def replace_table(self, name: str, by: str, *, may_go: Callable[[], None] | None = None, expected: ExpectedState | None = None) -> None:
-        """Put the table `by` in the place of the table `name`, which is deleted. Readers find one or the other, never neither.
-
-        `may_go` is called when nobody can change the old table any more; what it raises keeps that. `expected` is what was read of the old
-        table, for rows that were computed from it. Raises as `drop_table`, and `ChangedSinceReadError`.
-        """
-        timeout = LOCK_TIMEOUT_MS.read(self._options)
-        stored, new = self._catalog.table(RelationName.parse(name)), self._catalog.table(RelationName.parse(by))
-
-        def check() -> None:
-            if expected is not None:
-                check_expected(TableState.load(self._below(stored)), expected)
-            if may_go is not None:
-                may_go()
-
-        self._catalog.check_moves(stored, "replaced")
-        rename(self._below(new), stored.name, lock_timeout_ms=timeout)
-        self._catalog.replace_table(stored, new, may_go=check, lock_timeout_ms=timeout)
-
     def clone(
         self,
         source: str,
@@ -291,7 +272,7 @@ class Lakehouse:
         if self._spark is None or self._pins is None:
             raise MissingOptionError("sql() needs a SparkSession: Lakehouse(warehouse, spark=...)")
         repeats = CONFLICT_RETRIES.read(self._options)
-        return Execution(self._catalog, self._spark, self._pins, self._pins.reads(), self._open, self._make, args, repeats)
+        return Execution(self._catalog, self._spark, self._pins, self._pins.reads(), self._open, self._make, self._make_in, args, repeats)
 
     def _open(self, name: RelationName) -> HoodieTable:
         return HoodieTable(self._below(name), spark=self._spark, options=self._options, known=self._state(name))
@@ -301,6 +282,11 @@ class Lakehouse:
         with made_in_place(self._storage, stored):
             create_table(self._below(stored), spec)
         return self._open(stored)
+
+    def _make_in(self, place: Storage, spec: TableSpec) -> HoodieTable:
+        """A table that is about to be: whoever makes it gives it its name."""
+        create_table(place, spec)
+        return HoodieTable(place, spark=self._spark, options=self._options)
 
     def _below(self, name: RelationName) -> Storage:
         return storage_below(self._storage, name.path)

@@ -25,7 +25,6 @@ from lakehouse_engine.errors import (
     TableExistsError,
     TableNotFoundError,
 )
-from lakehouse_engine.model.instant import Action
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import has_file, in_object_store
@@ -175,14 +174,12 @@ class Catalog:
         name: RelationName,
         *,
         if_exists: bool = False,
-        unwritten: bool = False,
         lock_timeout_ms: int = LOCK_TIMEOUT_MS.default,
     ) -> bool:
         """Delete a table with all its files and comments; False when it is not there and `if_exists`.
 
-        `unwritten`: only while no write of it completed, for one whose first write failed; False where one did meanwhile. The directory
-        is renamed before it is deleted, so that a crash leaves no half table. Raises `TableNotFoundError`, and `LockTimeoutError` naming
-        who is at work on it, with nothing changed.
+        The directory is renamed before it is deleted, so that a crash leaves no half table. Raises `TableNotFoundError`, and
+        `LockTimeoutError` naming who is at work on it, with nothing changed.
         """
         found = self.find(name)
         if found is None:
@@ -193,9 +190,7 @@ class Catalog:
         away = f"{stored.schema}/{_DROPPED}/{uuid.uuid4().hex}"
         with table_at_rest(self.storage, stored.path, lock_timeout_ms=lock_timeout_ms):
             if self._exact(stored) is not RelationKind.TABLE:  # dropped while this waited
-                return self.drop_table(name, if_exists=if_exists, unwritten=unwritten, lock_timeout_ms=lock_timeout_ms)
-            if unwritten and self._has_writes(stored):
-                return False
+                return self.drop_table(name, if_exists=if_exists, lock_timeout_ms=lock_timeout_ms)
             if in_object_store(self.storage):
                 take_apart(self.storage, stored)
             else:
@@ -210,45 +205,25 @@ class Catalog:
         if in_object_store(self.storage):
             raise TableError(f"{name} cannot be {what} in {self.storage.root}: an object store has no rename; {_INSTEAD[what]}", table=name)
 
-    def replace_table(
-        self, name: RelationName, by: RelationName, *, may_go: Callable[[], None], lock_timeout_ms: int = LOCK_TIMEOUT_MS.default
-    ) -> RelationName:
-        """Put the table `by` in the place of `name`, in one step, and delete what was there; comments of `name` go with it.
-
-        `may_go` is called when nobody can change the old table any more, and raises where it must stay. The caller has given `by` its new
-        `hoodie.table.name`. Raises as `rename_table`, with nothing changed.
-        """
-        stored, other = self.table(name), self.table(by)
-        self.check_moves(stored, "replaced")
-        with (
-            table_at_rest(self.storage, stored.path, lock_timeout_ms=lock_timeout_ms),
-            table_at_rest(self.storage, other.path, lock_timeout_ms=lock_timeout_ms),
-        ):
-            self.table(stored), self.table(other)  # dropped while this waited?
-            may_go()
-            self.storage.exchange_trees(other.path, stored.path)
-        self.storage.delete(_beside(stored, _COMMENTS))
-        self.drop_table(other, lock_timeout_ms=lock_timeout_ms)
-        return stored
-
     def stages(self, schema: str) -> str:
-        """The hidden folder of a schema in which tables are made, of those in it, that are about to be."""
-        return f"{schema}/{_STAGES}"
+        """The hidden folder in which tables of a schema are made: in the schema, which may be on a disk of its own, once that is there."""
+        found = self.find_schema(schema)
+        return _STAGES if found is None else f"{found}/{_STAGES}"
 
-    def put(self, folder: str, name: RelationName, *, replaces: bool, may_go: Callable[[], None], timeout_ms: int) -> None:
-        """Give the table that was made in the hidden `folder` its name, in one step. `replaces`: the table of that name, which is in
-        `folder` afterwards, to be removed; its comments go. `may_go` is called when nobody can change that one any more.
+    def put(self, folder: str, name: RelationName) -> None:
+        """Give the table that was made in the hidden `folder` a name that was claimed; `TableExistsError` where it was taken since."""
+        try:
+            self.storage.rename_tree(folder, name.path)
+        except StoredFileExistsError as error:
+            raise TableExistsError(f"{name} was created by another process meanwhile", table=name) from error
 
-        Raises `TableExistsError` where something else got the name meanwhile, `LockTimeoutError` as `drop_table`, and what `may_go` raises,
-        with nothing changed.
+    def exchange(self, folder: str, name: RelationName, *, may_go: Callable[[], None], lock_timeout_ms: int) -> None:
+        """Put the table that was made in the hidden `folder` in the place of the table `name`, in one step: that one is in `folder`
+        afterwards, to be removed, and its comments go. `may_go` is called when nobody can change it any more.
+
+        Raises `LockTimeoutError` as `drop_table`, and what `may_go` raises, with nothing changed.
         """
-        if not replaces:
-            try:
-                self.storage.rename_tree(folder, name.path)
-            except StoredFileExistsError as error:
-                raise TableExistsError(f"{name} was created by another process meanwhile", table=name) from error
-            return
-        with table_at_rest(self.storage, name.path, lock_timeout_ms=timeout_ms):
+        with table_at_rest(self.storage, name.path, lock_timeout_ms=lock_timeout_ms):
             self.table(name)  # dropped while this waited?
             may_go()
             self.storage.exchange_trees(folder, name.path)
@@ -346,10 +321,6 @@ class Catalog:
         if has_file(self.storage, f"{name.path}/{_PROPERTIES}"):
             return RelationKind.TABLE
         return RelationKind.VIEW if has_file(self.storage, _beside(name, _VIEWS)) else None
-
-    def _has_writes(self, name: RelationName) -> bool:
-        endings = tuple(f".{action}" for action in Action if action.is_write and action.completes_as is action)
-        return any(entry.name.endswith(endings) for entry in self.storage.list(f"{name.path}/{_META_FOLDER}"))
 
     def _schema(self, name: str) -> str:
         found = self.find_schema(name)

@@ -1,6 +1,4 @@
-"""A table of the warehouse as a clone of another one: made whole in a hidden folder, and given its name in one step. In an object store
-it is made in its place, where it is no table before it is whole.
-"""
+"""A table of the warehouse as a clone of another one: it is found when it is whole."""
 
 from __future__ import annotations
 
@@ -11,10 +9,10 @@ from functools import partial
 from typing import Any
 
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
+from lakehouse_engine.catalog.making import make_filled
 from lakehouse_engine.catalog.names import RelationName
-from lakehouse_engine.catalog.places import check_vacant, clear_place, fill_in_place
-from lakehouse_engine.commit.staging import StagingArea, remove_dead_stages
-from lakehouse_engine.errors import OptionError, SavepointError, StorageError, TableExistsError
+from lakehouse_engine.catalog.places import check_vacant, clear_place
+from lakehouse_engine.errors import OptionError, SavepointError, TableExistsError
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.services.clone import CloneFiles, clone_table
@@ -50,47 +48,21 @@ def clone_relation(
     if found is not None and clone.if_not_exists:
         return None
     _check(catalog, clone, found)
-    name = clone.target.name if found is None else found[0].name
-    request = CloneRequest(name, str(clone.source), clone.as_of, clone.files, options, LOCK_TIMEOUT_MS.read(options))
-    attempt = _attempt_in_place if in_object_store(catalog.storage) else _attempt
+    timeout = LOCK_TIMEOUT_MS.read(options)
+
+    def attempt(now: TableState) -> tuple[RelationName, WriteResult]:
+        def fill(place: Storage, target: RelationName) -> WriteResult:
+            request = CloneRequest(target.name, str(clone.source), clone.as_of, clone.files, options, timeout)
+            return clone_table(now, place, request, runner_of)
+
+        may_go = partial(_check_free, catalog) if clone.or_replace else None
+        return make_filled(catalog, clone.target, fill, may_go=may_go, lock_timeout_ms=timeout)
+
     # A clean of the source may take files while they are brought.
-    target, result = at_one_moment(source, lambda now: attempt(catalog, clone, now, request, runner_of))
+    target, result = at_one_moment(source, attempt)
     comments = catalog.comments(clone.source)
     catalog.set_comments(target, comments.comment, comments.columns)
     return result
-
-
-def _attempt(
-    catalog: Catalog, clone: Clone, source: TableState, request: CloneRequest, runner_of: RunnerOf
-) -> tuple[RelationName, WriteResult]:
-    """The clone's name as stored, and its commit."""
-    home = catalog.stages(clone.source.schema)
-    remove_dead_stages(catalog.storage, catalog.storage.list(home), home)
-    area = StagingArea(catalog.storage, home)
-    try:
-        result = clone_table(source, storage_below(catalog.storage, area.folder()), request, runner_of)
-        if not area.is_there():
-            raise StorageError(f"what was cloned into {area.folder()} was removed meanwhile; nothing is changed", table=clone.target)
-        found = catalog.find(clone.target) if clone.or_replace else None
-        target = catalog.claim(clone.target) if found is None else found[0]
-        free = partial(_check_free, catalog, target)
-        catalog.put(area.folder(), target, replaces=found is not None, may_go=free, timeout_ms=request.lock_timeout_ms)
-    finally:
-        area.remove()
-    return target, result
-
-
-def _attempt_in_place(
-    catalog: Catalog, clone: Clone, source: TableState, request: CloneRequest, runner_of: RunnerOf
-) -> tuple[RelationName, WriteResult]:
-    """As `_attempt`, in an object store."""
-    assert in_object_store(catalog.storage)
-    target = catalog.claim(clone.target)
-
-    def fill(place: Storage) -> WriteResult:
-        return clone_table(source, place, request, runner_of)
-
-    return target, fill_in_place(catalog.storage, target, fill, lock_timeout_ms=request.lock_timeout_ms)
 
 
 def _check(catalog: Catalog, clone: Clone, found: tuple[RelationName, RelationKind] | None) -> None:
@@ -104,15 +76,16 @@ def _check(catalog: Catalog, clone: Clone, found: tuple[RelationName, RelationKi
         return
     if found[0] == clone.source:
         raise OptionError(f"{clone.source} cannot take its own place as a clone; to go back to what it was, restore it")
-    if found[1] is RelationKind.VIEW or not clone.or_replace:
-        hint = "drop it first" if found[1] is RelationKind.VIEW else "drop it first, or use OR REPLACE"
-        raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; {hint}", table=found[0])
+    if found[1] is RelationKind.TABLE and not clone.or_replace:
+        raise TableExistsError(f"{found[0]} is there already, as a table; drop it first, or use OR REPLACE", table=found[0])
+    _check_free(catalog, *found)
     catalog.check_moves(found[0], "replaced")
-    _check_free(catalog, found[0])
 
 
-def _check_free(catalog: Catalog, name: RelationName) -> None:
-    """A savepoint keeps what it names until it is deleted; so the table that it is of is not replaced."""
+def _check_free(catalog: Catalog, name: RelationName, kind: RelationKind) -> None:
+    """A savepoint keeps what it names until it is deleted; so the table that it is of is not replaced. Nor is a view."""
+    if kind is RelationKind.VIEW:
+        raise TableExistsError(f"{name} is there already, as a view; drop it first", table=name)
     kept = TableState.load(storage_below(catalog.storage, name.path)).timeline.savepointed
     if kept:
         raise SavepointError(f"{name} has savepoints ({', '.join(sorted(kept))}) and is not replaced; delete them first", table=name)

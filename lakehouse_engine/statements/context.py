@@ -18,6 +18,7 @@ from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.pins import Pins, Reads
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs
 from lakehouse_engine.sql.grammar.references import Parts
+from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.create import TableSpec
@@ -41,6 +42,7 @@ class Execution:
     reads: Reads
     open_table: Callable[[RelationName], HoodieTable]
     make_table: Callable[[RelationName, TableSpec], HoodieTable]
+    make_in: Callable[[Storage, TableSpec], HoodieTable]
     args: Sequence[Any] | Mapping[str, Any] | None = None
     repeats: int = 0
 

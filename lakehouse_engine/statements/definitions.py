@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from lakehouse_engine.catalog.catalog import RelationKind
+from lakehouse_engine.catalog.making import MayGo, make_filled
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import (
     CommitOutcomeUnknownError,
@@ -41,6 +42,7 @@ from lakehouse_engine.statements.columns import constrain
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.defaults import check_defaults
 from lakehouse_engine.statements.generated import settled
+from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.write.alter import rename, set_properties, set_query
 from lakehouse_engine.write.create import TABLE_TYPES, TableSpec
@@ -105,26 +107,28 @@ def create_table(run: Execution, statement: CreateTable) -> Any:
         result = _replace(run, table, found[0], spec, frame)
         keep_comments(run, found[0], statement)
         return result
-    result = filled(run, name, spec, frame)
+    result = filled(run, name, spec, frame) if frame is not None else None
+    if frame is None:
+        run.make_table(name, spec)
     keep_comments(run, name, statement)
     return result
 
 
 def filled(
-    run: Execution, name: RelationName, spec: TableSpec, rows: DataFrame | None, metadata: Mapping[str, str] | None = None
-) -> WriteResult | None:
-    """Make a table of the rows (None: it stays empty). Nothing is left of it where they cannot be written, unless they may be there."""
-    table = run.make_table(name, spec)
-    if rows is None:
-        return None
-    try:
+    run: Execution,
+    name: RelationName,
+    spec: TableSpec,
+    rows: DataFrame,
+    metadata: Mapping[str, str] | None = None,
+    may_go: MayGo | None = None,
+) -> WriteResult:
+    """Make a table of the rows; with `may_go` in the place of what has its name."""
+
+    def fill(place: Storage, target: RelationName) -> WriteResult:
+        table = run.make_in(place, replace(spec, name=target.name))
         return table.bulk_insert(rows, options=COMBINE if spec.record_key else None, extra_metadata=metadata)
-    except CommitOutcomeUnknownError:
-        raise
-    except BaseException:
-        # Another process may have written to it by now: what it wrote is not taken with it.
-        run.catalog.drop_table(name, if_exists=True, unwritten=True)
-        raise
+
+    return make_filled(run.catalog, name, fill, may_go=may_go, lock_timeout_ms=LOCK_TIMEOUT_MS.default)[1]
 
 
 def keep_comments(run: Execution, name: RelationName, statement: CreateTable) -> None:

@@ -42,8 +42,6 @@ from lakehouse_engine.write.result import no_change
 
 MADE_OF = "lakehouse.materialized.made.of"
 """In the extra metadata of a commit: what its rows were made of. Not there where that does not tell the rows."""
-_STAGED = "__lakehouse_new"
-"""How the name of what takes a relation's place ends until then. What a killed process left under it goes: nobody else has such names."""
 _OF_THE_MOMENT = words(
     "CURRENT_TIMESTAMP CURRENT_DATE CURRENT_TIME CURDATE NOW LOCALTIMESTAMP CURRENT_TIMEZONE UNIX_TIMESTAMP CURRENT_USER SESSION_USER USER"
     " CURRENT_SCHEMA CURRENT_DATABASE CURRENT_CATALOG RAND RANDN RANDOM RANDSTR UNIFORM UUID SHUFFLE TABLESAMPLE INPUT_FILE_NAME"
@@ -184,22 +182,14 @@ def _put(table: HoodieTable, rows: DataFrame, made_of: Mapping[str, str], expect
 
 def _in_place_of(
     run: Execution, name: RelationName, kind: RelationKind, spec: TableSpec, rows: DataFrame, made_of: Mapping[str, str]
-) -> WriteResult | None:
-    """Made under another name first, so that the old relation is there until the new one is whole."""
+) -> WriteResult:
+    """The old relation is there until the new one is whole."""
 
-    def may_go() -> None:
-        kept = [str(one.name or one.instant) for one in run.open_table(name).savepoints()] if kind is RelationKind.TABLE else []
+    def may_go(found: RelationName, kind: RelationKind) -> None:
+        kept = [str(one.name or one.instant) for one in run.open_table(found).savepoints()] if kind is RelationKind.TABLE else []
         if kept:
-            raise TableError(f"{name} would be built anew, and its savepoints lost: {', '.join(kept)}; delete them first", table=name)
+            raise TableError(f"{found} would be built anew, and its savepoints lost: {', '.join(kept)}; delete them first", table=found)
 
     run.catalog.check_moves(name, "replaced")
-    may_go()
-    staged = RelationName(name.schema, f"{name.name}{_STAGED}")
-    run.catalog.drop_table(staged, if_exists=True)
-    result = filled(run, staged, spec, rows, made_of)
-    if kind is RelationKind.TABLE:
-        run.catalog.replace_table(name, staged, may_go=may_go)
-    else:
-        run.catalog.drop_view(name)
-        run.catalog.rename_table(staged, name)
-    return result
+    may_go(name, kind)
+    return filled(run, name, spec, rows, made_of, may_go)

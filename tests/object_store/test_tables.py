@@ -158,7 +158,7 @@ def test_what_needs_a_rename_is_refused_before_anything_is_changed(lake: Lakehou
     table.bulk_insert(rich(range(5)))
     lake.clone("s.t", "s.other")
     before = [(entry.path, entry.modified_ms) for entry in lake.catalog.storage.walk() if "table_lock" not in entry.path]
-    for act in (lambda: lake.rename_table("s.t", "s.u"), lambda: lake.replace_table("s.t", "s.other")):
+    for act in (lambda: lake.rename_table("s.t", "s.u"), lambda: lake.clone("s.other", "s.t", or_replace=True)):
         with pytest.raises(TableError, match="no rename"):
             act()
     assert [(entry.path, entry.modified_ms) for entry in lake.catalog.storage.walk() if "table_lock" not in entry.path] == before

@@ -230,6 +230,18 @@ select 0 as id
         assert [tuple(row) for row in rows] == [(0, 10), *((number, number) for number in range(1, 11))]
 
 
+KILLED = """
+import os, sys
+import pyarrow as pa
+from dbt.adapters.lakehouse.bridge.shapes import TableShape
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+from lakehouse_engine.table import HoodieTable
+HoodieTable.bulk_insert = lambda *_, **__: os._exit(9)
+Warehouse(sys.argv[1]).create_filled(sys.argv[2], "m", pa.table({"id": [1]}), TableShape((), (), (), True), {}, {}, may_go=lambda: None)
+"""
+"""Dies while it fills the table `m` anew."""
+
+
 class TestTablesThatAreBuiltAnew(Between):
     """A table of another key is filled where nobody else comes by it, and takes the place of the stored one in one step."""
 
@@ -247,7 +259,7 @@ class TestTablesThatAreBuiltAnew(Between):
         """What is there of tables that are being filled."""
         root = Path(project.adapter.config.credentials.warehouse)
         own = [one for one in (root / project.test_schema).iterdir() if one.name != "m" and not one.name.startswith(".")]
-        return [one.name for one in (*root.glob(".lakehouse/*"), *own)]
+        return [one.name for one in (*(root / project.test_schema).glob(".staged/*"), *own)]
 
     def test_two_at_once_do_not_take_each_others_rows(self, project, monkeypatch):
         self.first(project, self.FIRST, values("id, v", "1, 'old'"))
@@ -272,8 +284,7 @@ class TestTablesThatAreBuiltAnew(Between):
     def test_nothing_is_left_of_one_that_fails_or_whose_process_was_killed(self, project):
         self.first(project, self.FIRST, values("id, v", "1, 'old'"))
         root = project.adapter.config.credentials.warehouse
-        script = "import sys; from dbt.adapters.lakehouse.bridge.warehouse import Warehouse as W; W(sys.argv[1]).staging_area().folder()"
-        subprocess.run([sys.executable, "-c", script, root], check=True, timeout=120)
+        subprocess.run([sys.executable, "-c", KILLED, root, project.test_schema], check=False, timeout=120)
         assert self.left(project)
         self.write(project, self.LATER, "select 1 as id, cast(raise_error('no rows today') as int) as v")
         assert "no rows today" in self.fails()

@@ -10,9 +10,14 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine.catalog.making import make_filled
+from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import ChangedSinceReadError, LockTimeoutError, StoredFileExistsError
+from lakehouse_engine.model.write_stats import WriteResult
+from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.verify import verify
+from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 
 HELD = ".lakehouse/held"
@@ -119,6 +124,11 @@ def test_second_copy_to_one_place_is_refused(house: Lakehouse) -> None:
         house.copy_table("s.orders", HELD)
 
 
+def filled_anew(place: Storage, name: RelationName) -> WriteResult:
+    create_table(place, TableSpec(name=name.name, schema=SCHEMA, record_key=("n",)))
+    return HoodieTable(place).bulk_insert(rows(1, n=1))
+
+
 def test_names_that_are_held_are_made_replaced_and_dropped_where_they_are_held(house: Lakehouse) -> None:
     names = {"s.orders", "s.fresh"}
     seen = house.with_tables_in(HELD, names)
@@ -127,8 +137,7 @@ def test_names_that_are_held_are_made_replaced_and_dropped_where_they_are_held(h
     seen.create_table("s.other", schema=SCHEMA, record_key=["id"])
     assert seen.tables("s") == ["s.fresh", "s.orders", "s.other"]
     assert house.tables("s") == ["s.orders", "s.other"]
-    seen.create_table("s.orders__dbt_tmp", schema=SCHEMA, record_key=["n"])
-    seen.replace_table("s.orders", "s.orders__dbt_tmp")
+    make_filled(seen.catalog, RelationName("s", "orders"), filled_anew, may_go=lambda *_: None, lock_timeout_ms=1000)
     assert seen.table("s.orders").config.record_key_fields == ("n",)
     assert house.table("s.orders").config.record_key_fields == ("id",)
     assert seen.drop_table("s.orders")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.lakehouse.bridge.shapes import TableShape
 from dbt.adapters.lakehouse.later import Later
-from lakehouse_engine import errors, options
+from lakehouse_engine import options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,9 +19,9 @@ else:
     pa = Later("pyarrow")
 
 _alter = Later("lakehouse_engine.write.alter")
+_catalog = Later("lakehouse_engine.catalog.catalog")
 _create = Later("lakehouse_engine.write.create")
 _expected = Later("lakehouse_engine.commit.expected")
-_locations = Later("lakehouse_engine.storage.locations")
 _schema = Later("lakehouse_engine.spark.schema")
 _table = Later("lakehouse_engine.table")
 
@@ -38,12 +38,11 @@ def layout(shape: TableShape, properties: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def made_in(warehouse: Warehouse, area: Any, name: RelationName, schema: Any, given: Mapping[str, Any]) -> Any:
-    """An empty table in a hidden folder of a warehouse, with the name that it is to have."""
-    storage = _locations.storage_below(warehouse.storage, area.folder())
+def made_in(warehouse: Warehouse, place: Any, name: str, schema: Any, given: Mapping[str, Any]) -> Any:
+    """An empty table in a storage, with the name that it is to have."""
     columns = schema if isinstance(schema, pa.Schema) else _schema.to_arrow_schema(schema)
-    _create.create_table(storage, _create.TableSpec(name=name.name, schema=columns, **given))
-    return _table.HoodieTable(storage, spark=warehouse.spark, options=warehouse.options)
+    _create.create_table(place, _create.TableSpec(name=name, schema=columns, **given))
+    return _table.HoodieTable(place, spark=warehouse.spark, options=warehouse.options)
 
 
 def fill(
@@ -73,25 +72,17 @@ def limit(table: Any, lengths: Mapping[str, int | None], defaults: Mapping[str, 
         _alter.set_constraints(table.storage, change, lock_timeout_ms=options.LOCK_TIMEOUT_MS.read(defaults))
 
 
-def check_there(area: Any, name: RelationName) -> None:
-    """Raise `StorageError` where what was made in a hidden folder is not there any more."""
-    if not area.is_there():
-        raise errors.StorageError(f"what was to take the place of {name} was removed from {area.folder()}; nothing is changed", table=name)
-
-
-def put(warehouse: Warehouse, area: Any, name: RelationName, may_go: Callable[[], None]) -> None:
-    """Give the table that was made in `area` its name, in one step, in the place of a table that has it; `may_go` raises where that one
-    must stay. Raises `ChangedSinceReadError` where the new rows rest on what that table is no more.
+def replacing(warehouse: Warehouse, may_go: Callable[[], None]) -> Callable[[RelationName, Any], None]:
+    """What is asked of the relation whose place a new table takes: `may_go` raises where a table must stay, and `ChangedSinceReadError` is
+    raised where the new rows rest on what that table is no more.
     """
-    expected, catalog = warehouse.expected(name.schema, name.name), warehouse.catalog
-    check_there(area, name)
 
-    def check() -> None:
+    def check(found: RelationName, kind: Any) -> None:
+        if kind is _catalog.RelationKind.VIEW:
+            return
+        expected = warehouse.expected(found.schema, found.name)
         if expected is not None:
-            _expected.check_expected(warehouse.table(name.schema, name.name).state, expected)
+            _expected.check_expected(warehouse.table(found.schema, found.name).state, expected)
         may_go()
 
-    found = catalog.find(name)
-    stored = catalog.claim(name) if found is None else catalog.table(name)
-    timeout = options.LOCK_TIMEOUT_MS.read(warehouse.options)
-    catalog.put(area.folder(), stored, replaces=found is not None, may_go=check, timeout_ms=timeout)
+    return check

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ _index = Later("lakehouse_engine.index.registry")
 _facade = Later("lakehouse_engine.lakehouse")
 _locations = Later("lakehouse_engine.storage.locations")
 _lock = Later("lakehouse_engine.timeline.lock")
+_making = Later("lakehouse_engine.catalog.making")
 _moments = Later("lakehouse_engine.read.moments")
 _settings = Later("lakehouse_engine.spark.settings")
 _staging = Later("lakehouse_engine.commit.staging")
@@ -238,24 +239,6 @@ class Warehouse:
         elif self.kind(schema, identifier) == _catalog.RelationKind.TABLE.value:
             self._lakehouse.drop_table(str(name))
 
-    @contextmanager
-    def aside(self) -> Iterator[Any]:
-        """A hidden folder to fill a table in, where no other writer of its name comes by it. What killed runs leave goes with the next."""
-        area = self.staging_area()
-        try:
-            yield area
-        finally:
-            area.remove()
-
-    def replace(self, schema: str, identifier: str, area: Any, may_go: Callable[[], None]) -> None:
-        """Put the table that was filled in `aside` in the place of whatever has its name, a table in one step; `may_go` raises where that
-        must stay. Raises `ChangedSinceReadError` where the new rows rest on what the table is no more.
-        """
-        if self.kind(schema, identifier) == _catalog.RelationKind.VIEW.value:
-            making.check_there(area, RelationName(schema, identifier))
-            self.drop(schema, identifier)
-        making.put(self, area, RelationName(schema, identifier), may_go)
-
     @property
     def moves_tables(self) -> bool:
         """Whether a table can get another name, or the place of another one, in one step."""
@@ -384,27 +367,23 @@ class Warehouse:
         write_options: Mapping[str, str],
         metadata: Mapping[str, str],
         lengths: Mapping[str, int | None] | None = None,
-        area: Any = None,
+        may_go: Callable[[], None] | None = None,
     ) -> Any:
-        """A new table that holds `rows`, with text columns of those `lengths`; in `area`, if it is filled aside.
+        """A new table that holds `rows`, with text columns of those `lengths`; it is there when it is whole.
 
-        If they cannot be written, the table is removed again (unless the commit may be there).
+        With `may_go` it takes the place of whatever has its name, a table in one step; it raises where that table must stay. Raises
+        `TableExistsError` without it, and `ChangedSinceReadError` where the new rows rest on what the table is no more.
         """
-        name = RelationName(schema, identifier)
         given = making.layout(shape, {key: value for key, value in write_options.items() if key.startswith(KEPT_OPTIONS)})
-        if area is not None:
-            stored = self.catalog.find(name)
-            table = making.made_in(self, area, name if stored is None else stored[0], rows.schema, given)
+
+        def fill(place: Any, name: RelationName) -> Any:
+            table = making.made_in(self, place, name.name, rows.schema, given)
             return making.fill(table, rows, write_options, metadata, lengths or {}, self.options)
-        table = self._lakehouse.create_table(str(name), schema=rows.schema, **given)
-        try:
-            return making.fill(table, rows, write_options, metadata, lengths or {}, self.options)
-        except errors.CommitOutcomeUnknownError:
-            raise
-        except BaseException:
-            # Another process may have written to it by now: what it wrote is not taken with it.
-            self.catalog.drop_table(name, if_exists=True, unwritten=True)
-            raise
+
+        replacing = None if may_go is None else making.replacing(self, may_go)
+        timeout = options.LOCK_TIMEOUT_MS.read(self.options)
+        _, result = _making.make_filled(self.catalog, RelationName(schema, identifier), fill, may_go=replacing, lock_timeout_ms=timeout)
+        return result
 
 
 def _computable(table: Any, columns: Iterable[str]) -> list[Generated]:

@@ -5,7 +5,7 @@ Rows come as SQL; they are computed by Spark and written by the engine. Nothing 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -94,11 +94,8 @@ class TableWriter:
             self._check_nothing_is_kept()
         if not self.warehouse.moves_tables:
             return self._copied_into_place(frame)
-        with self.warehouse.aside() as area:
-            result = self._create(self.identifier, frame, area)
-            # A savepoint may have been taken while the new table was filled.
-            self.warehouse.replace(self.schema, self.identifier, area, self._check_nothing_is_kept)
-        return result
+        # A savepoint may be taken while the new table is filled.
+        return self._create(self.identifier, frame, self._check_nothing_is_kept)
 
     @contextmanager
     def _without_deletions(self, frame: Any, is_table: bool) -> Iterator[Any]:
@@ -132,13 +129,13 @@ class TableWriter:
                 f"anew, and its savepoints would be lost: {', '.join(kept)}; delete them first (dbt run-operation delete_savepoint)"
             )
 
-    def _create(self, identifier: str, frame: Any, area: Any = None) -> Any:
+    def _create(self, identifier: str, frame: Any, may_go: Callable[[], None] | None = None) -> Any:
         options = {**self.config.options, **self._combine}
         with self._checked(frame) as rows:
             shape = self._shape(columns_of(rows))
             # A row a record, as the batch is combined.
             self._unique.check(rows, shape.record_key and self._identity_anew(shape))
-            return self.warehouse.create_filled(self.schema, identifier, rows, shape, options, self.metadata, self.lengths, area)
+            return self.warehouse.create_filled(self.schema, identifier, rows, shape, options, self.metadata, self.lengths, may_go)
 
     def _shape(self, columns: Sequence[str]) -> TableShape:
         name = self.config.name

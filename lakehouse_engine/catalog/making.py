@@ -1,0 +1,81 @@
+"""New tables that are made and filled where nobody sees them, and get their name in one step when they are whole.
+
+Until then there is no table: a process that dies leaves none, which whoever comes next would take for one that has its rows, and no other
+writer of the name comes by what is made. In a directory that is a hidden folder of the schema; in an object store, where nothing can be
+moved, the place itself, which is no table before the last object is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from lakehouse_engine.catalog.catalog import Catalog, RelationKind
+from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.catalog.places import fill_in_place
+from lakehouse_engine.commit.staging import StagingArea, remove_dead_stages
+from lakehouse_engine.errors import CommitOutcomeUnknownError, StorageError, TableExistsError, WriteError
+from lakehouse_engine.model.write_stats import WriteResult
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import in_object_store, storage_below
+
+Fill = Callable[[Storage, RelationName], WriteResult]
+"""Makes the table that is to have the name in the storage, which is empty, by one commit."""
+MayGo = Callable[[RelationName, RelationKind], None]
+"""Raises where a relation must stay. Of a table it is asked when nobody can change it any more."""
+
+
+def make_filled(
+    catalog: Catalog, name: RelationName, fill: Fill, *, lock_timeout_ms: int, may_go: MayGo | None = None
+) -> tuple[RelationName, WriteResult]:
+    """Make a table by `fill`; its name as stored, and its commit. With `may_go` it takes the place of what has its name, a table in one
+    step, whose comments go with it.
+
+    Raises, with nothing changed, `TableExistsError` where the name is taken, or was while the table was filled; what `fill` and `may_go`
+    raise; `LockTimeoutError` while somebody is at work on the table to be replaced; in an object store `TableError` for that one.
+    """
+    found = catalog.find(name)
+    if in_object_store(catalog.storage):
+        if found is not None and may_go is not None:
+            catalog.check_moves(found[0], "replaced")
+        target = catalog.claim(name)
+        return target, fill_in_place(catalog.storage, target, partial(_filled, fill, target), lock_timeout_ms=lock_timeout_ms)
+    if found is not None and may_go is None:
+        raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; drop it first", table=found[0])
+    target = name if found is None else found[0]
+    home = catalog.stages(target.schema)
+    remove_dead_stages(catalog.storage, catalog.storage.list(home), home)
+    area = StagingArea(catalog.storage, home)
+    try:
+        result = _filled(fill, target, storage_below(catalog.storage, area.folder()))
+        if not area.is_there():
+            raise StorageError(f"what was made of {target} in {area.folder()} was removed meanwhile; nothing is changed", table=target)
+        return _named(catalog, area.folder(), target, may_go, lock_timeout_ms), result
+    finally:
+        area.remove()
+
+
+def _filled(fill: Fill, target: RelationName, place: Storage) -> WriteResult:
+    try:
+        return fill(place, target)
+    except CommitOutcomeUnknownError as error:
+        # Of a table without a name there is no timeline to look at.
+        raise WriteError(f"{target} was not made, as its commit was not answered; make it again", table=target) from error
+
+
+def _named(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | None, timeout_ms: int) -> RelationName:
+    found = catalog.find(target)
+    if found is None:
+        stored = catalog.claim(target)
+        catalog.put(folder, stored)
+        return stored
+    name, kind = found
+    if may_go is None:
+        raise TableExistsError(f"{name} was created by another process meanwhile", table=name)
+    if kind is RelationKind.VIEW:
+        may_go(name, kind)
+        catalog.drop_view(name)
+        catalog.put(folder, name)
+    else:
+        catalog.exchange(folder, name, may_go=lambda: may_go(name, kind), lock_timeout_ms=timeout_ms)
+    return name

@@ -1,0 +1,163 @@
+"""New tables that are filled where nobody sees them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine.catalog.catalog import RelationKind
+from lakehouse_engine.catalog.making import Fill, MayGo, make_filled
+from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.errors import CommitOutcomeUnknownError, SqlError, StorageError, TableExistsError, WriteError
+from lakehouse_engine.model.write_stats import WriteResult
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.write.create import TableSpec, create_table
+
+SCHEMA = pa.schema([("id", pa.int64())])
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lakehouse:
+    return Lakehouse(str(tmp_path))
+
+
+def filling(*ids: int, then: Callable[[], object] = lambda: None) -> Fill:
+    """The table `ids`; `then` is what happens when it is filled, and has no name yet."""
+
+    def fill(place: Storage, name: RelationName) -> WriteResult:
+        create_table(place, TableSpec(name=name.name, schema=SCHEMA, record_key=("id",)))
+        result = HoodieTable(place).bulk_insert(pa.table({"id": list(ids)}, schema=SCHEMA))
+        then()
+        return result
+
+    return fill
+
+
+def make(lake: Lakehouse, fill: Fill, may_go: MayGo | None = None, name: str = "s.t") -> RelationName:
+    return make_filled(lake.catalog, RelationName.parse(name), fill, may_go=may_go, lock_timeout_ms=1000)[0]
+
+
+def ids(lake: Lakehouse) -> list[int]:
+    found: list[int] = lake.table("s.t").to_arrow().column("id").sort().to_pylist()
+    return found
+
+
+def anything_goes(name: RelationName, kind: RelationKind) -> None:
+    """Whatever has the name may be replaced."""
+
+
+def hidden(lake: Lakehouse) -> list[str]:
+    return [entry.name for entry in lake.catalog.storage.list("s/.staged")]
+
+
+def test_it_is_there_when_it_is_whole(lake: Lakehouse) -> None:
+    seen = []
+    assert make(lake, filling(1, 2, then=lambda: seen.append((lake.exists("s.t"), lake.tables())))) == RelationName("s", "t")
+    assert seen == [(False, [])]
+    assert ids(lake) == [1, 2]
+    assert lake.table("s.t").config.name == "t"
+    assert hidden(lake) == []
+
+
+def test_what_cannot_be_filled_leaves_nothing(lake: Lakehouse) -> None:
+    def fail() -> None:
+        raise SqlError("no")
+
+    with pytest.raises(SqlError, match="no"):
+        make(lake, filling(1, then=fail))
+    assert lake.schemas() == []
+    lake.create_schema("s")
+    with pytest.raises(SqlError, match="no"):
+        make(lake, filling(1, then=fail))
+    assert (lake.tables("s"), hidden(lake)) == ([], [])
+
+
+def test_a_commit_that_was_not_answered_is_of_no_table(lake: Lakehouse) -> None:
+    def unanswered() -> None:
+        raise CommitOutcomeUnknownError("look at the timeline")
+
+    with pytest.raises(WriteError, match=r"s\.t was not made"):
+        make(lake, filling(1, then=unanswered))
+    assert lake.tables() == []
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+def test_a_killed_process_leaves_no_table_and_the_next_removes_its_files(lake: Lakehouse, replaces: bool) -> None:
+    lake.create_schema("s")
+    if replaces:
+        make(lake, filling(7))
+    script = (
+        "import os; from lakehouse_engine import Lakehouse; from tests.unit.catalog.test_making import anything_goes, filling, make;"
+        f"make(Lakehouse({lake.warehouse!r}), filling(1, then=lambda: os._exit(9)), anything_goes)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False)
+    assert done.returncode == 9
+    assert len(hidden(lake)) == 2
+    assert lake.tables("s") == (["s.t"] if replaces else [])
+    assert not replaces or ids(lake) == [7]
+    make(lake, filling(2), anything_goes)
+    assert ids(lake) == [2]
+    assert hidden(lake) == []
+
+
+@pytest.mark.parametrize("may_go", [None, anything_goes])
+def test_a_name_that_is_taken_meanwhile(lake: Lakehouse, may_go: MayGo | None) -> None:
+    def other() -> None:
+        make(lake, filling(9))
+
+    if may_go is None:
+        with pytest.raises(TableExistsError, match="meanwhile"):
+            make(lake, filling(1, then=other))
+        assert ids(lake) == [9]
+    else:
+        make(lake, filling(1, then=other), may_go)
+        assert ids(lake) == [1]
+    assert hidden(lake) == []
+
+
+def test_a_name_that_is_taken_is_refused_before_anything_is_filled(lake: Lakehouse) -> None:
+    make(lake, filling(1))
+    with pytest.raises(TableExistsError, match=r"s\.t is there already"):
+        make(lake, lambda *_: pytest.fail("filled"), name="S.T")
+
+
+def test_what_takes_a_place_has_the_name_as_it_is_stored(lake: Lakehouse) -> None:
+    make(lake, filling(1))
+    assert make(lake, filling(2), anything_goes, name="S.T") == RelationName("s", "t")
+    assert (lake.tables(), lake.table("s.t").config.name, ids(lake)) == (["s.t"], "t", [2])
+
+
+def test_what_must_stay_stays(lake: Lakehouse) -> None:
+    def stay(name: RelationName, kind: RelationKind) -> None:
+        raise SqlError(f"{kind} {name} stays")
+
+    make(lake, filling(1))
+    lake.create_view("s.v", "select 1 as id")
+    for name, kind in (("s.t", "table"), ("s.v", "view")):
+        with pytest.raises(SqlError, match=f"{kind} {name} stays"):
+            make(lake, filling(2), stay, name)
+    assert ids(lake) == [1]
+    assert lake.view("s.v").sql == "select 1 as id"
+    assert hidden(lake) == []
+
+
+def test_a_view_goes_with_its_comment(lake: Lakehouse) -> None:
+    lake.create_view("s.t", "select 1 as id")
+    lake.catalog.set_comments(RelationName("s", "t"), "old")
+    make(lake, filling(2), anything_goes)
+    assert (ids(lake), lake.views("s"), lake.catalog.comments(RelationName("s", "t")).comment) == ([2], [], None)
+
+
+def test_what_somebody_removed_is_not_put_in_a_tables_place(lake: Lakehouse) -> None:
+    make(lake, filling(1))
+    with pytest.raises(StorageError, match="was removed meanwhile; nothing is changed"):
+        make(lake, filling(2, then=lambda: shutil.rmtree(f"{lake.warehouse}/s/.staged")), anything_goes)
+    assert ids(lake) == [1]
