@@ -76,7 +76,7 @@ def fill_in_place(
         except BaseException:
             _take_back(storage, name, lock)
             raise
-        _name(place, held.read(PROPERTIES), name, str(result.instant))
+        _name(place, held.read(PROPERTIES), name, result.instant)
         _forget(storage, name)
         return result
 
@@ -124,14 +124,14 @@ def _make_free(storage: TaggedStorage, name: RelationName) -> None:
         _empty(storage, name)
 
 
-def _name(place: Storage, properties: bytes, name: RelationName, instant: str) -> None:
+def _name(place: Storage, properties: bytes, name: RelationName, instant: str | None) -> None:
     """Put the properties where everybody finds them. Of a table that got there without its lock the files of `instant` are taken away."""
     try:
         place.create(PROPERTIES, properties)
     except StoredFileExistsError as error:
-        for entry in place.walk():
-            if instant in entry.path:
-                place.delete(entry.path)
+        mine = [] if instant is None else [entry.path for entry in place.walk() if instant in entry.path]
+        for path in mine:
+            place.delete(path)
         raise TableExistsError(f"{name} was created by another process meanwhile", table=name) from error
     ConfigStore(place).keep_copy()
 

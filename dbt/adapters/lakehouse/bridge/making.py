@@ -72,7 +72,7 @@ def limit(table: Any, lengths: Mapping[str, int | None], defaults: Mapping[str, 
         _alter.set_constraints(table.storage, change, lock_timeout_ms=options.LOCK_TIMEOUT_MS.read(defaults))
 
 
-def replacing(warehouse: Warehouse, may_go: Callable[[], None]) -> Callable[[RelationName, Any], None]:
+def replacing(warehouse: Warehouse, name: RelationName, may_go: Callable[[], None]) -> Callable[[RelationName, Any], None]:
     """What is asked of the relation whose place a new table takes: `may_go` raises where a table must stay, and `ChangedSinceReadError` is
     raised where the new rows rest on what that table is no more.
     """
@@ -80,7 +80,7 @@ def replacing(warehouse: Warehouse, may_go: Callable[[], None]) -> Callable[[Rel
     def check(found: RelationName, kind: Any) -> None:
         if kind is _catalog.RelationKind.VIEW:
             return
-        expected = warehouse.expected(found.schema, found.name)
+        expected = warehouse.expected(name.schema, name.name)
         if expected is not None:
             _expected.check_expected(warehouse.table(found.schema, found.name).state, expected)
         may_go()

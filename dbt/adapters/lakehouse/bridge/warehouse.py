@@ -380,9 +380,9 @@ class Warehouse:
             table = making.made_in(self, place, name.name, rows.schema, given)
             return making.fill(table, rows, write_options, metadata, lengths or {}, self.options)
 
-        replacing = None if may_go is None else making.replacing(self, may_go)
-        timeout = options.LOCK_TIMEOUT_MS.read(self.options)
-        _, result = _making.make_filled(self.catalog, RelationName(schema, identifier), fill, may_go=replacing, lock_timeout_ms=timeout)
+        name, timeout = RelationName(schema, identifier), options.LOCK_TIMEOUT_MS.read(self.options)
+        replacing = None if may_go is None else making.replacing(self, name, may_go)
+        _, result = _making.make_filled(self.catalog, name, fill, may_go=replacing, lock_timeout_ms=timeout)
         return result
 
 
