@@ -210,10 +210,13 @@ class Catalog:
         found = self.find_schema(schema)
         return _STAGES if found is None else f"{found}/{_STAGES}"
 
-    def put(self, folder: str, name: RelationName) -> None:
-        """Give the table that was made in the hidden `folder` a name that was claimed; `TableExistsError` where it was taken since."""
+    def put(self, folder: str, name: RelationName, *, swaps: bool = False) -> None:
+        """Give the table that was made in the hidden `folder` a name that was claimed; `TableExistsError` where it was taken since.
+
+        `swaps`: a directory that is no table is in its place, and in `folder` afterwards, to be removed.
+        """
         try:
-            self.storage.rename_tree(folder, name.path)
+            (self.storage.exchange_trees if swaps else self.storage.rename_tree)(folder, name.path)
         except StoredFileExistsError as error:
             raise TableExistsError(f"{name} was created by another process meanwhile", table=name) from error
 

@@ -66,13 +66,10 @@ def clone_relation(
 
 
 def _check(catalog: Catalog, clone: Clone, found: tuple[RelationName, RelationKind] | None) -> None:
-    if found is None and in_object_store(catalog.storage):
-        clear_place(catalog.storage, clone.target)
-        check_vacant(catalog.storage, clone.target)
-        return
     if found is None:
-        if catalog.storage.head(clone.target.path) is not None:
-            raise TableExistsError(f"there is a directory {clone.target.path} that is no table; move it away first", table=clone.target)
+        if in_object_store(catalog.storage):
+            clear_place(catalog.storage, clone.target)
+            check_vacant(catalog.storage, clone.target)
         return
     if found[0] == clone.source:
         raise OptionError(f"{clone.source} cannot take its own place as a clone; to go back to what it was, restore it")

@@ -18,6 +18,8 @@ from lakehouse_engine.errors import CommitOutcomeUnknownError, StorageError, Tab
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store, storage_below
+from lakehouse_engine.timeline.config_store import META_FOLDER
+from lakehouse_engine.timeline.lock import LOCK_FILE
 
 Fill = Callable[[Storage, RelationName], WriteResult]
 """Makes the table that is to have the name in the storage, which is empty, by one commit."""
@@ -43,6 +45,8 @@ def make_filled(
     if found is not None and may_go is None:
         raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; drop it first", table=found[0])
     target = name if found is None else found[0]
+    if found is None:
+        _check_vacant(catalog, target)
     home = catalog.stages(target.schema)
     remove_dead_stages(catalog.storage, catalog.storage.list(home), home)
     area = StagingArea(catalog.storage, home)
@@ -67,7 +71,7 @@ def _named(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | 
     found = catalog.find(target)
     if found is None:
         stored = catalog.claim(target)
-        catalog.put(folder, stored)
+        catalog.put(folder, stored, swaps=_check_vacant(catalog, stored))
         return stored
     name, kind = found
     if may_go is None:
@@ -75,7 +79,20 @@ def _named(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | 
     if kind is RelationKind.VIEW:
         may_go(name, kind)
         catalog.drop_view(name)
-        catalog.put(folder, name)
+        catalog.put(folder, name, swaps=_check_vacant(catalog, name))
     else:
         catalog.exchange(folder, name, may_go=lambda: may_go(name, kind), lock_timeout_ms=timeout_ms)
     return name
+
+
+def _check_vacant(catalog: Catalog, name: RelationName) -> bool:
+    """Whether there is a directory in a new table's place with nothing in it but locks, as whoever waited for a table that was dropped may
+    leave it. Raises `TableExistsError` for one that holds something: a new table would take the timeline in it for its own.
+    """
+    storage, place = catalog.storage, name.path
+    if storage.head(place) is None:
+        return False
+    within = {entry.name for entry in storage.list(place)} | {entry.path for entry in storage.list(f"{place}/{META_FOLDER}")}
+    if within <= {META_FOLDER, f"{place}/{LOCK_FILE.rpartition('/')[0]}"}:
+        return True
+    raise TableExistsError(f"there is a directory {place} that is no table; move it away first", table=name)

@@ -215,7 +215,7 @@ def test_what_cannot_be_cloned_is_refused_and_nothing_is_changed(lake: Lakehouse
     table = make(lake)
     lake.create_view("shop.seen", "select 1")
     lake.create_table("shop.there", schema=RICH, record_key=["id"]).insert(rows(range(1)))
-    (Path(lake.warehouse) / "shop" / "dir").mkdir()
+    (Path(lake.warehouse) / "shop" / "dir" / "within").mkdir(parents=True)
     before = sorted(path for path in Path(lake.warehouse).rglob("*"))
     refused: list[tuple[type[LakehouseError], str, Callable[[], Any]]] = [
         (TableExistsError, "OR REPLACE", lambda: lake.clone("shop.orders", "shop.THERE")),

@@ -161,3 +161,35 @@ def test_what_somebody_removed_is_not_put_in_a_tables_place(lake: Lakehouse) -> 
     with pytest.raises(StorageError, match="was removed meanwhile; nothing is changed"):
         make(lake, filling(2, then=lambda: shutil.rmtree(f"{lake.warehouse}/s/.staged")), anything_goes)
     assert ids(lake) == [1]
+
+
+def test_locks_that_a_dropped_table_left_are_in_nobodys_way(lake: Lakehouse) -> None:
+    leftover = Path(lake.warehouse) / "s" / "t" / ".hoodie" / ".locks"
+    leftover.mkdir(parents=True)
+    (leftover / "table.lock").write_text("")
+    make(lake, filling(1))
+    assert (ids(lake), hidden(lake)) == ([1], [])
+
+
+@pytest.mark.parametrize("stranger", ["note.txt", ".hoodie/20240101000000000.commit", ".hoodie/.aux/x"])
+def test_a_directory_that_is_no_table_is_left_alone(lake: Lakehouse, stranger: str) -> None:
+    """A new table would take the timeline in it for its own."""
+    path = Path(lake.warehouse) / "s" / "t" / stranger
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    with pytest.raises(TableExistsError, match="s/t that is no table; move it away first"):
+        make(lake, lambda *_: pytest.fail("filled"))
+    assert path.read_text() == "mine"
+
+
+def test_a_directory_that_comes_meanwhile_is_left_alone(lake: Lakehouse) -> None:
+    path = Path(lake.warehouse) / "s" / "t" / "note.txt"
+
+    def come() -> None:
+        path.parent.mkdir(parents=True)
+        path.write_text("mine")
+
+    lake.create_schema("s")
+    with pytest.raises(TableExistsError, match="move it away first"):
+        make(lake, filling(1, then=come))
+    assert (path.read_text(), hidden(lake)) == ("mine", [])
