@@ -14,6 +14,7 @@ from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.clone import Clone, clone_relation
 from lakehouse_engine.catalog.copies import copy_table
 from lakehouse_engine.catalog.functions import Functions, StoredFunction
+from lakehouse_engine.catalog.making import check_vacant
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.catalog.places import made_in_place
 from lakehouse_engine.catalog.records import StoredView
@@ -108,7 +109,7 @@ class Lakehouse:
     ) -> HoodieTable:
         """Make an empty table `schema.table`. Without `record_key` rows get generated keys, and can be appended and overwritten only.
 
-        Raises `TableExistsError`, and typed errors for what could not be written to later.
+        Raises `TableExistsError`, also where something else is in its place, and typed errors for what could not be written to later.
         """
         parsed = RelationName.parse(name)
         columns = to_arrow_schema(schema) if isinstance(schema, StructType) else schema
@@ -279,6 +280,7 @@ class Lakehouse:
 
     def _make(self, name: RelationName, spec: TableSpec) -> HoodieTable:
         stored = self._catalog.claim(name)
+        check_vacant(self._catalog, stored)
         with made_in_place(self._storage, stored):
             create_table(self._below(stored), spec)
         return self._open(stored)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from lakehouse_engine.catalog import places
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName
-from lakehouse_engine.catalog.places import fill_in_place
 from lakehouse_engine.commit.staging import StagingArea, remove_dead_stages
 from lakehouse_engine.errors import CommitOutcomeUnknownError, StorageError, TableExistsError, WriteError
 from lakehouse_engine.model.write_stats import WriteResult
@@ -41,12 +41,12 @@ def make_filled(
         if found is not None and may_go is not None:
             catalog.check_moves(found[0], "replaced")
         target = catalog.claim(name)
-        return target, fill_in_place(catalog.storage, target, partial(_filled, fill, target), lock_timeout_ms=lock_timeout_ms)
+        return target, places.fill_in_place(catalog.storage, target, partial(_filled, fill, target), lock_timeout_ms=lock_timeout_ms)
     if found is not None and may_go is None:
         raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; drop it first", table=found[0])
     target = name if found is None else found[0]
     if found is None:
-        _check_vacant(catalog, target)
+        check_vacant(catalog, target)
     home = catalog.stages(target.schema)
     remove_dead_stages(catalog.storage, catalog.storage.list(home), home)
     area = StagingArea(catalog.storage, home)
@@ -71,7 +71,7 @@ def _named(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | 
     found = catalog.find(target)
     if found is None:
         stored = catalog.claim(target)
-        catalog.put(folder, stored, swaps=_check_vacant(catalog, stored))
+        catalog.put(folder, stored, swaps=check_vacant(catalog, stored))
         return stored
     name, kind = found
     if may_go is None:
@@ -79,17 +79,20 @@ def _named(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | 
     if kind is RelationKind.VIEW:
         may_go(name, kind)
         catalog.drop_view(name)
-        catalog.put(folder, name, swaps=_check_vacant(catalog, name))
+        catalog.put(folder, name, swaps=check_vacant(catalog, name))
     else:
         catalog.exchange(folder, name, may_go=lambda: may_go(name, kind), lock_timeout_ms=timeout_ms)
     return name
 
 
-def _check_vacant(catalog: Catalog, name: RelationName) -> bool:
+def check_vacant(catalog: Catalog, name: RelationName) -> bool:
     """Whether there is a directory in a new table's place with nothing in it but locks, as whoever waited for a table that was dropped may
-    leave it. Raises `TableExistsError` for one that holds something: a new table would take the timeline in it for its own.
+    leave it. Raises `TableExistsError` for a place that holds something: a new table would take the timeline in it for its own.
     """
     storage, place = catalog.storage, name.path
+    if in_object_store(storage):
+        places.check_vacant(storage, name)
+        return False
     if storage.head(place) is None:
         return False
     within = {entry.name for entry in storage.list(place)} | {entry.path for entry in storage.list(f"{place}/{META_FOLDER}")}

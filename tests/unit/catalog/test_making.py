@@ -179,7 +179,10 @@ def test_a_directory_that_is_no_table_is_left_alone(lake: Lakehouse, stranger: s
     path.write_text("mine")
     with pytest.raises(TableExistsError, match="s/t that is no table; move it away first"):
         make(lake, lambda *_: pytest.fail("filled"))
+    with pytest.raises(TableExistsError, match="s/t that is no table; move it away first"):
+        lake.create_table("s.t", schema=SCHEMA)
     assert path.read_text() == "mine"
+    assert lake.tables() == []
 
 
 def test_a_directory_that_comes_meanwhile_is_left_alone(lake: Lakehouse) -> None:
