@@ -73,17 +73,25 @@ def took_rows(active: ActiveTimeline, rollback: Instant) -> bool:
 
 
 def rollback_note(active: ActiveTimeline, rollback: Instant) -> str | None:
-    """What was noted with a rollback, which its plan and its outcome both have. Raises as `ActiveTimeline.plan`."""
+    """What was noted with a rollback, which its plan and its outcome both have, but where Hudi carried our plan out. Raises as
+    `ActiveTimeline.plan`, of what is completed only where neither is whole.
+    """
     plan = rollback.at(State.REQUESTED)
     if not rollback.is_completed:
         return active.note(HoodieRollbackPlan, plan)
+    damage: MetadataError | None = None
     try:
-        return active.note(HoodieRollbackMetadata, rollback)
+        note = active.note(HoodieRollbackMetadata, rollback)
+        if note is not None:
+            return note
     except MetadataError as error:
-        try:
-            return active.note(HoodieRollbackPlan, plan)
-        except (InstantNotFoundError, MetadataError):
-            raise error from error.__cause__
+        damage = error
+    try:
+        return active.note(HoodieRollbackPlan, plan)
+    except (InstantNotFoundError, MetadataError):
+        if damage is None:
+            return None
+        raise damage from damage.__cause__
 
 
 def _taken_by(active: ActiveTimeline, rollback: Instant) -> str | None:

@@ -210,8 +210,7 @@ class _Restore:
 
     def remove_traces(self) -> None:
         for instant in reversed(self._later().instants):
-            # Readers who had read what a rollback took are told of it as before.
-            is_spent = instant.action is Action.ROLLBACK and not (instant.is_completed and took_rows(self._timeline, instant))
+            is_spent = instant.action is Action.ROLLBACK and not self._tells(instant)
             if is_spent or (instant.action is Action.CLEAN and not instant.is_completed):
                 self._timeline.delete_all([*_pending_states(instant), instant.at(State.COMPLETED)])
         storage = self._state.storage
@@ -225,6 +224,15 @@ class _Restore:
         for entry in storage.list(HEARTBEATS):
             if self._is_later(entry.name):
                 storage.delete(entry.path)
+
+    def _tells(self, rollback: Instant) -> bool:
+        """Whether readers who had read what a rollback took are told of it, as before. One that is damaged is no reason to stop half-way:
+        it stays, and keeps on telling that it does not know.
+        """
+        try:
+            return rollback.is_completed and took_rows(self._timeline, rollback)
+        except MetadataError:
+            return True
 
     def _is_later(self, name: str) -> bool:
         return name.isdigit() and self._target < name < self._time

@@ -66,8 +66,7 @@ def _state_file(state: TableState, damage: DamagedState) -> Mending:
         message = f"{damage.message}: nothing rests on it, and it is set aside in {FOLDER}"
         return mending(damage.path, message, lambda: _drop(state, [instant]))
     states = _all_states(instant)
-    what = "was planned only" if damage.reached is not State.COMPLETED else "is done, and nothing rests on its record"
-    message = f"{damage.message}: the {instant.action} {what}; its files are set aside in {FOLDER}"
+    message = f"{damage.message}: the {instant.action} {_what_is_lost(damage)}; its files are set aside in {FOLDER}"
     return mending(damage.path, message, lambda: _drop(state, states))
 
 
@@ -106,6 +105,14 @@ def _stays(state: TableState, damage: DamagedState) -> str | None:
     if action is Action.RESTORE and damage.reached is not State.REQUESTED and damage.instant.state is not State.INFLIGHT:
         return "what the restore took back cannot be told; put the file back from a backup"
     return None
+
+
+def _what_is_lost(damage: DamagedState) -> str:
+    if damage.reached is not State.COMPLETED:
+        return "was planned only"
+    if damage.instant.action is Action.ROLLBACK:
+        return "is done, and what it took back is not told any more: whoever reads increments from before it has to read the table anew"
+    return "is done, and nothing rests on its record"
 
 
 def _is_history(damage: DamagedState) -> bool:

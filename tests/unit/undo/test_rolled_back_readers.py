@@ -13,7 +13,7 @@ from lakehouse_engine.errors import CorruptInstantError, RollbackUnfinishedError
 from lakehouse_engine.format.timeline.metadata_avro import decode_note
 from lakehouse_engine.format.timeline.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model.instant import Action, State
-from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRollbackPlan
+from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRollbackMetadata, HoodieRollbackPlan
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.repair import repair
 from lakehouse_engine.storage.memory import MemoryStorage
@@ -178,6 +178,30 @@ def test_either_file_tells_and_a_repair_keeps_it(made: Read, state: State) -> No
         made.storage.overwrite(path, b"Obj\x01")
     with pytest.raises(CorruptInstantError):
         made.changes(made.read)
+
+
+def test_it_is_told_of_where_hudi_finished_it(made: Read) -> None:
+    """From our plan, after our process had died; Hudi's outcome has no note."""
+    rolled = made.table.rollback().instant
+    path = f"{made.table.state.layout.timeline_folder}/{rolled}.rollback"
+    made.storage.overwrite(path, encode_plan(decode_plan(HoodieRollbackMetadata, made.storage.read(path)), sealed=False))
+    with pytest.raises(TimelineRestoredError):
+        made.changes(made.read)
+
+
+def test_one_that_is_damaged_does_not_stop_a_restore_half_way(made: Read) -> None:
+    rolled = str(made.table.rollback().instant)
+    made.upsert((2, 2))
+    for entry in made.storage.list(".hoodie"):
+        if entry.name.startswith(rolled):
+            made.storage.overwrite(entry.path, b"Obj\x01")
+    made.table.restore(to=made.first)
+    assert not made.table.state.timeline.pending()
+    with pytest.raises(CorruptInstantError):
+        made.changes(made.read)
+    (mended, _) = repair(made.storage, lock_timeout_ms=1000).repaired
+    assert "has to read the table anew" in mended.message
+    assert verify(made.table.state).ok
 
 
 def test_a_note_is_passed_over_by_readers_that_do_not_know_it() -> None:
