@@ -7,6 +7,7 @@
  4. delete files of later writes, and write rollback blocks where log files stay
  5. delete what is pending of later writes (before 4 where commits are archived, or those would count as committed until then)
  6. delete later rollbacks, cleans that are only planned, markers, heartbeats and checkpoints: all are about what is gone
+    a clean that had begun ends with what it deleted; to go on with it would take files that are needed again (Hudi does not look)
  7. where only savepointed writes are left of an archived history: complete an empty write, that the archived ones count as before
  8. write a checkpoint of what archived writes left, if there was one
  9. complete the restore
@@ -21,6 +22,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
+from lakehouse_engine.commit.begun_cleans import end_begun
 from lakehouse_engine.commit.beside.attempts import opened_instant
 from lakehouse_engine.commit.checkpoint import renew_checkpoint
 from lakehouse_engine.commit.deletion import clear_strays, delete_files_after
@@ -30,6 +32,7 @@ from lakehouse_engine.commit.rollback.execute import hadoop_path, partition_meta
 from lakehouse_engine.commit.rollback.intruders import remove_intruders
 from lakehouse_engine.commit.table_clock import check_clock, table_clock
 from lakehouse_engine.errors import (
+    InstantNotFoundError,
     LakehouseError,
     MetadataError,
     RestoreError,
@@ -211,7 +214,8 @@ class _Restore:
     def remove_traces(self) -> None:
         for instant in reversed(self._later().instants):
             is_spent = instant.action is Action.ROLLBACK and not self._tells(instant)
-            if is_spent or (instant.action is Action.CLEAN and not instant.is_completed):
+            is_planned = instant.action is Action.CLEAN and not instant.is_completed and not self._is_ended(instant)
+            if is_spent or is_planned:
                 self._timeline.delete_all([*_pending_states(instant), instant.at(State.COMPLETED)])
         storage = self._state.storage
         # Readers pass over those of later writes as soon as the restore is on the timeline.
@@ -233,6 +237,17 @@ class _Restore:
             return rollback.is_completed and took_rows(self._timeline, rollback)
         except MetadataError:
             return True
+
+    def _is_ended(self, clean: Instant) -> bool:
+        """Completes one that had begun; whether that was so."""
+        if clean.state is not State.INFLIGHT:
+            return False
+        try:
+            end_begun(self._state.storage, self._timeline, clean)
+        except (InstantNotFoundError, MetadataError) as error:
+            logger.warning("the plan of %s of %s is damaged (%s); it is dropped", clean, self._state.config.name, error)
+            return False
+        return True
 
     def _is_later(self, name: str) -> bool:
         return name.isdigit() and self._target < name < self._time

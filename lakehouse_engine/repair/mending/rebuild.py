@@ -9,6 +9,7 @@ import time as clock
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from lakehouse_engine.commit.begun_cleans import outcome_as_found
 from lakehouse_engine.commit.rollback.execute import files_to_delete
 from lakehouse_engine.errors import FormatError, InstantNotFoundError, LakehouseError, MetadataError
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -16,7 +17,6 @@ from lakehouse_engine.model.plans import (
     HoodieCleanerPlan,
     HoodieCleanFileInfo,
     HoodieCleanMetadata,
-    HoodieCleanPartitionMetadata,
     HoodieCompactionPlan,
     HoodieInstantInfo,
     HoodieRequestedReplaceMetadata,
@@ -30,7 +30,6 @@ from lakehouse_engine.model.plans import (
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.completeness import lost_files, proven_since
-from lakehouse_engine.services.clean.execute import planned_files
 from lakehouse_engine.services.compact.plan import operation_of
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.undo.savepoint import current_user, pins
@@ -114,33 +113,11 @@ def _clean_plan(state: TableState, instant: Instant) -> HoodieCleanerPlan | None
 
 
 def _clean(state: TableState, instant: Instant) -> HoodieCleanMetadata | None:
-    """From its plan: what that names and is not there was deleted."""
+    """From its plan, and from what is gone."""
     plan = _other(state, HoodieCleanerPlan, instant, State.REQUESTED, State.INFLIGHT)
     if plan is None:
         return None
-    gone = {
-        partition: tuple(path.rpartition("/")[2] for path in paths if state.storage.head(path) is None)
-        for partition, paths in planned_files(plan).items()
-    }
-    return HoodieCleanMetadata(
-        start_clean_time=instant.requested_time,
-        time_taken_in_millis=0,
-        total_files_deleted=sum(len(names) for names in gone.values()),
-        earliest_commit_to_retain=plan.earliest_instant_to_retain.timestamp if plan.earliest_instant_to_retain else "",
-        last_completed_commit_timestamp=plan.last_completed_commit_timestamp,
-        partition_metadata={
-            partition: HoodieCleanPartitionMetadata(
-                partition_path=partition,
-                policy=plan.policy,
-                delete_path_patterns=names,
-                success_delete_files=names,
-                is_partition_deleted=False,
-            )
-            for partition, names in gone.items()
-        },
-        bootstrap_partition_metadata={},
-        extra_metadata=plan.extra_metadata,
-    )
+    return outcome_as_found(state.storage, instant.requested_time, plan)
 
 
 def _rollback_plan(state: TableState, instant: Instant) -> HoodieRollbackPlan | None:

@@ -8,17 +8,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lakehouse_engine.commit.begun_cleans import partition_outcome, planned_files, stored_plan
 from lakehouse_engine.commit.deletion import delete_cleaned
 from lakehouse_engine.commit.versions import needed_files
-from lakehouse_engine.errors import MetadataError, StorageError
+from lakehouse_engine.errors import StorageError
 from lakehouse_engine.format.file_names import PARTITION_METAFILE
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
-from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Instant, State
-from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata, HoodieCleanPartitionMetadata
+from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata
 from lakehouse_engine.services.clean.plan import savepoints_seen
 from lakehouse_engine.services.clean.scope import SAVEPOINTED
 from lakehouse_engine.storage.os_errors import is_full
@@ -47,7 +47,7 @@ def resume_clean(state: TableState, clean: Instant) -> ExecutedClean:
 
     Raises `MetadataError` where no state file has the whole plan.
     """
-    plan = _stored_plan(ActiveTimeline(state.storage, state.layout), clean)
+    plan = stored_plan(ActiveTimeline(state.storage, state.layout), clean)
     paths = {path for paths in planned_files(plan).values() for path in paths}
     needed = needed_files(state, {parent_of(path) for path in paths})
     pinned = {path: f"it is pinned by the savepoint of {time}" for path, time in protected_files(state).items()}
@@ -64,16 +64,6 @@ def _begin(timeline: ActiveTimeline, clean: Instant, plan: HoodieCleanerPlan) ->
         return timeline.to_inflight(clean)
 
 
-def _stored_plan(timeline: ActiveTimeline, clean: Instant) -> HoodieCleanerPlan:
-    """From the requested file; where that is damaged, from the inflight file, which has it as well."""
-    try:
-        return timeline.plan(HoodieCleanerPlan, clean.at(State.REQUESTED))
-    except MetadataError:
-        if clean.state is not State.INFLIGHT:
-            raise
-        return timeline.plan(HoodieCleanerPlan, clean)
-
-
 def _execute(state: TableState, clean: Instant, plan: HoodieCleanerPlan, held: Mapping[str, str]) -> ExecutedClean:
     began = time.monotonic()
     timeline = ActiveTimeline(state.storage, state.layout)
@@ -88,7 +78,8 @@ def _execute(state: TableState, clean: Instant, plan: HoodieCleanerPlan, held: M
         earliest_commit_to_retain=plan.earliest_instant_to_retain.timestamp if plan.earliest_instant_to_retain else "",
         last_completed_commit_timestamp=plan.last_completed_commit_timestamp,
         partition_metadata={
-            partition: _partition_metadata(partition, plan.policy, paths, partition in emptied) for partition, paths in files.items()
+            partition: partition_outcome(partition, plan.policy, paths, is_deleted=partition in emptied)
+            for partition, paths in files.items()
         },
         bootstrap_partition_metadata={},
         extra_metadata={key: text for key, text in (plan.extra_metadata or {}).items() if key != SAVEPOINTED} | savepoints_seen(state),
@@ -98,17 +89,6 @@ def _execute(state: TableState, clean: Instant, plan: HoodieCleanerPlan, held: M
     return ExecutedClean(inflight.at(State.COMPLETED), tuple(path for paths in files.values() for path in paths), kept)
 
 
-def planned_files(plan: HoodieCleanerPlan) -> dict[str, list[str]]:
-    """Paths relative to the table, by partition. Those in a plan are absolute and hold where the table was when it was made:
-    partition and name are what counts, so that a copied table does not delete the original's files.
-    """
-    infos = plan.file_paths_to_be_deleted_per_partition or {}
-    named: dict[str, list[str]] = {partition: [info.file_path or "" for info in infos[partition]] for partition in infos}
-    for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
-        named.setdefault(partition, []).extend(names)
-    return {partition: [join_path(partition, path.rpartition("/")[2]) for path in paths] for partition, paths in named.items()}
-
-
 def _delete_partition(state: TableState, partition: str) -> bool:
     """Remove a partition's directory if nothing but its metafile is left; whether it is gone."""
     left = state.storage.list(partition) if partition else []
@@ -116,14 +96,3 @@ def _delete_partition(state: TableState, partition: str) -> bool:
         return False
     state.storage.delete_tree(partition)
     return True
-
-
-def _partition_metadata(partition: str, policy: str, paths: Sequence[str], is_deleted: bool) -> HoodieCleanPartitionMetadata:
-    names = tuple(path.rpartition("/")[2] for path in paths)
-    return HoodieCleanPartitionMetadata(
-        partition_path=partition,
-        policy=policy,
-        delete_path_patterns=names,
-        success_delete_files=names,
-        is_partition_deleted=is_deleted,
-    )

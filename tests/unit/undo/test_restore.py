@@ -20,6 +20,7 @@ from lakehouse_engine.errors import (
 from lakehouse_engine.format.timeline.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRestoreMetadata, HoodieRestorePlan
+from lakehouse_engine.repair import repair
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.undo.restore import restore
@@ -123,6 +124,29 @@ def test_what_cannot_be_restored_is_refused_with_the_table_unchanged() -> None:
     with pytest.raises(InstantCleanedError):
         restore(table.storage, to=instants[0], cascade=True, lock_timeout_ms=TIMEOUT)
     assert everything(table) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("step", [r"clean\.requested", r"clean\.inflight", r"delete (x|part=)", r"\.clean$"])
+def test_a_clean_that_died_is_ended_with_what_it_deleted(kind: str, step: str) -> None:
+    """To go on with its plan would take files that are live again; without its record the deleted ones would be called lost."""
+    table, instants = history(kind)
+    if kind == "mor":
+        table.compact()
+    target = str(table.upsert(rows([1, 2, 3, 8], 4)).instant)
+    if kind == "mor":
+        target = str(table.compact().instant)
+    expected = table.read(meta_columns=True)
+    die(table, step, lambda table: table.clean(1))
+    table.upsert(rows([1, 2, 3, 8], 5))
+    restore(table.storage, to=target, lock_timeout_ms=TIMEOUT)
+    assert not table.state.timeline.pending()
+    assert not verify(table.state).findings
+    assert not repair(table.storage, lock_timeout_ms=TIMEOUT, dry_run=True).left
+    table.upsert(rows([7], 6))
+    table.clean(1)
+    table.restore(to=target)
+    assert_same_rows(table.read(meta_columns=True), expected)
 
 
 def test_a_lost_file_of_a_savepoint_is_named_before_anything_changes() -> None:

@@ -1,0 +1,72 @@
+"""Cleans that were begun: the files that one names, and what there is to say of one from what is gone of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lakehouse_engine.errors import MetadataError
+from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.model.files import join_path
+from lakehouse_engine.model.instant import Instant, State
+from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata, HoodieCleanPartitionMetadata
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.active import ActiveTimeline
+
+
+def stored_plan(timeline: ActiveTimeline, clean: Instant) -> HoodieCleanerPlan:
+    """From the requested file; where that is damaged, from the inflight file, which has it as well. Raises as `ActiveTimeline.plan`."""
+    try:
+        return timeline.plan(HoodieCleanerPlan, clean.at(State.REQUESTED))
+    except MetadataError:
+        if clean.state is not State.INFLIGHT:
+            raise
+        return timeline.plan(HoodieCleanerPlan, clean)
+
+
+def planned_files(plan: HoodieCleanerPlan) -> dict[str, list[str]]:
+    """Paths relative to the table, by partition. Those in a plan are absolute and hold where the table was when it was made:
+    partition and name are what counts, so that a copied table does not delete the original's files.
+    """
+    infos = plan.file_paths_to_be_deleted_per_partition or {}
+    named: dict[str, list[str]] = {partition: [info.file_path or "" for info in infos[partition]] for partition in infos}
+    for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
+        named.setdefault(partition, []).extend(names)
+    return {partition: [join_path(partition, path.rpartition("/")[2]) for path in paths] for partition, paths in named.items()}
+
+
+def partition_outcome(partition: str, policy: str, paths: Sequence[str], *, is_deleted: bool) -> HoodieCleanPartitionMetadata:
+    """What a clean says of a partition in which it deleted those files."""
+    names = tuple(path.rpartition("/")[2] for path in paths)
+    return HoodieCleanPartitionMetadata(
+        partition_path=partition,
+        policy=policy,
+        delete_path_patterns=names,
+        success_delete_files=names,
+        is_partition_deleted=is_deleted,
+    )
+
+
+def outcome_as_found(storage: Storage, instant_time: str, plan: HoodieCleanerPlan) -> HoodieCleanMetadata:
+    """The outcome of a clean by its plan: what that names and is not there was deleted."""
+    gone = {partition: [path for path in paths if storage.head(path) is None] for partition, paths in planned_files(plan).items()}
+    return HoodieCleanMetadata(
+        start_clean_time=instant_time,
+        time_taken_in_millis=0,
+        total_files_deleted=sum(len(paths) for paths in gone.values()),
+        earliest_commit_to_retain=plan.earliest_instant_to_retain.timestamp if plan.earliest_instant_to_retain else "",
+        last_completed_commit_timestamp=plan.last_completed_commit_timestamp,
+        partition_metadata={part: partition_outcome(part, plan.policy, paths, is_deleted=False) for part, paths in gone.items()},
+        bootstrap_partition_metadata={},
+        extra_metadata=plan.extra_metadata,
+    )
+
+
+def end_begun(storage: Storage, timeline: ActiveTimeline, clean: Instant) -> None:
+    """Complete an inflight clean with what it deleted so far, so that nobody takes that for lost. The rest is to stay.
+
+    It names no earliest instant, and not how many versions it kept: the next clean looks at every partition. Raises `MetadataError` where
+    no state file has the whole plan.
+    """
+    found = outcome_as_found(storage, clean.requested_time, stored_plan(timeline, clean))
+    timeline.complete(clean, encode_plan(replace(found, earliest_commit_to_retain="", extra_metadata={})))
