@@ -130,7 +130,7 @@ def test_what_cannot_be_restored_is_refused_with_the_table_unchanged() -> None:
 @pytest.mark.parametrize("step", [r"clean\.requested", r"clean\.inflight", r"delete (x|part=)", r"\.clean$"])
 def test_a_clean_that_died_is_ended_with_what_it_deleted(kind: str, step: str) -> None:
     """To go on with its plan would take files that are live again; without its record the deleted ones would be called lost."""
-    table, instants = history(kind)
+    table, _ = history(kind)
     if kind == "mor":
         table.compact()
     target = str(table.upsert(rows([1, 2, 3, 8], 4)).instant)
