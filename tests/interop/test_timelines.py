@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lakehouse_engine.errors import TimelineRestoredError
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.services import ArchiveResult
 from lakehouse_engine.table import HoodieTable
@@ -209,9 +210,11 @@ def test_hudi_finishes_the_clean_and_the_rollback_that_died_with_us(hudi: HudiJu
     check(cell, theirs)
 
     kept = cell.read()
-    cell.upsert(6, [2, 3, 60])
+    gone = cell.upsert(6, [2, 3, 60])
     cell.dies(r"\.rollback$", lambda table: table.rollback())
     theirs.upsert(rows([70], 7))
+    with pytest.raises(TimelineRestoredError):
+        cell.table.read(query="incremental", begin=gone)
     assert 60 not in cell.read().column("id").to_pylist()
     assert cell.read().num_rows == kept.num_rows + 1
     check(cell, theirs)

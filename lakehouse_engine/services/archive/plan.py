@@ -50,12 +50,27 @@ def plan_archive(state: TableState, options: ArchiveOptions, clean: CleanOptions
     rollbacks have a count of their own, and none goes before the writes that are older. Savepoints, restores and rollbacks that took rows
     from the table (incremental readers look for both) and everything that is pending stay.
     """
+    leaving, kept, oldest = _writes(state, options, clean, compaction)
+    services = [instant for action in _COUNTED_ALONE for instant in _surplus_of(state, action, options, oldest)]
+    return PlannedArchive((*sorted(services, key=lambda instant: instant.requested_time), *leaving), tuple(kept))
+
+
+def is_due(state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions) -> bool:
+    """Whether writes or cleans leave the active timeline now. Rollbacks go with writes: which of them may, only their files tell, and those
+    that stay for good would be opened after each commit.
+    """
+    leaving, _, oldest = _writes(state, options, clean, compaction)
+    return bool(leaving or _surplus_of(state, Action.CLEAN, options, oldest))
+
+
+def _writes(
+    state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions
+) -> tuple[list[Instant], list[str], str]:
+    """Those that leave, what stays that would otherwise go, and the time of the oldest that stays."""
     writes = state.timeline.completed().writes().instants
     surplus = writes[: len(writes) - options.min_commits] if len(writes) > options.max_commits else ()
     leaving, kept = _leaving(state, surplus, _stops(state, options, clean, compaction)) if surplus else ([], [])
-    oldest = writes[len(leaving)].requested_time if len(leaving) < len(writes) else ""
-    services = [instant for action in _COUNTED_ALONE for instant in _surplus_of(state, action, options, oldest)]
-    return PlannedArchive((*sorted(services, key=lambda instant: instant.requested_time), *leaving), tuple(kept))
+    return leaving, kept, writes[len(leaving)].requested_time if len(leaving) < len(writes) else ""
 
 
 def _leaving(state: TableState, surplus: Sequence[Instant], stops: Sequence[_Stop]) -> tuple[list[Instant], list[str]]:

@@ -10,7 +10,7 @@ from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.services import ArchiveResult
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
 from lakehouse_engine.services.archive.execute import execute_archive, finish_archiving
-from lakehouse_engine.services.archive.plan import plan_archive
+from lakehouse_engine.services.archive.plan import is_due, plan_archive
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import LOCK_FILE
 from lakehouse_engine.timeline.locks.waiting import forget_dead
@@ -50,9 +50,9 @@ def archive(
 def archive_is_due(
     state: TableState, options: ArchiveOptions, *, clean: CleanOptions, compaction: CompactionOptions = _COMPACTION
 ) -> bool:
-    """Whether there is something to archive. Opens few files: of replace commits that would go, savepoints and too many rollbacks."""
+    """Whether a write should archive when it is done. Opens few files: of replace commits that would go, and savepoints."""
     options.check_keeps_enough(clean)
-    return bool(plan_archive(state, options, clean, compaction).instants)
+    return is_due(state, options, clean, compaction)
 
 
 def _times(instants: Sequence[Instant]) -> tuple[str, ...]:

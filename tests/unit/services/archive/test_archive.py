@@ -17,6 +17,7 @@ from lakehouse_engine.services.archive import archive, archive_is_due
 from lakehouse_engine.services.clean import clean
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.history import history
 from tests.support.local_table import LocalTable
@@ -61,6 +62,21 @@ def test_up_to_the_most_nothing_leaves() -> None:
     updated(table, 2)
     assert run(table) == ArchiveResult()
     assert not archive_is_due(table.state, ArchiveOptions(min_commits=2, max_commits=3), clean=CLEAN)
+
+
+def test_whether_it_is_due_is_asked_without_opening_rollbacks_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked after each commit, and those of published writes stay for good."""
+    table, options = new_table(), ArchiveOptions(min_commits=2, max_commits=3)
+    updated(table, 1)
+    for number in range(5):
+        table.upsert(rows({1: number}))
+        table.rollback()
+    opened: list[object] = []
+    monkeypatch.setattr(ActiveTimeline, "note", lambda self, kind, instant: opened.append(instant))
+    assert not archive_is_due(table.state, options, clean=CLEAN)
+    assert not opened
+    updated(table, 4)
+    assert archive_is_due(table.state, options, clean=CLEAN)
 
 
 def test_a_dry_run_says_the_same_and_changes_nothing() -> None:
