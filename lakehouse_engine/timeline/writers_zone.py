@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import TimelineError
@@ -22,6 +23,10 @@ _STEP = timedelta(minutes=15)
 _EASTMOST, _WESTMOST = timedelta(hours=14), timedelta(hours=-12)
 _LATE, _EARLY = timedelta(seconds=10), timedelta(seconds=2)
 """How long after its instant a file may be made, and how coarse modification times may be."""
+_FOLLOWS = 5
+"""Milliseconds: a clock that is behind the newest instant (summer time has ended, or a clock ran ahead) counts on from it by ones. What is
+that close to the one before it tells of that one's clock, whose moment has passed; some between may be gone.
+"""
 _LOOKED_AT = 8
 _ENOUGH = 2
 _REQUESTED_AS = {Action.COMMIT: (Action.COMMIT, Action.COMPACTION), Action.DELTA_COMMIT: (Action.DELTA_COMMIT, Action.LOG_COMPACTION)}
@@ -53,8 +58,9 @@ def writers_zone(storage: Storage, layout: Layout, timeline: Timeline) -> Writer
 
 
 def _newest(timeline: Timeline) -> Iterator[str]:
-    times = dict.fromkeys(instant.requested_time for instant in reversed(timeline.instants) if len(instant.requested_time) == 17)
-    yield from list(times)[:_LOOKED_AT]
+    times = list(dict.fromkeys(instant.requested_time for instant in timeline.instants if len(instant.requested_time) == 17))
+    by_a_clock = [time for earlier, time in pairwise(["0", *times]) if int(time) - int(earlier) > _FOLLOWS]
+    yield from reversed(by_a_clock[-_LOOKED_AT:])
 
 
 def _told(storage: Storage, layout: Layout, timeline: Timeline, time: str) -> WritersZone | None:

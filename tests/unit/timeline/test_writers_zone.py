@@ -76,3 +76,24 @@ def test_instants_of_old_tables_and_no_dates_tell_nothing(tmp_path: Path) -> Non
     for name in ("99999999999999999.commit", "99999999999999999.commit.requested", "20260501120000.commit"):
         (tmp_path / ".hoodie" / name).touch()
     assert told(tmp_path) is None
+
+
+def test_instants_that_count_on_from_the_newest_tell_nothing_of_a_clock(tmp_path: Path) -> None:
+    """When summer time ends, clocks are behind the newest instant for an hour. Made at the right moment, what counts on from it looks like
+    zones between the two; who took one for the writers' stayed in it.
+    """
+    newest = NOON + timedelta(minutes=50)
+    for moment in (NOON, newest):
+        summer = request(tmp_path, moment, timedelta(hours=2))
+    for number in range(1, 12):
+        moment = NOON + timedelta(minutes=65, seconds=number / 10)
+        digits = newest + timedelta(hours=2, milliseconds=number)
+        request(tmp_path, moment, digits - moment)
+    found = told(tmp_path)
+    assert found is not None
+    assert (found.instant, found.offset) == (summer, timedelta(hours=2))
+    for minutes in (111, 112):
+        request(tmp_path, NOON + timedelta(minutes=minutes), timedelta(hours=1))
+    found = told(tmp_path)
+    assert found is not None
+    assert found.offset == timedelta(hours=1)
