@@ -91,17 +91,22 @@ def _compact_logs(state: TableState, options: CompactionOptions, write_options: 
     waiting = [instant.requested_time for instant in pending_plans(state, Action.LOG_COMPACTION)]
     for time in waiting:
         _run_logs(state, time, options, write_options, runner)
-    planned = schedule(storage, options, lock_timeout_ms=timeout, log_compaction=True)
+    try:
+        planned = schedule(storage, options, lock_timeout_ms=timeout, log_compaction=True, when_due=True)
+    except CommitConflictError as error:
+        logger.info("no log compaction of %s is planned now: %s", state.config.name, error)
+        return True
     if planned.instant is not None:
         _run_logs(state, planned.instant, options, write_options, runner)
     return True
 
 
 def _run_logs(state: TableState, time: str, options: CompactionOptions, write_options: WriteOptions, runner: TaskRunner) -> None:
+    timeout = write_options.lock_timeout_ms
     try:
-        run(state.storage, options, write_options, runner, instant=time, lock_timeout_ms=write_options.lock_timeout_ms, log_compaction=True)
-    except CompactionError as error:
-        # Another process has run it meanwhile, or planned it anew, or a program without the lock is writing.
+        run(state.storage, options, write_options, runner, instant=time, lock_timeout_ms=timeout, log_compaction=True, wait=False)
+    except (CommitConflictError, CompactionError) as error:
+        # Another process has run it meanwhile, or planned it anew, or a program without the lock is writing, or a writer of Hudi.
         logger.info("log compaction %s of %s is left to whoever runs it: %s", time, state.config.name, error)
 
 

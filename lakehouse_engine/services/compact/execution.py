@@ -99,8 +99,8 @@ def run(
 
     Safe to call from a thread of a session or from another process while writers go on. Raises `CompactionError` where `instant` is no
     pending compaction, where another program may be running it, and where its plan was removed meanwhile (by a restore); `LockTimeoutError`
-    while another executor runs it (at once without `wait`), or the table is locked when it begins; and what reading the slices raises. The
-    table is then as it was.
+    while another executor runs it (at once without `wait`), or the table is locked when it begins; and what reading the slices raises. Of a
+    log compaction `CommitConflictError`, too, while a writer of Hudi is at work (at once without `wait`). The table is then as it was.
     """
     state = TableState.load(storage)
     check_has_logs(state)
@@ -112,8 +112,10 @@ def run(
     if dry_run:
         return result_of(read_plan(state, time, action), time, log_compaction, PLANNED, dry_run=True)
     if log_compaction:
-        memory = options.memory_bytes
-        return run_log_compaction(storage, time, write_options, runner, lock_timeout_ms=lock_timeout_ms, memory_bytes=memory)
+        memory, alone = options.memory_bytes, lock_timeout_ms if wait else 0
+        return run_log_compaction(
+            storage, time, write_options, runner, lock_timeout_ms=lock_timeout_ms, alone_ms=alone, memory_bytes=memory
+        )
     check_not_foreign(state, chosen, options)
     with executor_lock(storage, time, lock_timeout_ms if wait else 0):
         result = _Execution(storage, time, options, write_options, runner, lock_timeout_ms).run()

@@ -44,16 +44,17 @@ logger = logging.getLogger(__name__)
 
 
 def run_log_compaction(
-    storage: Storage, time: str, options: WriteOptions, runner: TaskRunner, *, lock_timeout_ms: int, memory_bytes: int
+    storage: Storage, time: str, options: WriteOptions, runner: TaskRunner, *, lock_timeout_ms: int, alone_ms: int, memory_bytes: int
 ) -> CompactionResult:
     """Carry out the log compaction `time`, whatever became of an earlier attempt. Above `memory_bytes` a task keeps rows in files.
 
     Slices that were rewritten since it was planned have nothing left to compact; with all of them gone, so is the plan. Where slices were
     logged to since, it is planned anew, and the result has another instant. Raises what reading the slices raises, `CommitConflictError`
-    while a writer of Hudi is at work, whose blocks may be in the logs already, and `CompactionError` where one came meanwhile.
+    while a writer of Hudi is at work, whose blocks may be in the logs already, and that is not done in `alone_ms`, and `CompactionError`
+    where one came meanwhile.
     """
     requested = Instant(time, Action.LOG_COMPACTION, State.REQUESTED)
-    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=lock_timeout_ms) as state:
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=alone_ms) as state:
         if time not in (instant.requested_time for instant in pending_plans(state, Action.LOG_COMPACTION)):
             return result_of(None, None, True, NOTHING)
         check_readable(state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.options import CompactionOptions, ServiceOptions, WriteOptions
 from lakehouse_engine.services import inline
 from lakehouse_engine.services.compact.log_merging import LogCompactTask, compact_logs
+from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.verify import FindingKind, verify
 from lakehouse_engine.write.create import TableSpec, create_table
@@ -205,6 +207,24 @@ def test_beside_a_live_writer_of_hudi_nothing_is_begun(tmp_path: Path) -> None:
     with pytest.raises(CommitConflictError, match="a writer of Hudi is at work"):
         run_now(table, log_compaction=True, lock_timeout_ms=300)
     assert (tmp_path / ".hoodie" / f"{planned}.logcompaction.requested").exists()
+
+
+@pytest.mark.parametrize("is_planned", [False, True])
+def test_behind_a_commit_nobody_waits_for_a_writer_of_hudi(is_planned: bool, tmp_path: Path) -> None:
+    table = table_with_logs(tmp_path, BESIDE_HUDI)
+    if is_planned:
+        schedule_now(table, TWO_BLOCKS, log_compaction=True)
+    local = LocalTable(LocalStorage(str(tmp_path)))
+    before = list(local.state.timeline)
+    time = f"{int(before[-1].requested_time) + 1}"
+    table.timeline_file(f"{time}.deltacommit.requested", b"")
+    (tmp_path / ".hoodie" / ".heartbeat").mkdir(exist_ok=True)
+    table.timeline_file(f".heartbeat/{time}", b"")
+    options = ServiceOptions(compaction=CompactionOptions(log_inline=True, log_blocks=2))
+    began = monotonic()
+    assert inline.after_commit(local.storage, options, WriteOptions(lock_timeout_ms=30_000), LocalRunner()) == ()
+    assert monotonic() - began < 15
+    assert [one for one in local.state.timeline if one.requested_time != time] == before
 
 
 def _with_a_newer_row(monkeypatch: pytest.MonkeyPatch) -> Planned:
