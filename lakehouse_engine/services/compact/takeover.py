@@ -7,7 +7,6 @@ inflight and never had our lock is left alone for `compaction.timeout.seconds`, 
 from __future__ import annotations
 
 import logging
-import time
 
 from lakehouse_engine.commit.beside.executors import lock_file
 from lakehouse_engine.commit.publish import take_back_files
@@ -22,6 +21,8 @@ from lakehouse_engine.options import CompactionOptions
 from lakehouse_engine.options.services import COMPACTION_TIMEOUT_SECONDS
 from lakehouse_engine.services.compact.plan import bare_names, group_of, operation_of
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.heartbeats import HEARTBEATS
+from lakehouse_engine.timeline.locks.probe import storage_now_ms
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -34,7 +35,8 @@ def check_not_foreign(state: TableState, instant: Instant, options: CompactionOp
     inflight = state.storage.head(f"{state.layout.timeline_folder}/{state.layout.file_name(instant)}")
     marks = state.storage.walk(marker_folder(instant.requested_time))
     active = [entry.modified_ms for entry in (inflight, *marks) if entry is not None]
-    age = time.time() - max(active, default=0) / 1000
+    # Not by this machine's clock: what is running would be taken over, and its files go, where that is ahead.
+    age = (storage_now_ms(state.storage, HEARTBEATS) - max(active, default=0)) / 1000
     if age < options.timeout_seconds:
         raise CompactionError(
             f"another program began this compaction {age:.0f} s ago and may still run it; it is taken over after"

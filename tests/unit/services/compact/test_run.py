@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import time as clock
 from collections.abc import Callable
 from pathlib import Path
 
@@ -304,6 +305,18 @@ def test_a_compaction_that_another_program_began_is_left_alone_until_it_is_old(t
     foreign(table, time, age_seconds=1300)
     assert run_now(table).instant == time
     assert rows(table, read_optimized=True) == ROWS
+
+
+def test_how_old_it_is_the_storage_tells_and_not_this_machines_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that is ahead would take over what is running, and delete the files that it is about to complete."""
+    table = table_with_logs(tmp_path)
+    time = scheduled(table)
+    foreign(table, time, age_seconds=100)
+    real = clock.time
+    monkeypatch.setattr(clock, "time", lambda: real() + 3600)
+    with pytest.raises(CompactionError, match="another program began this compaction"):
+        run_now(table)
+    assert (tmp_path / ".hoodie" / f"{time}.compaction.inflight").exists()
 
 
 def test_a_plan_that_is_gone_when_it_was_run_is_not_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
