@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import StorageError, TimelineError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
-from lakehouse_engine.model.instant import Instant, parse_instant_time
+from lakehouse_engine.model.instant import Instant, format_instant_time, parse_instant_time
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import is_full
 from lakehouse_engine.timeline.active import ActiveTimeline
@@ -44,6 +44,15 @@ def table_clock(state: TableState) -> InstantClock:
     if zone is not None and offset is not None:
         _tell(state, zone)
     return InstantClock(config.timeline_timezone, offset=offset, accepted=config.properties.get(ACCEPTED_FUTURE, ""))
+
+
+def wall_time(state: TableState) -> str:
+    """The instant time of this moment, by the clock in the table's zone: instants may be ahead of it, and what is kept by age would age
+    with them. Raises `TimelineError` as `InstantClock.next`, where they are so far ahead that nothing is to be changed.
+    """
+    clock = table_clock(state)
+    clock.next(state.timeline)
+    return format_instant_time(clock.wall_clock())
 
 
 def check_skew(state: TableState, clock: InstantClock, path: str) -> None:

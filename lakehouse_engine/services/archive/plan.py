@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from lakehouse_engine.commit.table_clock import table_clock
+from lakehouse_engine.commit.table_clock import table_clock, wall_time
 from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time, parse_instant_time
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCleanerPlan
@@ -127,7 +127,7 @@ def _young(state: TableState) -> Iterator[_Stop]:
 
 def _retained(state: TableState, clean: CleanOptions) -> Iterator[_Stop]:
     """What cleaning keeps readable, by time travel or by a clean that is not finished."""
-    kept = retention(state.timeline, clean, table_clock(state).next(state.timeline)).earliest
+    kept = retention(state.timeline, clean, wall_time(state)).earliest
     if kept is not None:
         yield _Stop(kept.requested_time, f"the {kept.action} {kept.requested_time}: cleaning keeps it and later ones readable")
     for instant in state.timeline.pending():

@@ -6,7 +6,7 @@ import logging
 
 from lakehouse_engine.commit.beside.foreign import left_by_hudi
 from lakehouse_engine.commit.locked import locked_table
-from lakehouse_engine.commit.table_clock import claim, table_clock
+from lakehouse_engine.commit.table_clock import claim, table_clock, wall_time
 from lakehouse_engine.errors import MetadataError, StorageError
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -34,13 +34,13 @@ def clean(storage: Storage, options: CleanOptions, *, lock_timeout_ms: int, dry_
     """
     if dry_run:
         state = TableState.load(storage)
-        planned = plan_clean(state, options, _now(state))
+        planned = plan_clean(state, options, wall_time(state))
         return _result(state, options, planned, None, [], dry_run=True)
     with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
         resumed = _finish_pending(state)
         if resumed:
             state = state.refresh()
-        planned = plan_clean(state, options, _now(state))
+        planned = plan_clean(state, options, wall_time(state))
         done = _execute(state, planned)
         return _result(state, options, planned, done, resumed, dry_run=False)
 
@@ -57,7 +57,7 @@ def clean_is_due(state: TableState, options: CleanOptions) -> bool:
     since = writes.after(cleans[-1].requested_time) if cleans else writes
     if len(since) < options.max_commits:
         return False
-    kept = retention(state.timeline, options, _now(state))
+    kept = retention(state.timeline, options, wall_time(state))
     return kept.policy is not None and bool(scope_of(state, options, kept).touched)
 
 
@@ -91,10 +91,6 @@ def _execute(state: TableState, planned: PlannedClean) -> ExecutedClean | None:
         finally:
             properties.keep_copy()
     return execute_clean(state, requested, planned.plan)
-
-
-def _now(state: TableState) -> str:
-    return table_clock(state).next(state.timeline)
 
 
 def _result(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
 from lakehouse_engine.commit.deletion import delete_cleaned
+from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import InstantCleanedError, ProtectedFileError
 from lakehouse_engine.format.timeline.plans_codec import decode_plan, encode_plan
-from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata
 from lakehouse_engine.model.services import CleanResult
 from lakehouse_engine.options import CleanOptions
@@ -259,3 +262,18 @@ def test_incremental_reads_over_cleaned_versions_still_answer_or_say_so() -> Non
     assert content(table, query="incremental", begin=instants[0]) == {1: 4}
     with pytest.raises(InstantCleanedError):
         content(table, query="incremental", begin="earliest", end=instants[1])
+
+
+def test_hours_are_counted_by_the_clock_and_not_from_an_instant_that_is_ahead_of_it() -> None:
+    """Of a program whose clock is 20 hours ahead: what was written a moment ago would be that old."""
+    table = new_table()
+    instants = updated(table, 2)
+    state = table.state
+    ahead = format_instant_time(datetime.now(UTC) + timedelta(hours=20))
+    for step in (State.REQUESTED, State.INFLIGHT, State.COMPLETED):
+        name = state.layout.file_name(Instant(ahead, Action.COMMIT, step))
+        done = state.layout.encode_commit(HoodieCommitMetadata()) if step is State.COMPLETED else b""
+        table.storage.create(f"{state.layout.timeline_folder}/{name}", done)
+    result = run(table, CleanOptions(policy="KEEP_LATEST_BY_HOURS", hours_retained=1))
+    assert (result.files_deleted, result.earliest_retained) == ((), instants[0])
+    assert content(table, as_of=instants[0]) == {1: 0, 2: 0}
