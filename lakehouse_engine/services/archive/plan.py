@@ -76,6 +76,8 @@ def _writes(
 def _leaving(state: TableState, surplus: Sequence[Instant], stops: Sequence[_Stop]) -> tuple[list[Instant], list[str]]:
     leaving: list[Instant] = []
     kept: list[str] = []
+    passed = [instant.requested_time for instant in surplus if instant.requested_time in state.timeline.savepointed]
+    named = _savepoints(state, passed)
     for instant in surplus:
         time = instant.requested_time
         stop = next((stop for stop in stops if time >= stop.time), None)
@@ -85,8 +87,8 @@ def _leaving(state: TableState, surplus: Sequence[Instant], stops: Sequence[_Sto
             # Readers hide replaced groups by active replace commits only: archived, the rows would be there twice.
             return leaving, [*kept, f"archiving stops at the replacecommit {time}: files that it replaced are not cleaned yet"]
         leaving.append(instant)
-        if time in state.timeline.savepointed:
-            kept.append(f"{_savepoint(state, time)} keeps its commit aside: the table can still be restored to it")
+        if time in named:
+            kept.append(f"{named[time]} keeps its commit aside: the table can still be restored to it")
     return leaving, kept
 
 
@@ -104,7 +106,7 @@ def _stops(state: TableState, options: ArchiveOptions, clean: CleanOptions, comp
     stops = [*_pending(state), *_young(state), *_retained(state, clean), *_compacting(state, compaction)]
     if not options.beyond_savepoint and state.timeline.savepointed:
         first = min(state.timeline.savepointed)
-        stops.append(_Stop(first, _savepoint(state, first)))
+        stops.append(_Stop(first, _savepoints(state, [first])[first]))
     return sorted(stops, key=lambda stop: stop.time)
 
 
@@ -163,6 +165,8 @@ def _is_of(name: str, group: FileGroupId) -> bool:
     return name.removeprefix(".").startswith(f"{group.file_id}_")
 
 
-def _savepoint(state: TableState, time: str) -> str:
-    name = savepoint_metadata(state)[time].name
-    return f"the savepoint {name!r} of {time}" if name else f"the savepoint of {time}"
+def _savepoints(state: TableState, times: Sequence[str]) -> dict[str, str]:
+    """What to call the savepoints of those times; all savepoints are read for it, once."""
+    known = savepoint_metadata(state) if times else {}
+    names = {time: known[time].name for time in times}
+    return {time: f"the savepoint {name!r} of {time}" if name else f"the savepoint of {time}" for time, name in names.items()}

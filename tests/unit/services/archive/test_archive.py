@@ -13,7 +13,7 @@ from lakehouse_engine.format.timeline.archived_record import archived_commit
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.services import ArchiveResult
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
-from lakehouse_engine.services.archive import archive, archive_is_due
+from lakehouse_engine.services.archive import archive, archive_is_due, plan
 from lakehouse_engine.services.clean import clean
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
@@ -77,6 +77,16 @@ def test_whether_it_is_due_is_asked_without_opening_rollbacks_that_stay(monkeypa
     assert not opened
     updated(table, 4)
     assert archive_is_due(table.state, options, clean=CLEAN)
+
+
+def test_savepoints_that_are_passed_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table()
+    for name in updated(table, 8):
+        table.savepoint(name, f"s{name}")
+    real, asked = plan.savepoint_metadata, []
+    monkeypatch.setattr(plan, "savepoint_metadata", lambda state: asked.append(state) or real(state))
+    assert sum(text.startswith("the savepoint 's") for text in run(table).kept) == 7
+    assert len(asked) == 1
 
 
 def test_a_dry_run_says_the_same_and_changes_nothing() -> None:
