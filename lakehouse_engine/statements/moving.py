@@ -11,6 +11,7 @@ from pyspark.sql.functions import col, lit
 
 from lakehouse_engine.errors import DuplicateKeyError
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.read.pruning import path_rules
 from lakehouse_engine.record.keys.keygen import key_generator_of
 from lakehouse_engine.record.merging.payloads import payload_of
 from lakehouse_engine.spark.abilities import abilities_of
@@ -48,7 +49,7 @@ def check_arrivals(run: Execution, name: Parts, table: HoodieTable, moved: DataF
         return
     ordering = payload_of(table.config).ordering(table.config, table.schema)
     values = [".".join(map(quote_name, path)) for path in ordering.paths]
-    needs = _needs(leaving.drop_columns([PARTITION_PATH, to]), ordering.roots)
+    needs = _needs(table, leaving[to].unique().to_pylist(), ordering.roots)
     stored = _with_values(run.spark.table(run.target(name, needs)), values, "was", *_PLACE)
     met = stored.join(_arrivals(run, moved, leaving, to, values), _PLACE)
     left = changed.select(*_PLACE).distinct().withColumn("leaves", lit(True))
@@ -86,13 +87,16 @@ def _places(table: HoodieTable, moved: DataFrame) -> tuple[pa.Table, str]:
     return found.append_column(to, key_generator_of(table.config).partition_paths(typed)), to
 
 
-def _needs(arriving: pa.Table, columns: Sequence[str]) -> Needs:
-    """Rows with these values of partition columns, where they are few and plain; places, and `columns`."""
+def _needs(table: HoodieTable, arriving: Sequence[str], columns: Sequence[str]) -> Needs:
+    """Rows of these partitions, as far as their paths tell plain values of columns, and those are few; places, and `columns`."""
+    rules = path_rules(table.state, table.schema)
+    told = [None if rules is None else rules.values(path) for path in arriving]
     conditions = []
-    for name in arriving.column_names:
-        values = arriving[name].unique().to_pylist()
-        if len(values) <= _MOST and all(_is_plain(value) for value in values):
-            conditions.append(f"{quote_name(name)} in ({', '.join(map(repr, values))})")
+    # Of what a path does not tell, as the moment of a day, other rows in the partition may have other values.
+    for field, values in [] if rules is None or None in told else zip(rules.columns, zip(*filter(None, told), strict=True), strict=True):
+        plain = {None if value is None else value.as_py() for value in values}
+        if len(plain) <= _MOST and all(_is_plain(value) for value in plain):
+            conditions.append(f"{quote_name(field.name)} in ({', '.join(map(repr, plain))})")
     return Needs(frozenset(name.lower() for name in (*_PLACE, *columns)), rows_where(" and ".join(conditions) or None, "stored"))
 
 

@@ -93,6 +93,19 @@ def test_a_row_does_not_move_onto_another_one_of_its_key(lakehouse: Lakehouse, k
     assert sorted(map(tuple, lakehouse.sql(f"select id, v, {name} from shop.t").collect())) == [(1, 2, "b"), (2, 5, "b")]
 
 
+def test_a_row_does_not_move_onto_another_one_in_a_partition_of_many_values(lakehouse: Lakehouse, kind: str) -> None:
+    generator = "hoodie.table.keygenerator.class = 'org.apache.hudi.keygen.TimestampBasedKeyGenerator', "
+    generator += "hoodie.keygen.timebased.timestamp.type = 'EPOCHMILLISECONDS', hoodie.keygen.timebased.output.dateformat = 'yyyy-MM-dd'"
+    properties = f"primaryKey = 'id', type = '{kind}', hoodie.index.type = 'SIMPLE', {generator}"
+    lakehouse.sql(f"create table shop.t (id int, at bigint) partitioned by (at) tblproperties ({properties})")
+    first, second = 1704067200000, 1704153600000
+    lakehouse.sql(f"insert into shop.t values (1, {first}), (1, {second + 5}), (2, {second + 7})")
+    with pytest.raises(DuplicateKeyError, match="the key '1' would be moved to the partition 'at=2024-01-02', which holds another"):
+        lakehouse.sql(f"update shop.t set at = {second + 1} where id = 1 and at = {first}")
+    lakehouse.sql(f"update shop.t set at = {first + 1} where id = 2")
+    assert sorted(map(tuple, lakehouse.sql("select * from shop.t").collect())) == [(1, first), (1, second + 5), (2, first + 1)]
+
+
 def test_a_row_that_is_updated_and_deleted_at_once_is_refused(shop: Lakehouse) -> None:
     before = rows(shop)
     with pytest.raises(DuplicateKeyError, match="match the row of the key '1': one updates it, and one deletes it"):
