@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakehouse_engine.errors import PartitionValueError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.read.pruning import path_rules
 from lakehouse_engine.sql.grammar.brackets import parts
@@ -45,7 +46,10 @@ def partitions_read(condition: str | None, table: str, state: TableState, *, qua
     chosen = list(product(*(values[name.lower()] for name in fields)))
     if len(chosen) > _MOST or path_rules(state, schema) is None:  # a row may be in another partition than its columns say
         return None
-    return frozenset(partition_paths_of(state.config, [dict(zip(fields, one, strict=True)) for one in chosen], schema))
+    try:
+        return frozenset(partition_paths_of(state.config, [dict(zip(fields, one, strict=True)) for one in chosen], schema))
+    except PartitionValueError:
+        return None  # a value that no row of the column can have, which a condition may well ask for
 
 
 def _conjuncts(tokens: Sequence[Token]) -> list[list[Token]]:

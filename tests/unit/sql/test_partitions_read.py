@@ -39,3 +39,11 @@ def test_rows_that_may_be_elsewhere_than_their_columns_say_confine_to_nothing() 
 @pytest.mark.parametrize("condition", ['day = "x"', r"day = 'a\tb'", "day = 'a''b'"])
 def test_what_settings_make_something_else_of_confines_to_nothing(condition: str, state: TableState) -> None:
     assert partitions_read(condition, "t", state) is None
+
+
+@pytest.mark.parametrize("condition", ["day = '__HIVE_DEFAULT_PARTITION__'", "n = 3000000000", "n in (1, 3000000000)"])
+def test_values_that_no_row_has_are_asked_for_as_any_other(condition: str) -> None:
+    storage = MemoryStorage()
+    schema = pa.schema([("id", pa.int64()), ("day", pa.string()), ("n", pa.int32())])
+    create_table(storage, TableSpec("t", schema, ["id"], [], [condition.split()[0]], "cow"))
+    assert partitions_read(condition, "t", TableState.load(storage)) is None
