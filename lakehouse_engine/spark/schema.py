@@ -38,15 +38,23 @@ def _arrow_field(field: spark.StructField, path: str) -> pa.Field:
     return pa.field(field.name, to_arrow_type(field.dataType, path), field.nullable)
 
 
+def _item(name: str, kind: spark.DataType, path: str, nullable: bool) -> pa.Field:
+    """`array()` and `map()` are of nothing: Spark takes that for never null, which Arrow refuses."""
+    made = to_arrow_type(kind, f"{path}.{name}")
+    return pa.field(name, made, nullable or pa.types.is_null(made))
+
+
 def to_arrow_type(kind: spark.DataType, path: str) -> pa.DataType:
     """The Arrow type of a Spark type; `path` names the column in errors."""
     if isinstance(kind, spark.DecimalType):
         return pa.decimal128(kind.precision, kind.scale)
     if isinstance(kind, spark.ArrayType):
-        return pa.list_(pa.field("element", to_arrow_type(kind.elementType, f"{path}.element"), kind.containsNull))
+        return pa.list_(_item("element", kind.elementType, path, kind.containsNull))
     if isinstance(kind, spark.MapType):
-        value = pa.field("value", to_arrow_type(kind.valueType, f"{path}.value"), kind.valueContainsNull)
-        return pa.map_(pa.field("key", to_arrow_type(kind.keyType, f"{path}.key"), False), value)
+        value = _item("value", kind.valueType, path, kind.valueContainsNull)
+        key = _item("key", kind.keyType, path, False)
+        # Arrow has no keys of nothing, as those of `map()` are.
+        return pa.map_(key.with_type(pa.string()).with_nullable(False) if pa.types.is_null(key.type) else key, value)
     if isinstance(kind, spark.StructType):
         return pa.struct([_arrow_field(field, f"{path}.{field.name}") for field in kind.fields])
     found = _TO_ARROW.get(type(kind))

@@ -160,7 +160,7 @@ def _conformed(given: StructField, field: pa.Field) -> Column:
         return _cast(col(quote_name(given.name)), field)
     kind = to_arrow_type(given.dataType, given.name)
     check_fields(kind, field.type, given.name)
-    return expr(conformed(quote_name(given.name), kind, field.type)).alias(field.name)
+    return _cast(expr(conformed(quote_name(given.name), kind, field.type)), field)
 
 
 def _cast(column: Column, field: pa.Field) -> Column:

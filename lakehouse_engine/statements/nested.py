@@ -108,9 +108,12 @@ def _conformed_struct(value: str, kind: pa.DataType, wanted: pa.DataType, stored
 
 
 def check_fields(kind: pa.DataType, wanted: pa.DataType, path: str, what: str = "") -> None:
-    """Raise `SqlError` for a field inside of a value of the type `kind` that `wanted`, which `what` and `path` call, has not."""
+    """Raise `SqlError` for a field inside of a value of the type `kind` that `wanted`, which `what` and `path` call, has not.
+
+    A value that is only null has every field.
+    """
     known = {one.name.lower(): one for one in children(wanted)}
-    for one in children(kind):
+    for one in [] if pat.is_null(wanted) else children(kind):
         own = known.get(one.name.lower())
         if own is None:
             has = f"it has {', '.join(other.name for other in known.values())}" if known else "it has no fields"
@@ -135,12 +138,23 @@ def by_field_names(assignments: Assignments, schema: pa.Schema, kinds_of: Callab
 
 
 def _reordered(name: str, text: str, given: pa.DataType, wanted: pa.DataType) -> str:
-    unnamed = pat.is_struct(given) and [one.name for one in children(given)] == [f"col{at}" for at in range(1, given.num_fields + 1)]
-    if unnamed or _names(given) == _names(wanted):  # `struct(1, 2)` has no other order than that
+    if _in_order(given, wanted):
         return text
     check_fields(given, wanted, name)
     check_fields(wanted, given, name, "the value for ")
     return conformed(f"({text})", given, wanted)
+
+
+def _in_order(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether what has the same place has the same name, at every depth. `struct(1, 2)` has no other order than that, `null` and
+    `array()` fit everything.
+    """
+    if pat.is_null(given):
+        return True
+    own, others = children(given), children(wanted)
+    names, known = ([one.name.lower() for one in fields] for fields in (own, others))
+    unnamed = pat.is_struct(given) and names == [f"col{at}" for at in range(1, len(known) + 1)] and not set(names) & set(known)
+    return (unnamed or names == known) and all(_in_order(one.type, other.type) for one, other in zip(own, others, strict=True))
 
 
 def _kind_at(schema: pa.Schema, path: Path) -> pa.DataType | None:
@@ -149,7 +163,3 @@ def _kind_at(schema: pa.Schema, path: Path) -> pa.DataType | None:
         return field_at(schema, path)[1].type
     except SchemaIncompatibleError:
         return None
-
-
-def _names(kind: pa.DataType) -> list[tuple[str, object]]:
-    return [(one.name.lower(), _names(one.type)) for one in children(kind)]

@@ -53,6 +53,28 @@ def test_assigned_structs_have_their_fields_by_name(people: Lakehouse) -> None:
             people.sql(f"update shop.name as t set t.name = {value}")
 
 
+def test_values_of_nothing_fit_every_column(people: Lakehouse) -> None:
+    people.sql("alter table shop.name add columns (m map<string, struct<a: int, b: int>>)")
+    first = "named_struct('b', 2, 'a', 1)"
+    for xs, m, stored in (
+        ("array()", "map()", ([], [])),
+        ("array(null)", "map('k', null)", ([None], [("k", None)])),
+        ("array(struct(1, 2))", "map('k', struct(1, 2))", ([{"a": 1, "b": 2}], [("k", {"a": 1, "b": 2})])),
+        (f"array({first})", f"map('k', {first})", ([{"a": 1, "b": 2}], [("k", {"a": 1, "b": 2})])),
+    ):
+        people.sql(f"update shop.name as t set xs = {xs}, m = {m}")
+        assert [(row["xs"], row["m"]) for row in found(people, "shop.name")] == [stored]
+    source = "(select 1 as id, array() as xs, map() as m)"
+    people.sql(f"merge into shop.name t using {source} q on t.id = q.id when matched then update set xs = q.xs, m = q.m")
+    people.sql("insert into shop.name by name select 2 as id, array() as xs, map() as m")
+    people.sql("insert into shop.name by name select 3 as id, array() as xs, map(7, named_struct('b', 2)) as m")
+    assert [row["xs"] for row in found(people, "shop.name")] == [[]] * 3
+    assert [row["m"] for row in found(people, "shop.name")] == [[], [], [("7", {"a": None, "b": 2})]]
+    for value in ("array(struct(1, 2, 3))", "array(5)"):
+        with pytest.raises(SqlError, match="has no field"):
+            people.sql(f"update shop.name as t set xs = {value}")
+
+
 def test_an_insert_by_name_keeps_the_types_and_columns_of_the_table(people: Lakehouse) -> None:
     before = people.table("shop.name").schema
     people.sql("insert into shop.name by name select named_struct('last', 'BL') as name, 7L as ID, null as xs")
@@ -118,6 +140,9 @@ def test_a_setting_in_a_literal_is_what_spark_reads(lakehouse: Lakehouse) -> Non
 def test_a_condition_ends_where_the_statement_does(people: Lakehouse) -> None:
     before = people.table("shop.name").timeline
     for text in ("delete from shop.name where true order by 1 limit 1", "update shop.name set last = 'x' where true limit 1"):
+        with pytest.raises(UnsupportedSqlError, match="is not supported"):
+            people.sql(text)
+    for text in ("delete from shop.name where true limit all", "update shop.name set last = 'x' where true offset 1"):
         with pytest.raises(ParseException):
             people.sql(text)
     assert people.table("shop.name").timeline == before
