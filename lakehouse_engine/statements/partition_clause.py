@@ -59,8 +59,8 @@ def _held(run: Execution, value: Value, field: pa.Field) -> pa.Scalar:
     if value is None or (isinstance(value, str) and pa.types.is_string(field.type)):
         return pa.scalar(value, field.type)
     kind = to_spark_type(field.type)
-    given = lit(value)
     try:
+        given = lit(value)
         made = run.spark.range(1).select(given.alias("given"), given.try_cast(kind).alias("made"))
         is_number = isinstance(made.schema.fields[0].dataType, NumericType) and isinstance(kind, NumericType)
         row = made.select("made", _same(is_number, made.schema.fields[0].dataType.simpleString()).alias("same")).toArrow()
@@ -79,4 +79,5 @@ def _same(is_number: bool, kind: str) -> Column:
 
 def _refused(field: pa.Field, value: Any) -> PartitionValueError:
     kind = to_spark_type(field.type).simpleString()
-    return PartitionValueError(f"{value!r} is no value of the partition column {field.name!r}, which is {kind}", column=field.name)
+    shown = repr(value) if isinstance(value, str) else str(value)
+    return PartitionValueError(f"{shown} is no value of the partition column {field.name!r}, which is {kind}", column=field.name)

@@ -125,6 +125,19 @@ def test_a_named_partition_is_the_one_of_that_value(lakehouse: Lakehouse, kind: 
         lakehouse.sql("delete from shop.p")
 
 
+def test_a_decimal_in_a_clause_has_all_of_its_digits(lakehouse: Lakehouse) -> None:
+    long = "12345678901234567.89"
+    lakehouse.sql("create table shop.p (id int, p decimal(20,2)) partitioned by (p) tblproperties (primaryKey = 'id')")
+    lakehouse.sql(f"insert into shop.p partition (p = {long}) select 1")
+    lakehouse.sql(f"insert overwrite shop.p partition (p = {long}BD) select 2")
+    assert rows(lakehouse, "select id, cast(p as string) from shop.p") == [(2, long)]
+    with pytest.raises(PartitionValueError, match=f"{long}5 is no value of the partition column 'p'"):
+        lakehouse.sql(f"truncate table shop.p partition (p = {long}5)")
+    lakehouse.sql("create table shop.s (id int, p string) partitioned by (p) tblproperties (primaryKey = 'id')")
+    lakehouse.sql("insert overwrite shop.s partition (p = 1.10) select 1")
+    assert rows(lakehouse, "select p from shop.s") == [("1.10",)]
+
+
 def test_a_setting_in_a_literal_is_what_spark_reads(lakehouse: Lakehouse) -> None:
     lakehouse.sql("create table shop.v (id int, day string) partitioned by (day) tblproperties (primaryKey = 'id')")
     lakehouse.sql("insert into shop.v values (1, 'd1'), (2, 'd2')")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
+
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.grammar.cursor import Cursor
 from lakehouse_engine.sql.grammar.defaults import default_expression
@@ -11,6 +14,7 @@ from lakehouse_engine.sql.grammar.references import Parts, plain
 from lakehouse_engine.sql.grammar.statements import ColumnDefinition, Place, Properties, Value
 
 _AFTER_TYPE = ("NOT", "NULL", "DEFAULT", "COMMENT", "GENERATED", "PRIMARY", "CHECK", "UNIQUE", "CONSTRAINT", "REFERENCES", "FIRST", "AFTER")
+_DECIMAL = re.compile(r"-?([0-9]+\.[0-9]*|\.[0-9]+)(BD)?", re.IGNORECASE)
 
 
 class StatementReader(Cursor):
@@ -215,6 +219,9 @@ class StatementReader(Cursor):
         return self._type()
 
 
-def _number(text: str) -> int | float:
+def _number(text: str) -> int | float | Decimal:
+    """As Spark takes it: of digits behind a point every one counts, unless it says that it is no decimal."""
     digits = text.rstrip("BDLSYFbdlsyf")
-    return int(digits) if digits.lstrip("-").isdigit() else float(digits)
+    if digits.lstrip("-").isdigit():
+        return int(digits)
+    return Decimal(digits) if _DECIMAL.fullmatch(text) else float(digits)

@@ -7,10 +7,11 @@ expression, type and query is a slice of the statement's text, never printed fro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 from lakehouse_engine.sql.grammar.references import Parts
 
-Value = str | int | float | bool | None
+Value = str | int | float | Decimal | bool | None
 """A literal: of a property, an argument, or a partition (None there: a dynamic one)."""
 Properties = tuple[tuple[str, str], ...]
 """Key and value pairs in the order written."""

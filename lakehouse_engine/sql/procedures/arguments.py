@@ -9,6 +9,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from lakehouse_engine.compat import StrEnum
@@ -101,7 +102,8 @@ class Signature:
         except OptionError:
             raise
         except ValueError as error:
-            raise OptionError(f"CALL {self.name}: {argument.name} => {value!r} is not {argument.kind}") from error
+            shown = value if isinstance(value, Decimal) else repr(value)
+            raise OptionError(f"CALL {self.name}: {argument.name} => {shown} is not {argument.kind}") from error
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
