@@ -11,7 +11,6 @@ from pyspark.sql.functions import col
 
 from lakehouse_engine.errors import UnsupportedTypeError
 from lakehouse_engine.record.spark_types import BY_ARROW, SPARK_TYPES
-from lakehouse_engine.sql.grammar.lexer import quote_name
 
 _TO_ARROW: dict[type[spark.DataType], pa.DataType] = {
     **{getattr(spark, kind.class_name): kind.stored for kind in SPARK_TYPES},
@@ -67,11 +66,12 @@ def with_nullable_members(frame: DataFrame) -> DataFrame:
     """The rows with members of structs that may be null, whatever the query says of them. PySpark's own `toArrow` fails where a struct is
     null whose members, being literals elsewhere, may not be: `array(named_struct('a', 1), null)`.
     """
-    kinds = {field.name: (field.dataType, _loosened(field.dataType)) for field in frame.schema.fields}
-    changed = {name: made for name, (kind, made) in kinds.items() if made != kind}
-    if not changed or len(kinds) < len(frame.columns):
+    kinds = [(field.name, _loosened(field.dataType)) for field in frame.schema.fields]
+    if [kind for _, kind in kinds] == [field.dataType for field in frame.schema.fields]:
         return frame
-    return frame.withColumns({name: col(quote_name(name)).cast(made) for name, made in changed.items()})
+    # By numbers: names may be there twice, or differ in case only.
+    numbered = frame.toDF(*map(str, range(len(kinds))))
+    return numbered.select(*(col(str(number)).cast(kind).alias(name) for number, (name, kind) in enumerate(kinds)))
 
 
 def _loosened(kind: spark.DataType) -> spark.DataType:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import RecordKeyError, UnsupportedTypeError
+from lakehouse_engine.spark.schema import with_nullable_members
 from tests.support.connect_server import classic_only
 from tests.support.readers import assert_same_rows, read_with_hudi_rs, user_columns
 
@@ -60,6 +61,13 @@ def test_null_structs_among_structs_of_literals(lakehouse: Lakehouse, spark: Spa
     table.upsert(rows.where("id = 1"), options=runner)
     found = table.to_arrow().sort_by("id").to_pylist()
     assert found == [{"id": id, "xs": [{"a": 1, "b": [("k", {"c": 2})]}, None], "m": [("k", {"d": 1}), ("l", None)]} for id in range(3)]
+
+
+@pytest.mark.parametrize("other", ["x", "X", "a.b"])
+def test_null_structs_beside_a_column_of_any_name(spark: SparkSession, other: str) -> None:
+    rows = with_nullable_members(spark.sql(f"select array(named_struct('a', 1), null) as x, 2 as `{other}`")).toArrow()
+    assert rows.column_names == ["x", other]
+    assert [column.to_pylist() for column in rows.columns] == [[[{"a": 1}, None]], [2]]
 
 
 def test_changes_by_either_runner_give_the_same_table(lakehouse: Lakehouse, spark: SparkSession, runner: dict[str, str]) -> None:
