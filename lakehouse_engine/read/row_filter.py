@@ -73,17 +73,17 @@ class RowFilter:
         except _REFUSED as error:
             reason = str(error).partition("\n")[0]
             raise OptionError(
-                f"filters={expression} does not fit the table: {reason}; its columns are {', '.join(schema.names)}"
+                f"filters={_text(expression)} does not fit the table: {reason}; its columns are {', '.join(schema.names)}"
             ) from error
         # A table without columns would lose count of its rows.
-        return cls(expression, known, _needed(expression, known) or tuple(known.names[:1]), _CAST in str(expression))
+        return cls(expression, known, _needed(expression, known) or tuple(known.names[:1]), _CAST in _text(expression))
 
     def rows(self, table: pa.Table) -> pa.Table:
         """The rows for which the expression is true, in their order. Raises `OptionError` where it cannot be computed."""
         try:
             return table.filter(self.expression)
         except _REFUSED as error:
-            raise OptionError(f"filters={self.expression} cannot be computed for the rows of the table: {error}") from error
+            raise OptionError(f"filters={_text(self.expression)} cannot be computed for the rows of the table: {error}") from error
 
     def may_hold(self, guarantees: Sequence[pc.Expression]) -> list[bool]:
         """Of each set of rows whether the expression can be true of one, by what is guaranteed of all of them."""
@@ -102,6 +102,16 @@ class RowFilter:
             return Guaranteed.of([guarantee], self.schema).satisfiable(self.expression)[0]
         except pa.ArrowException:
             return True
+
+
+def _text(expression: pc.Expression) -> str:
+    """As Arrow writes it, or only that it may have a cast: Arrow cuts long values, also in the middle of a letter, so that Python does not
+    read them.
+    """
+    try:
+        return str(expression)
+    except UnicodeDecodeError:
+        return f"{_CAST}...)"
 
 
 def _needed(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:

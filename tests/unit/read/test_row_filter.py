@@ -303,3 +303,15 @@ def test_what_a_cast_rounds_is_not_compared_with_what_is_stored(table: pa.Table,
     written = io.BytesIO()
     pq.write_table(table, written)
     assert matching_row_groups(pq.read_metadata(written), RowFilter.of(condition, table.schema)) == [0]
+
+
+@pytest.mark.parametrize("letter", ["\u00fc", "\u20ac", "\U0001f600"])
+def test_texts_that_arrow_cuts_in_the_middle_of_a_letter_are_asked_for(letter: str) -> None:
+    for before in ("", "a", "ab", "abc"):
+        text = before + letter * 100
+        table = pa.table({"s": [text, "b", None]})
+        wanted = RowFilter.of(F("s").isin([text]), table.schema)
+        assert wanted.rows(table)["s"].to_pylist() == [text]
+        assert matching_row_groups(footer(table), wanted) == [0]
+        with pytest.raises(OptionError, match="does not fit the table"):
+            RowFilter.of(F("other").isin([text]), table.schema)
