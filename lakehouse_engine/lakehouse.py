@@ -282,12 +282,12 @@ class Lakehouse:
         stored = self._catalog.claim(name)
         check_vacant(self._catalog, stored)
         with made_in_place(self._storage, stored):
-            create_table(self._below(stored), spec)
+            create_table(self._below(stored), spec, self._options)
         return self._open(stored)
 
     def _make_in(self, place: Storage, spec: TableSpec) -> HoodieTable:
         """A table that is about to be: whoever makes it gives it its name."""
-        create_table(place, spec)
+        create_table(place, spec, self._options)
         return HoodieTable(place, spark=self._spark, options=self._options)
 
     def _below(self, name: RelationName) -> Storage:

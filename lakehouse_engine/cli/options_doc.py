@@ -13,7 +13,8 @@ _HEAD = """# Options
 
 Every key that the engine acts on, with Hudi's name where Hudi has the option. Keys are given, from weakest to strongest, as properties
 of a table when it is created, as `options` of `Lakehouse` or `HoodieTable.open` (in dbt: `hoodie` of the profile), and as `options`
-of one write (in dbt: `hoodie` of a model). An unknown key is refused with the nearest known one.
+of one write (in dbt: `hoodie` of a model). An unknown key is refused with the nearest known one, and a value that does not parse
+wherever it is given. A table keeps no options with which its next write would be refused.
 """
 
 _TUNING = """

@@ -114,14 +114,17 @@ TUNING_PREFIXES = (
 
 
 def check_known(raw: Mapping[str, Any], *, also: tuple[str, ...] = ()) -> list[str]:
-    """Refuse unknown keys; return those that are Hudi's own tuning and have no effect here.
+    """Refuse unknown keys, and values that do not parse; return keys that are Hudi's own tuning and have no effect here.
 
-    Keys that turn off what this version has not are accepted. Raises `UnavailableError` for one that asks for it, and
-    `UnknownOptionError` naming the nearest known key.
+    Keys that turn off what this version has not are accepted. Raises `UnavailableError` for one that asks for it, `OptionError` for a
+    value, whether or not the key is needed now, and `UnknownOptionError` naming the nearest known key.
     """
     ignored = []
     for key in raw:
-        if key in OPTIONS or key in also or key.startswith(KEY_GENERATOR_KEYS):
+        if key in OPTIONS:
+            OPTIONS[key].read({key: raw[key]})
+            continue
+        if key in also or key.startswith(KEY_GENERATOR_KEYS):
             continue
         if key.startswith(TUNING_PREFIXES):
             ignored.append(key)

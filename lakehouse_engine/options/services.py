@@ -23,9 +23,26 @@ COMPACT_TRIGGER = Option(
 )
 COMPACT_DELTA_COMMITS = Option("hoodie.compact.inline.max.delta.commits", positive, 5, "Delta commits after which a compaction is due.")
 COMPACT_DELTA_SECONDS = Option("hoodie.compact.inline.max.delta.seconds", positive, 3600, "Seconds after which a compaction is due.")
+COMPACTION_STRATEGIES = (
+    "LogFileSizeBasedCompactionStrategy",
+    "BoundedIOCompactionStrategy",
+    "DayBasedCompactionStrategy",
+    "BoundedPartitionAwareCompactionStrategy",
+    "UnBoundedCompactionStrategy",
+)
+
+
+def _strategy(text: str) -> str:
+    """The last part of the name of one of Hudi's classes."""
+    name = text.strip().rpartition(".")[2]
+    if name not in COMPACTION_STRATEGIES:
+        raise ValueError(f"expected one of {', '.join(COMPACTION_STRATEGIES)}")
+    return name
+
+
 COMPACTION_STRATEGY = Option(
     "hoodie.compaction.strategy",
-    str,
+    _strategy,
     "LogFileSizeBasedCompactionStrategy",
     "Which slices a compaction takes: LogFileSizeBasedCompactionStrategy, BoundedIOCompactionStrategy, DayBasedCompactionStrategy,"
     " BoundedPartitionAwareCompactionStrategy or UnBoundedCompactionStrategy (a Java class name, of which the last part counts).",
@@ -153,7 +170,7 @@ class CompactionOptions:
             trigger=COMPACT_TRIGGER.read(raw),
             delta_commits=COMPACT_DELTA_COMMITS.read(raw),
             delta_seconds=COMPACT_DELTA_SECONDS.read(raw),
-            strategy=COMPACTION_STRATEGY.read(raw).rsplit(".", 1)[-1],
+            strategy=COMPACTION_STRATEGY.read(raw),
             target_io_mb=COMPACTION_TARGET_IO.read(raw),
             log_size_threshold=COMPACTION_LOG_SIZE_THRESHOLD.read(raw),
             day_partitions=COMPACTION_DAY_PARTITIONS.read(raw),

@@ -17,7 +17,17 @@ from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.table_config import MATERIALIZED_KEY, TableConfig
 from lakehouse_engine.model.write_stats import WriteOperationType
-from lakehouse_engine.options import BUCKET_HASH_FIELD, INDEX_TYPE, NUM_BUCKETS, OPTIONS, STORED_PREFIX, WriteOptions, check_known
+from lakehouse_engine.options import (
+    BUCKET_HASH_FIELD,
+    INDEX_TYPE,
+    NUM_BUCKETS,
+    OPTIONS,
+    STORED_PREFIX,
+    ServiceOptions,
+    WriteOptions,
+    check_known,
+)
+from lakehouse_engine.record.merging.payloads import payload_of
 from lakehouse_engine.record.nested import Path, placed
 from lakehouse_engine.record.schema import check_reserved, reconcile
 from lakehouse_engine.record.types import canonical_schema
@@ -25,6 +35,7 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.timeline.locks.settings import check_provider_fits, lock_options
+from lakehouse_engine.write.context import check_payload
 
 
 def evolve_schema(
@@ -52,15 +63,17 @@ def evolve_schema(
 
 
 def set_properties(storage: Storage, changes: Mapping[str, str | None], *, lock_timeout_ms: int) -> TableConfig:
-    """Set (or with None remove) options that the table keeps as defaults of its writes. Raises `OptionError` for other keys."""
+    """Set (or with None remove) options that the table keeps as defaults of its writes.
+
+    Raises `OptionError` for other keys, and where the next write would be refused because of them.
+    """
+    check_known(changes)
     fixed = [key for key in changes if key not in OPTIONS]
-    check_known({key: changes[key] for key in fixed})
     if fixed:
         raise OptionError(f"{fixed[0]!r} has no effect as a property of a table; give it with the write", table=storage.root)
-    given = {key: value for key, value in changes.items() if value is not None}
-    WriteOptions.read(given)
     store = ConfigStore(storage)
     _check_index(store.read(), changes)
+    _check_defaults(store.read(), changes)
     stored = {STORED_PREFIX + key: value for key, value in changes.items()}
     asked = lock_options(store.read().with_properties(stored))
     check_provider_fits(storage, asked)
@@ -80,6 +93,17 @@ def _check_index(config: TableConfig, changes: Mapping[str, str | None]) -> None
             f" {changes[changed[0]] or 'nothing'}: stored keys are where it put them; write the rows to a new table",
             table=config.name,
         )
+
+
+def _check_defaults(config: TableConfig, changes: Mapping[str, str | None]) -> None:
+    """Every write has them from now on, also one that says nothing of them."""
+    kept = {key: value for key, value in {**config.prefixed(STORED_PREFIX), **changes}.items() if value is not None}
+    options = WriteOptions.read(kept)
+    ServiceOptions.read(kept)
+    check_payload(config, options)
+    payload = payload_of(config, options.payload_class)
+    payload.check_marker(options.delete_marker)
+    payload.delete_marks({**config.properties, **options.delete_marker})
 
 
 def set_constraints(storage: Storage, change: Callable[[Constraints], Constraints], *, lock_timeout_ms: int) -> TableConfig:

@@ -197,7 +197,7 @@ def _updated_columns(request: WriteRequest, schema: pa.Schema) -> tuple[str, ...
 
 def _check_table(config: TableConfig, request: WriteRequest) -> None:
     _check_storage(config)
-    _check_payload(config, request)
+    check_payload(config, request.options)
     if request.replace_schema and request.operation is not WriteOperationType.INSERT_OVERWRITE_TABLE:
         raise OptionError(f"only insert_overwrite_table can replace the schema, not {request.operation}", table=config.name)
     if request.replaced_rows is not None:
@@ -228,9 +228,9 @@ def _check_given_columns(config: TableConfig, request: WriteRequest) -> None:
             raise MissingOptionError(f"rows that name stored rows need the column {column!r}", table=config.name, column=column)
 
 
-def _check_payload(config: TableConfig, request: WriteRequest) -> None:
-    """Logs are merged when they are read, by what the table says: a write cannot have other rules of its own."""
-    override, marker = request.options.payload_class, request.options.delete_marker
+def check_payload(config: TableConfig, options: WriteOptions) -> None:
+    """Logs are merged when they are read, by what the table says: a write cannot have other rules of its own. Raises `OptionError`."""
+    override, marker = options.payload_class, options.delete_marker
     if config.table_type is not TableType.MERGE_ON_READ:
         return
     if override and payload_of(config, override) != payload_of(config):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from lakehouse_engine.options import (
     OPTIONS,
     PAYLOAD_CLASS,
     LockOptions,
+    ServiceOptions,
     WriteOptions,
     check_known,
     stored_defaults,
@@ -72,11 +74,15 @@ _BARE_SINGLE_KEYS = {
 }
 
 
-def create_table(storage: Storage, spec: TableSpec) -> TableConfig:
-    """Write the properties of a new table. Raises `TableExistsError`, and refuses what could not be written to later."""
+def create_table(storage: Storage, spec: TableSpec, defaults: Mapping[str, Any] = MappingProxyType({})) -> TableConfig:
+    """Write the properties of a new table. Raises `TableExistsError`, and refuses what could not be written to later.
+
+    `defaults` are options that its writers have besides.
+    """
     options = WriteOptions.read(spec.properties)
     check_provider_fits(storage, LockOptions.read(spec.properties))
     check_known(spec.properties, also=_TABLE_KEYS)
+    ServiceOptions.read({**spec.properties, **defaults})
     schema = canonical_schema(spec.schema, allow_timestamp_ntz=options.allow_timestamp_ntz)
     check_reserved(schema)
     _check(spec, schema)

@@ -38,7 +38,7 @@ TABLES = spark_fixtures(table_type="mor")
 REFUSED = ("mor_bootstrap_metadata_only", "mor_schema_on_read")
 """Tables that are not read either."""
 READABLE = [name for name in TABLES if not name.endswith(REFUSED)]
-EVERYTHING = CompactionOptions(strategy="org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy", log_blocks=2)
+EVERYTHING = CompactionOptions(strategy="UnBoundedCompactionStrategy", log_blocks=2)
 FILE_NAME = "_hoodie_file_name"
 NOT_BY_HUDI_RS = ("mor_add_column", "mor_merge_partial_update")
 """Tables that hudi-rs 0.5.0 answers with an error while they have logs."""

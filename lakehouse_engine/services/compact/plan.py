@@ -16,12 +16,12 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import CompactionOptions
 from lakehouse_engine.options.write import MAX_FILE_SIZE
 from lakehouse_engine.services.compact.strategies import (
+    STRATEGIES,
     TOTAL_IO_MB,
     TOTAL_IO_READ_MB,
     TOTAL_IO_WRITE_MB,
     TOTAL_LOG_FILES,
     TOTAL_LOG_FILES_SIZE,
-    strategy_of,
 )
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
@@ -36,10 +36,9 @@ def check_has_logs(state: TableState) -> None:
 
 
 def plan_compaction(state: TableState, options: CompactionOptions, *, today: date | None = None) -> HoodieCompactionPlan | None:
-    """The plan of a compaction of `state`, None where no slice needs one. Raises `OptionError` for an unknown strategy."""
-    strategy = strategy_of(options)
+    """The plan of a compaction of `state`, None where no slice needs one. Raises `OptionError` where they cannot be told by days."""
     candidates = [operation_of(piece) for piece in compactable(state)]
-    chosen = strategy.select(candidates, options, today or datetime.now(UTC).date())
+    chosen = STRATEGIES[options.strategy].select(candidates, options, today or datetime.now(UTC).date())
     return HoodieCompactionPlan(operations=tuple(chosen)) if chosen else None
 
 

@@ -87,15 +87,7 @@ STRATEGIES: dict[str, CompactionStrategy] = {
     "BoundedPartitionAwareCompactionStrategy": BoundedPartitionAware(),
     "UnBoundedCompactionStrategy": UnBounded(),
 }
-"""By the last part of Hudi's class names."""
-
-
-def strategy_of(options: CompactionOptions) -> CompactionStrategy:
-    """The strategy that the options name. Raises `OptionError` for one that is not known."""
-    found = STRATEGIES.get(options.strategy.rsplit(".", 1)[-1])
-    if found is None:
-        raise OptionError(f"{COMPACTION_STRATEGY.key}={options.strategy!r} is not one of {', '.join(STRATEGIES)}")
-    return found
+"""By the last part of Hudi's class names, which options are held against (`COMPACTION_STRATEGIES`)."""
 
 
 def _metric(operation: HoodieCompactionOperation, name: str) -> float:

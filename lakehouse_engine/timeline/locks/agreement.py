@@ -23,7 +23,7 @@ def agree_on_lock(storage: Storage, config: TableConfig, asked: Mapping[str, Any
     Another process, which was not given these options, takes the same lock from then on. Raises `LockError` where the table keeps
     something else, `OptionError`, `LockTimeoutError`.
     """
-    wanted = {LOCK_KEYS[key]: _text(value) for key, value in asked.items() if key in LOCK_KEYS and value is not None}
+    wanted = {LOCK_KEYS[key]: _text(value) for key, value in asked.items() if key in LOCK_KEYS and value is not None and _text(value)}
     if not wanted or not _missing(config, wanted):
         return
     store = ConfigStore(storage)

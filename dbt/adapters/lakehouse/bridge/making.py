@@ -41,7 +41,7 @@ def layout(shape: TableShape, properties: Mapping[str, str]) -> dict[str, Any]:
 def made_in(warehouse: Warehouse, place: Any, name: str, schema: Any, given: Mapping[str, Any]) -> Any:
     """An empty table in a storage, with the name that it is to have."""
     columns = schema if isinstance(schema, pa.Schema) else _schema.to_arrow_schema(schema)
-    _create.create_table(place, _create.TableSpec(name=name, schema=columns, **given))
+    _create.create_table(place, _create.TableSpec(name=name, schema=columns, **given), warehouse.options)
     return _table.HoodieTable(place, spark=warehouse.spark, options=warehouse.options)
 
 

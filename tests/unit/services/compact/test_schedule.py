@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse_engine.errors import CommitConflictError, CompactionError, MissingFileError, OptionError
+from lakehouse_engine.errors import CommitConflictError, CompactionError, MissingFileError
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
 from lakehouse_engine.model.instant import Action, State
@@ -15,7 +15,6 @@ from lakehouse_engine.model.plans import (
     HoodieRequestedReplaceMetadata,
     HoodieSliceInfo,
 )
-from lakehouse_engine.options import CompactionOptions
 from lakehouse_engine.services.compact.plan import operation_of, plan_compaction, read_plan
 from lakehouse_engine.timeline.clock import InstantClock
 from tests.unit.read.hand_made import PARTITION, HandMadeTable
@@ -106,14 +105,6 @@ def test_a_table_that_lost_a_file_is_refused_before_anything_changes(tmp_path: P
     before = files(table)
     with pytest.raises(MissingFileError, match="b-0"):
         schedule_now(table)
-    assert files(table) == before
-
-
-def test_an_unknown_strategy_changes_nothing(tmp_path: Path) -> None:
-    table = table_with_logs(tmp_path)
-    before = files(table)
-    with pytest.raises(OptionError):
-        schedule_now(table, CompactionOptions(strategy="Mine"))
     assert files(table) == before
 
 

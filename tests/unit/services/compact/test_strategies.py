@@ -7,7 +7,8 @@ import pytest
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.model.plans import HoodieCompactionOperation
 from lakehouse_engine.options import CompactionOptions
-from lakehouse_engine.services.compact.strategies import STRATEGIES, TOTAL_IO_MB, TOTAL_LOG_FILES_SIZE, strategy_of
+from lakehouse_engine.options.services import COMPACTION_STRATEGIES
+from lakehouse_engine.services.compact.strategies import STRATEGIES, TOTAL_IO_MB, TOTAL_LOG_FILES_SIZE
 
 TODAY = date(2026, 11, 21)
 
@@ -20,7 +21,7 @@ def operation(name: str, *, io: float = 1, logs: float = 1, partition: str = "20
 
 def chosen(strategy: str, candidates: list[HoodieCompactionOperation], **options: int) -> list[str | None]:
     settings = CompactionOptions(strategy=strategy, **options)
-    return [found.file_id for found in strategy_of(settings).select(candidates, settings, TODAY)]
+    return [found.file_id for found in STRATEGIES[settings.strategy].select(candidates, settings, TODAY)]
 
 
 MIXED = [operation("small", io=10, logs=5), operation("large", io=30, logs=50), operation("middle", io=20, logs=20)]
@@ -77,10 +78,14 @@ def test_partitions_that_are_no_days_are_refused(partition: str) -> None:
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_a_strategy_is_found_by_its_java_class(name: str) -> None:
     package = "org.apache.hudi.table.action.compact.strategy."
-    assert strategy_of(CompactionOptions(strategy=package + name)) is STRATEGIES[name]
-    assert strategy_of(CompactionOptions.read({"hoodie.compaction.strategy": package + name})) is STRATEGIES[name]
+    assert CompactionOptions.read({"hoodie.compaction.strategy": package + name}).strategy == name
+    assert CompactionOptions.read({"hoodie.compaction.strategy": name}).strategy == name
+
+
+def test_options_know_each_strategy() -> None:
+    assert set(COMPACTION_STRATEGIES) == set(STRATEGIES)
 
 
 def test_an_unknown_strategy_is_refused_by_name() -> None:
-    with pytest.raises(OptionError, match=r"hoodie\.compaction\.strategy='MyStrategy' is not one of .*UnBounded"):
-        strategy_of(CompactionOptions.read({"hoodie.compaction.strategy": "com.example.MyStrategy"}))
+    with pytest.raises(OptionError, match=r"hoodie\.compaction\.strategy='com.example.MyStrategy' does not parse: .*UnBounded"):
+        CompactionOptions.read({"hoodie.compaction.strategy": "com.example.MyStrategy"})
