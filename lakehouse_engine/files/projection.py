@@ -8,12 +8,14 @@ child differently (hudi-format 4.3).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from lakehouse_engine.errors import SchemaIncompatibleError
+from lakehouse_engine.record.text import java_text
 
 
 def match_name(names: Sequence[str], wanted: str, path: str = "", others: Sequence[str] = ()) -> int | None:
@@ -111,11 +113,22 @@ def _leaf(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
     try:
         if pat.is_integer(array.type) and pat.is_floating(target):
             return array.cast(target, safe=False)
+        if pat.is_floating(array.type):
+            return from_floating(array, target)
         return array.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaIncompatibleError(
             f"a value of {name!r}, stored as {array.type}, does not fit the table's {target}: {error}", column=name
         ) from error
+
+
+def from_floating(values: Any, target: pa.DataType) -> Any:
+    """Floating point as text, or wider, as Hudi makes it (`HoodieAvroUtils.rewritePrimaryType`): a `float` of 0.3 is a `double` of 0.3,
+    where IEEE 754 makes 0.30000001192092896 of it. `values` are an array or a scalar; as they grow, so does what is made of them.
+    """
+    if pat.is_string(target):
+        return java_text(values)
+    return values.cast(pa.string()).cast(target) if values.type == pa.float32() and target == pa.float64() else values.cast(target)
 
 
 def _widens(stored: pa.DataType, target: pa.DataType) -> bool:
@@ -125,7 +138,7 @@ def _widens(stored: pa.DataType, target: pa.DataType) -> bool:
     if pat.is_integer(stored):
         return _integer_widens(stored, target)
     if pat.is_floating(stored):
-        return bool(pat.is_floating(target) and target.bit_width >= stored.bit_width)
+        return bool(pat.is_string(target) or (pat.is_floating(target) and target.bit_width >= stored.bit_width))
     families = (pat.is_decimal, pat.is_timestamp, pat.is_date, _is_bytes)
     return any(member(stored) and member(target) for member in families)
 

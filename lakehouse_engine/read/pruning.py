@@ -121,6 +121,15 @@ def paths_may_tell(config: TableConfig) -> bool:
     return not config.rows_keep_partitions and INDEX_TYPE.key in config.prefixed(STORED_PREFIX)
 
 
+def may_be_foreign(state: TableState) -> bool:
+    """Whether another program may have written some file: it made the table, or one of the writes on the active timeline."""
+    try:
+        is_ours = INDEX_TYPE.key in state.config.prefixed(STORED_PREFIX)
+        return not is_ours or has_other_writers(state, state.timeline.completed().writes())
+    except (MetadataError, InstantNotFoundError):
+        return True
+
+
 def has_other_writers(state: TableState, writes: Iterable[Instant]) -> bool:
     """Whether one of the completed writes is of another program; raises as `TableState.commit_metadata`."""
     return any(WRITER_KEY not in state.commit_metadata(write).extra_metadata for write in writes)

@@ -17,7 +17,7 @@ from lakehouse_engine.options import STORED_PREFIX
 from lakehouse_engine.options.read import TRUST_PARTITION_PATHS, VERIFY_CHECKSUMS
 from lakehouse_engine.options.unavailable import CHANGE_DATA
 from lakehouse_engine.read.moments import moment_of
-from lakehouse_engine.read.pruning import path_rules
+from lakehouse_engine.read.pruning import may_be_foreign, path_rules
 from lakehouse_engine.read.scan import FROM_START, ON_RESTORE, Filters, ScanPlan, plan_incremental, plan_snapshot
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.plans import oldest_overtaken
@@ -84,7 +84,7 @@ def plan_query(
 
     def plan(now: TableState) -> ScanPlan:
         found = _plan(now, query, filters)
-        return replace(found, rules=path_rules(now, found.schema, trusted=trusts)) if paths else found
+        return replace(found, rules=path_rules(now, found.schema, trusted=trusts), foreign=may_be_foreign(now)) if paths else found
 
     return at_one_moment(state, plan).verified(verify)
 

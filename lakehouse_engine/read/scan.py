@@ -53,7 +53,7 @@ class ScanPlan:
     slices with log files, `reader` reads them; it is None where there are none. With `verify`, checksums of the files are. Only rows that
     `wanted` is true of belong to the result; of partitions that can have none, files and slices are not in the plan. `rules` say what
     partition paths tell of the rows in them, where that was asked for and is known. `replaced_only` are paths of base files under logs in
-    which no row is wanted: they only say which rows of theirs the logs replace.
+    which no row is wanted: they only say which rows of theirs the logs replace. `foreign`: some file may be of another program.
     """
 
     storage: Storage
@@ -67,6 +67,7 @@ class ScanPlan:
     wanted: RowFilter | None = None
     rules: PathRules | None = None
     replaced_only: frozenset[str] = frozenset()
+    foreign: bool = True
 
     def verified(self, verify: bool) -> ScanPlan:
         """The same plan, with or without looking at checksums (`lakehouse.read.verify.checksums`)."""

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from lakehouse_engine.files.projection import match_name
+from lakehouse_engine.files.projection import from_floating, match_name
 from lakehouse_engine.read.row_filter import RowFilter
 
 _EVERY = pc.scalar(True)
@@ -127,6 +127,8 @@ def _bounds(statistics: pq.Statistics, stored: pa.DataType, kind: pa.DataType) -
         low, high = (_scalar(statistics, end, stored) for end in ("min", "max"))
         if low is None or high is None or not _keeps_order(stored, kind):
             return None
+        if pat.is_floating(stored):
+            return from_floating(low, kind), from_floating(high, kind)
         return low.cast(kind, safe=not pat.is_floating(kind)), high.cast(kind, safe=not pat.is_floating(kind))
     except (pa.ArrowException, UnicodeDecodeError):
         return None  # bounds cut off in the middle of a letter, or beyond what the type holds

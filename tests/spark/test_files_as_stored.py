@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -87,6 +89,41 @@ def test_columns_that_became_wider_are_read_and_written(before: str, after: str,
     assert lakehouse.sql("select count(*) from shop.t where v > 5").collect()[0][0] == 1
     lakehouse.sql("update shop.t set v = 1.0 where id = 1")
     assert lakehouse.sql("select sum(v) from shop.t").collect()[0][0] == 7
+
+
+def test_a_float_that_became_a_double_keeps_its_digits(lakehouse: Lakehouse) -> None:
+    lakehouse.sql("create table shop.t (id int, v float) tblproperties (primaryKey='id')")
+    lakehouse.sql("insert into shop.t values (1, 0.3), (2, null), (3, 0.7)")
+    lakehouse.sql("alter table shop.t alter column v type double")
+    assert lakehouse.sql("select v from shop.t order by id").collect() == [(0.3,), (None,), (0.7,)]
+    assert lakehouse.sql("select id from shop.t where v = 0.3 or v >= 0.7D order by id").collect() == [(1,), (3,)]
+    assert lakehouse.table("shop.t").to_arrow(["v"], filters=pc.field("v") <= 0.3)["v"].to_pylist() == [0.3]
+    lakehouse.sql("update shop.t set v = 1 where id = 2")
+    assert sorted(lakehouse.table("shop.t").to_arrow()["v"].to_pylist()) == [0.3, 0.7, 1.0]
+
+
+def by_another_program(table: HoodieTable, before: str, after: str) -> None:
+    """The table's only commit as if a program without our seal and name had made it, in whose schema `before` is `after`."""
+    (commit,) = Path(table.path, ".hoodie").glob("*.commit")
+    metadata = json.loads(commit.read_text())
+    extra = {key: value for key, value in metadata["extraMetadata"].items() if not key.startswith("lakehouse.")}
+    assert before in extra["schema"]
+    commit.write_text(json.dumps({**metadata, "extraMetadata": {**extra, "schema": extra["schema"].replace(before, after)}}))
+
+
+@pytest.mark.parametrize(("stored", "texts"), [("int", ["5", None]), ("bigint", ["5", None]), ("double", ["5.0", None])])
+def test_numbers_that_another_program_made_text_of(
+    stored: str, texts: list[str | None], lakehouse: Lakehouse, spark: SparkSession
+) -> None:
+    lakehouse.sql(f"create table shop.t (id string, v {stored}) tblproperties (primaryKey='id')")
+    lakehouse.sql("insert into shop.t values ('a', 5), ('b', null)")
+    avro = {"bigint": "long"}.get(stored, stored)
+    by_another_program(lakehouse.table("shop.t"), f'"name":"v","type":["null","{avro}"]', '"name":"v","type":["null","string"]')
+    opened = HoodieTable.open(lakehouse.table("shop.t").path, spark=spark)
+    assert opened.to_arrow(["v"])["v"].to_pylist() == texts
+    assert [row.v for row in opened.dataframe().orderBy("id").collect()] == texts
+    fresh = Lakehouse(lakehouse.warehouse, spark=spark)
+    assert [row.v for row in fresh.sql("select v from shop.t where v is not null").collect()] == texts[:1]
 
 
 def test_structs_lists_and_maps_that_became_wider(lakehouse: Lakehouse) -> None:

@@ -107,6 +107,10 @@ def test_names_that_differ_in_case_only_are_refused_unless_one_is_exact(tmp_path
         (pa.array([3], pa.int32()), pa.decimal128(12, 2), [Decimal("3.00")]),
         (pa.array([12, None], pa.int64()), pa.string(), ["12", None]),
         (pa.array([0.5, None], pa.float32()), pa.float64(), [0.5, None]),
+        # As Hudi makes it: by the number's text.
+        (pa.array([0.3, -1e10], pa.float32()), pa.float64(), [0.3, -1e10]),
+        (pa.array([0.1, 1e10, None], pa.float32()), pa.string(), ["0.1", "1.0E10", None]),
+        (pa.array([0.1, float("nan"), -0.0, None]), pa.string(), ["0.1", "NaN", "-0.0", None]),
         (pa.array([Decimal("1.50")], pa.decimal128(5, 2)), pa.decimal128(10, 3), [Decimal("1.500")]),
         (pa.array([b"abc"], pa.binary(3)), pa.binary(), [b"abc"]),
         (pa.array(["ü"]), pa.binary(), ["ü".encode()]),

@@ -269,6 +269,8 @@ def test_what_statistics_rule_out_is_passed_over(condition: pc.Expression, kept:
     [
         (pa.int32(), pa.int64(), [1, 2], F("c") > 2, []),
         (pa.int32(), pa.float64(), [1, 2], F("c") > 2.5, []),
+        (pa.float32(), pa.float64(), [0.3, 0.7], F("c") <= 0.3, [0]),
+        (pa.float32(), pa.float64(), [0.3, 0.7], F("c") > 0.7, []),
         (pa.int64(), pa.float32(), [2**24, 2**24 + 1], F("c") >= 2.0**24, [0]),
         (pa.int32(), pa.decimal128(12, 2), [1, 2], F("c") > pa.scalar(Decimal("2.00")), []),
         # As text 10 comes before 9, so bounds of numbers say nothing.
