@@ -219,7 +219,7 @@ class HoodieTable(TableServices):
         _check_arguments(operation, arguments)
         options = check("options", "Mapping[str, Any] | None", options)
         extra_metadata = check("extra_metadata", "Mapping[str, Any] | None", extra_metadata)
-        effective = self._effective(options or {})
+        effective = self._effective_now(options or {})
         services = ServiceOptions.read(effective)
         wanted = WriteOptions.read(effective)
         arguments |= {name: as_input(arguments[name], wanted.driver_bytes) for name in _ROWS if arguments.get(name) is not None}

@@ -210,7 +210,7 @@ class TableServices:
             raise OptionError(message, table=self._state.config.name)
         if retain_commits is not None:
             given = {CLEAN_POLICY.key: KEEP_LATEST_COMMITS, **given, CLEAN_COMMITS.key: retain_commits}
-        effective = self._effective(given)
+        effective = self._effective_now(given)
         return clean(self._storage, CleanOptions.read(effective), lock_timeout_ms=self._lock(given, dry_run=dry_run), dry_run=dry_run)
 
     def archive(
@@ -230,7 +230,7 @@ class TableServices:
             given |= {KEEP_MIN_COMMITS.key: min_commits, KEEP_MAX_COMMITS.key: min_commits}
         if max_commits is not None:
             given[KEEP_MAX_COMMITS.key] = max_commits
-        effective = self._effective(given)
+        effective = self._effective_now(given)
         return archive(
             self._storage,
             ArchiveOptions.read(effective),
@@ -244,7 +244,7 @@ class TableServices:
         self, op: str, instant: str | None, dry_run: bool, options: Mapping[str, Any] | None, *, logs: bool
     ) -> CompactionResult:
         given = dict(options or {})
-        effective = self._effective(given)
+        effective = self._effective_now(given)
         chosen, write_options = CompactionOptions.read(effective), WriteOptions.read(effective)
         timeout = self._lock(given, dry_run=dry_run)
         if op not in COMPACTION_OPS:
@@ -280,6 +280,11 @@ class TableServices:
     def _effective(self, options: Mapping[str, Any]) -> dict[str, Any]:
         check_known(options)
         return {**self._state.config.prefixed(STORED_PREFIX), **self._options, **options}
+
+    def _effective_now(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """With what the table keeps by now: another process may have changed it since this one looked."""
+        self._state = self._state.advance()
+        return self._effective(options)
 
     def _runner(self, options: Mapping[str, Any]) -> TaskRunner:
         return local_runner({**self._options, **options})

@@ -56,8 +56,8 @@ _UNDOING = frozenset({Action.RESTORE, Action.ROLLBACK})
 
 
 def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner, known: TableState | None = None) -> WriteResult:
-    """Run one write to its commit. `known` is an earlier state of the table: what did not change since then is not looked at again, but for
-    partitions that rows go to. Raises `WriteError`s; the table is then as it was, but for `CommitOutcomeUnknownError`.
+    """Run one write to its commit. `known` is the table as it was a moment ago: what did not change since then is not looked at again, but
+    for partitions that rows go to. Raises `WriteError`s; the table is then as it was, but for `CommitOutcomeUnknownError`.
     """
     timeout = request.options.lock_timeout_ms
     if request.write_id is not None:
@@ -105,7 +105,7 @@ def _read_ahead(storage: Storage, request: WriteRequest, stage: Stage, known: Ta
     """
     if request.data is None:
         return None
-    state = TableState.load(storage) if known is None else known.advance()
+    state = TableState.load(storage) if known is None else known
     if any(instant.action in _UNDOING for instant in state.timeline.pending()):
         return None
     try:

@@ -95,3 +95,19 @@ def test_an_empty_text_asks_for_no_lock(tmp_path: Path) -> None:
     table = _table(tmp_path)
     table.upsert(ROWS, options={"hoodie.write.lock.provider": "", "hoodie.write.lock.filesystem.path": ""})
     assert not ConfigStore(table.storage).read().prefixed("lakehouse.default.hoodie.write.lock")
+
+
+def test_a_handle_goes_by_what_the_table_keeps_now(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    table.upsert(ROWS)
+    changes = {
+        "hoodie.compact.inline": "true",
+        "hoodie.compact.inline.max.delta.commits": "1",
+        "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+    }
+    set_properties(HoodieTable.open(table.path).storage, changes, lock_timeout_ms=1000)
+    table.upsert(pa.table({"id": [1], "n": [2], "op": ["U"]}, schema=SCHEMA))
+    assert [entry.operation for entry in table.history()] == ["COMPACT", "UPSERT", "UPSERT"]
+    held = HoodieTable.open(table.path)
+    set_properties(table.storage, dict.fromkeys(changes), lock_timeout_ms=1000)
+    assert (table.clean(dry_run=True).policy, held.clean(dry_run=True).policy) == ("KEEP_LATEST_COMMITS", "KEEP_LATEST_COMMITS")
