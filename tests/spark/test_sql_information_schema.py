@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lakehouse_engine import Lakehouse
-from lakehouse_engine.errors import LakehouseError, UnsupportedSqlError
+from lakehouse_engine.errors import LakehouseError, UnsupportedSqlError, UnsupportedTableVersionError
 
 
 @pytest.fixture
@@ -81,6 +83,20 @@ def test_a_view_that_cannot_be_read_hides_no_other_column(shop: Lakehouse) -> No
     shop.sql("drop table shop.orders")
     shop.sql("create table shop.kept (id int)")
     assert rows(shop, "select table_name, column_name from information_schema.columns") == [("kept", "id")]
+
+
+def test_a_table_that_cannot_be_read_hides_no_other(shop: Lakehouse) -> None:
+    shop.sql("create table shop.later (id int) tblproperties (primaryKey = 'id')")
+    properties = Path(shop.warehouse, "shop", "later", ".hoodie", "hoodie.properties")
+    properties.write_text("\n".join(f"hoodie.table.{key}" for key in ("name=later", "type=COPY_ON_WRITE", "version=9")))
+    fresh = Lakehouse(shop.warehouse, spark=shop._spark)
+    found = rows(fresh, "select distinct table_name from information_schema.columns where table_schema = 'shop' order by 1")
+    assert found == [("names",), ("orders",)]
+    shown = {row.tableName: row.information for row in fresh.sql("show table extended in shop like '*'").collect()}
+    assert "|-- id: bigint" in shown["orders"]
+    assert "Error: the table has version 9" in shown["later"]
+    with pytest.raises(UnsupportedTableVersionError):
+        fresh.sql("select * from shop.later")
 
 
 def test_what_it_holds_has_no_history_and_cannot_be_changed(shop: Lakehouse) -> None:

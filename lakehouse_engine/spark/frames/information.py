@@ -38,7 +38,12 @@ def information_frame(
     """
 
     def described(name: RelationName, kind: RelationKind) -> Sequence[Described]:
-        return _of_table(state_of(name)) if kind is RelationKind.TABLE else _of_view(name, query)
+        try:
+            return _of_table(state_of(name)) if kind is RelationKind.TABLE else _of_view(name, query)
+        except (PySparkException, LakehouseError) as error:
+            # One that is of another version, or damaged, or a view of what has changed: the others' columns are there.
+            logger.warning("information_schema.columns has no columns of %s, which cannot be read: %s", name, error)
+            return []
 
     def wanted(names: pa.Table) -> pa.Table:
         if for_columns:
@@ -70,10 +75,4 @@ def _of_table(state: TableState) -> list[Described]:
 
 
 def _of_view(name: RelationName, query: Callable[[str], DataFrame]) -> list[Described]:
-    """None for a view that cannot be read any more: what it was made of has changed, and the others' columns are there."""
-    try:
-        fields = query(f"select * from {name}").schema.fields
-    except (PySparkException, LakehouseError) as error:
-        logger.warning("information_schema.columns has no columns of the view %s, which cannot be read: %s", name, error)
-        return []
-    return [Described(field.name, field.dataType.simpleString()) for field in fields]
+    return [Described(field.name, field.dataType.simpleString()) for field in query(f"select * from {name}").schema.fields]

@@ -6,11 +6,12 @@ import fnmatch
 from dataclasses import asdict, fields
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from lakehouse_engine.catalog.catalog import RelationKind
 from lakehouse_engine.catalog.names import RelationName
-from lakehouse_engine.errors import MissingOptionError
+from lakehouse_engine.errors import LakehouseError, MissingOptionError
 from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.schema import to_spark_type
@@ -46,9 +47,17 @@ def show_tables(run: Execution, statement: ShowTables) -> DataFrame:
     tables = [] if statement.views else run.catalog.tables(schema)
     found = [name for name in (*tables, *run.catalog.views(schema)) if _like(name.name, statement.pattern)]
     if statement.extended:
-        rows = [[name.schema, name.name, "false", _information(run, name)] for name in found]
+        rows = [[name.schema, name.name, "false", _information_or_error(run, name)] for name in found]
         return run.rows(["namespace", "tableName", "isTemporary", "information"], rows)
     return run.rows(["namespace", "tableName", "isTemporary"], [[name.schema, name.name, "false"] for name in found])
+
+
+def _information_or_error(run: Execution, name: RelationName) -> str:
+    """Of a relation that cannot be read why that is so: the others are shown."""
+    try:
+        return _information(run, name)
+    except (PySparkException, LakehouseError) as error:
+        return f"Database: {name.schema}\nTable: {name.name}\nError: {error}\n"
 
 
 def _information(run: Execution, name: RelationName) -> str:
