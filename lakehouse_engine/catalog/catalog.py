@@ -160,8 +160,9 @@ class Catalog:
     def claim(self, name: RelationName) -> RelationName:
         """The name under which a new table or view is stored: the schema's own case. Creates the schema's directory if it is missing.
 
-        Raises `TableExistsError` when a table or view has the name.
+        Raises `TableExistsError` when a table or view has the name, and `SqlError` for one that no directory or file can have.
         """
+        check_identifier(name.name, "relation")
         found = self.find(name)
         if found is not None:
             raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; drop it first", table=found[0])
@@ -205,10 +206,12 @@ class Catalog:
         if in_object_store(self.storage):
             raise TableError(f"{name} cannot be {what} in {self.storage.root}: an object store has no rename; {_INSTEAD[what]}", table=name)
 
-    def stages(self, schema: str) -> str:
-        """The hidden folder in which tables of a schema are made: in the schema, which may be on a disk of its own, once that is there."""
+    def stages(self, schema: str) -> list[str]:
+        """The hidden folders in which tables of a schema may have been made; new ones are made in the last: that of the schema, which may be
+        on a disk of its own, once it is there.
+        """
         found = self.find_schema(schema)
-        return _STAGES if found is None else f"{found}/{_STAGES}"
+        return [_STAGES] if found is None else [_STAGES, f"{found}/{_STAGES}"]
 
     def put(self, folder: str, name: RelationName, *, swaps: bool = False) -> None:
         """Give the table that was made in the hidden `folder` a name that was claimed; `TableExistsError` where it was taken since.

@@ -12,7 +12,7 @@ from functools import partial
 
 from lakehouse_engine.catalog import places
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
-from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.catalog.names import RelationName, check_identifier
 from lakehouse_engine.commit.staging import StagingArea, remove_dead_stages
 from lakehouse_engine.errors import CommitOutcomeUnknownError, StorageError, TableExistsError, WriteError
 from lakehouse_engine.model.write_stats import WriteResult
@@ -46,9 +46,11 @@ def make_filled(
         raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; drop it first", table=found[0])
     target = name if found is None else found[0]
     if found is None:
+        check_identifier(name.name, "relation")
         check_vacant(catalog, target)
-    home = catalog.stages(target.schema)
-    remove_dead_stages(catalog.storage, catalog.storage.list(home), home)
+    *others, home = catalog.stages(target.schema)
+    for folder in (*others, home):
+        remove_dead_stages(catalog.storage, catalog.storage.list(folder), folder)
     area = StagingArea(catalog.storage, home)
     try:
         result = _filled(fill, target, storage_below(catalog.storage, area.folder()))
