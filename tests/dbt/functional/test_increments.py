@@ -55,6 +55,22 @@ class TestColumnsThatAModelLeavesOut(Changing):
         assert self.rows(project, "id, b") == [(1, "kept"), (2, None)]
 
 
+class TestTypesThatATableStoresOtherwise(Changing):
+    """TINYINT and SMALLINT are INT in every table, and texts have no collation: that is no change of the model's."""
+
+    NARROW = "select {} as id, cast(2 as smallint) as a, named_struct('t', cast(3 as tinyint)) as b, 'x' collate utf8_lcase as c"
+
+    @pytest.mark.parametrize("policy", ["sync_all_columns", "fail"])
+    def test_a_later_run_is_one_commit_of_its_rows(self, project, policy):
+        config = f"{MERGE}, on_schema_change='{policy}'"
+        self.first(project, config, self.NARROW.format(1))
+        before = self.commits(project)
+        self.write(project, config, self.NARROW.format(2))
+        self.run()
+        assert len(self.commits(project)) == len(before) + 1
+        assert self.rows(project, "id, a, b.t, c") == [(1, 2, 3, "x"), (2, 2, 3, "x")]
+
+
 class TestSyncAllColumnsOfAModelThatFails(Changing):
     SYNC = f"{MERGE}, on_schema_change='sync_all_columns'"
 

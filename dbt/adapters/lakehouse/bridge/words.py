@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lakehouse_engine.catalog.functions import StoredFunction
 
 _functions = Later("lakehouse_engine.catalog.functions")
+_schema = Later("lakehouse_engine.spark.schema")
 _spark_types = Later("lakehouse_engine.record.spark_types")
 _split = Later("lakehouse_engine.sql.grammar.split")
 
@@ -84,6 +85,17 @@ def spark_name(kind: pa.DataType) -> str:
     """The name that Spark prints for a column of this Arrow type."""
     name: str = _spark_types.spark_name(kind)
     return name
+
+
+def stored_name(kind: Any) -> str:
+    """The name of the type that a table has for a column of this Spark type: TINYINT and SMALLINT are stored as INT, texts without their
+    collation. Its own name where no table can hold it.
+    """
+    try:
+        found: str = _schema.to_spark_type(_schema.to_arrow_type(kind, "")).simpleString()
+    except errors.UnsupportedTypeError:
+        return str(kind.simpleString())
+    return found
 
 
 def type_names() -> dict[str, pa.DataType]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.lakehouse.bridge.words import stored_name
 from dbt.adapters.lakehouse.columns import quoted
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ def columns_of(frame: Any) -> list[str]:
 
 
 def types_of(frame: Any) -> dict[str, str]:
-    return {item.name: item.dataType.simpleString() for item in frame.schema.fields}
+    """By their names, as a table would have them."""
+    return {item.name: stored_name(item.dataType) for item in frame.schema.fields}
 
 
 def selected(frame: Any, expressions: Sequence[str]) -> Any:
