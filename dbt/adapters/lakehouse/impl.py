@@ -42,7 +42,7 @@ from dbt.adapters.lakehouse.writing.audits import AuditOvertakenError
 from dbt.adapters.lakehouse.writing.constraints import checks_of, contract_text, lengths_of, uniques_of
 from dbt.adapters.lakehouse.writing.functions import default_text, stored_function
 from dbt.adapters.lakehouse.writing.guards import Guards
-from dbt.adapters.lakehouse.writing.microbatch import fill_responses
+from dbt.adapters.lakehouse.writing.microbatch import mend_batches
 from dbt.adapters.lakehouse.writing.selection import select_tables
 from dbt.adapters.lakehouse.writing.writes import TableWriter, commit_metadata
 
@@ -105,7 +105,7 @@ class LakehouseAdapter(WarehouseAdapter):
 
     def pre_model_hook(self, config: Mapping[str, Any]) -> Any:
         """Before a model that is not audited, what it reads of audited ones is published."""
-        fill_responses()  # here, as dbt-core loads what runs models after it has parsed them
+        mend_batches()  # here, as dbt-core loads what runs models after it has parsed them, unless it retries
         audits = current_audits()
         if audits is not None:
             for line in audits.before(str(self.connections.get_thread_connection().name), self._publish):
@@ -136,6 +136,7 @@ class LakehouseAdapter(WarehouseAdapter):
     def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
         """dbt hands over the parsed project here, in every command: the place where wrong configs are refused."""
         super().set_macro_resolver(macro_resolver)
+        mend_batches()
         nodes = getattr(macro_resolver, "nodes", None)
         if nodes:
             macros = {macro.name for macro in macro_resolver.macros.values()}

@@ -123,6 +123,28 @@ class TestMicrobatchesAtOnce:
             assert [tuple(row) for row in found] == [tuple(row) for row in wanted]
 
 
+class TestRetryOfBatchesOfAFullRefresh:
+    """dbt-core runs the first batch that it retries as a full refresh, too."""
+
+    DAYS = ("--event-time-start", "2020-01-01", "--event-time-end", "2020-01-04")
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        days = "select timestamp '2020-01-01 12:00:00Z' + make_dt_interval(id) as at, if(id = 1, 0, 1) as v from range(3)"
+        daily = "materialized='incremental', incremental_strategy='microbatch', event_time='at', batch_size='day', begin='2020-01-01'"
+        return {
+            "up.sql": "{{ config(materialized='table', event_time='at') }} " + days,
+            "m.sql": "{{ config(" + daily + ") }} select at, 1 / v as v from {{ ref('up') }}",
+        }
+
+    def test_batches_that_succeeded_stay(self, project):
+        run_dbt(["run", "--full-refresh", *self.DAYS], expect_pass=False)
+        project.run_sql(f"update {project.test_schema}.up set v = 1")
+        run_dbt(["retry"])
+        days = project.run_sql(f"select day(at) from {project.test_schema}.m order by at", fetch="all")
+        assert [day for (day,) in days] == [1, 2, 3]
+
+
 class TestMicrobatchOfRowsThatNoBatchReplaces:
     """A model whose own event time is another than that of what it reads: its rows would be there once more after each run."""
 

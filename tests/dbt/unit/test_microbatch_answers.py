@@ -8,12 +8,12 @@ import sys
 FRESH = """
 from types import SimpleNamespace
 import dbt.cli.main, sys
-from dbt.adapters.lakehouse.writing.microbatch import fill_responses
-fill_responses()
+from dbt.adapters.lakehouse.writing.microbatch import mend_batches
+mend_batches()
 assert "dbt.task.run" not in sys.modules
 from dbt.task.run import MicrobatchModelRunner as Runner
-fill_responses()
-fill_responses()
+mend_batches()
+mend_batches()
 batches = [SimpleNamespace(adapter_response={"instant": str(one), "inserts": 2}, batch_results=None, execution_time=0) for one in (1, 2)]
 runner = SimpleNamespace(adapter=SimpleNamespace(type=lambda: "lakehouse"), node=SimpleNamespace(previous_batch_results=None))
 result = SimpleNamespace(batch_results=None, execution_time=0, adapter_response={})
