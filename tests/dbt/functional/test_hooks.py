@@ -171,9 +171,12 @@ class TestAfterRunHooks(run_hooks.BaseAfterRunHooks):
 class TestHooksThatChangeTheModelsOwnTable:
     """What is there is looked up after the hooks: dbt's cache knows nothing of them."""
 
+    MAKE = "create table if not exists {{ this }} (id int, gone string)"
     DROP, VIEW = "drop table if exists {{ this }}", "create or replace view {{ this }} as select 0 as id"
     MODELS: ClassVar = {
         "a_table": f"materialized='table', pre_hook='{DROP}'",
+        "a_table_of_its_own": f"materialized='table', pre_hook='{MAKE}'",
+        "a_table_for_a_view": f"materialized='table', pre_hook=['{DROP}', '{VIEW}']",
         "an_increment": f"materialized='incremental', unique_key='id', pre_hook='{DROP}'",
         "with_deletions": f"materialized='incremental', unique_key='id', delete_condition='id = 2', pre_hook='{DROP}'",
         "a_view_then": f"materialized='incremental', pre_hook=['{DROP}', '{VIEW}']",
@@ -183,6 +186,19 @@ class TestHooksThatChangeTheModelsOwnTable:
     def models(self):
         rows = " select 1 as id, '{{ invocation_id }}' as run"
         return {f"{name}.sql": "{{ config(" + config + ") }}" + rows for name, config in self.MODELS.items()}
+
+    @pytest.fixture(scope="class")
+    def seeds(self):
+        return {"a_seed.csv": "id,name\n1,x\n"}
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return {"seeds": {"+pre-hook": self.MAKE}}
+
+    def test_a_seed_takes_the_place_of_what_its_hook_made(self, project):
+        run_dbt(["seed"])
+        found = project.run_sql(f"select id, name from {project.test_schema}.a_seed", fetch="all")
+        assert [tuple(row) for row in found] == [(1, "x")]
 
     def test_each_run_builds_it(self, project):
         for _ in range(2):

@@ -10,6 +10,9 @@
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
+  {%- if pre_hooks -%}
+    {%- set existing_relation = adapter.stored_relation(this) -%}
+  {%- endif %}
 
   {%- set response = adapter.write_seed(target_relation, agate_table, model, existing_relation) -%}
   {%- do lakehouse_main('-- ' ~ (agate_table.rows | length) ~ ' row(s) of ' ~ model['original_file_path'], response) -%}

@@ -4,6 +4,9 @@
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
+  {%- if pre_hooks -%}
+    {%- set existing_relation = adapter.stored_relation(this) -%}
+  {%- endif %}
 
   {%- if model['language'] == 'python' -%}
     {%- call statement('main', language='python') -%}{{ py_write_table(compiled_code, target_relation) }}{%- endcall -%}
