@@ -57,6 +57,8 @@ class LakehouseCredentials(Credentials):
         if self.database and self.database != self.schema:
             raise DbtConfigError(f"A lakehouse profile has no 'database' (got '{self.database}'): tables are named schema.table.")
         self.database = None
+        if not self.warehouse.strip():  # a variable of the environment that is not set: it would be the folder that dbt is started in
+            raise DbtConfigError("The profile's 'warehouse' is empty: name a folder, or leave the key out for ./lakehouse.")
         if "://" not in self.warehouse:
             self.warehouse = str(Path(self.warehouse).expanduser().resolve())
         self.storage_options = text_options(self.storage_options)

@@ -33,6 +33,7 @@ def test_object_store_warehouse_is_left_as_written() -> None:
     [
         ({}, "needs a 'schema'"),
         ({"schema": "s", "database": "d"}, "no 'database'"),
+        ({"schema": "s", "warehouse": " "}, "'warehouse' is empty"),
         ({"schema": "s", "method": "locl"}, "did you mean 'local'"),
         ({"schema": "s", "url": "sc://localhost:15002"}, "'url' belongs to method 'connect'"),
         ({"schema": "s", "method": "connect"}, "needs the server's 'url'"),
