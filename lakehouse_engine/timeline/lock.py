@@ -217,7 +217,7 @@ def _give_back(lock: _ProcessLock) -> None:
 
 def _key(storage: Storage, file: str) -> str:
     path = storage.local_path(file)
-    return os.path.realpath(path) if path else f"{storage.root}/{file}"
+    return os.path.realpath(path) if path else storage.uri(file)  # where the file is, also of a table that is held elsewhere
 
 
 def lock_holder(storage: Storage, file: str = LOCK_FILE) -> str | None:

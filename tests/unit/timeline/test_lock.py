@@ -16,6 +16,7 @@ from lakehouse_engine.errors import LockError, LockTimeoutError, TableNotFoundEr
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.storage.overlaid import OverlaidStorage
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock, lock_holder
 from lakehouse_engine.timeline.locks import kernel as lock_module
 
@@ -234,3 +235,13 @@ def test_the_lock_of_a_table_that_is_gone_is_refused_and_brings_no_directory_bac
     with pytest.raises(TableNotFoundError), TableLock(storage):
         pass
     assert not (tmp_path / "gone").exists()
+
+
+def test_the_lock_of_a_table_that_is_held_elsewhere_is_one_whoever_names_it(storage: Storage, tmp_path: Path) -> None:
+    """Its holder drops it through the warehouse, and would wait for itself."""
+    for folder in ("s/t", ".held/s/t"):
+        (tmp_path / folder / ".hoodie").mkdir(parents=True)
+    seen = OverlaidStorage(storage, ".held", {"s.t"})
+    with TableLock(storage, 0, file=f".held/s/t/{LOCK_FILE}"):
+        assert TableLock(seen, 0, file=f"s/t/{LOCK_FILE}").is_held
+        assert not TableLock(storage, 0, file=f"s/t/{LOCK_FILE}").is_held
