@@ -207,8 +207,8 @@ class Catalog:
             raise TableError(f"{name} cannot be {what} in {self.storage.root}: an object store has no rename; {_INSTEAD[what]}", table=name)
 
     def stages(self, schema: str) -> list[str]:
-        """The hidden folders in which tables of a schema may have been made; the last is for new ones: that of the schema, which may be on a
-        disk of its own, once it is there.
+        """The hidden folders in which tables of a schema may have been made; the last is for new ones: that of the schema, which may be
+        on a disk of its own, once it is there.
         """
         found = self.find_schema(schema)
         return [_STAGES] if found is None else [_STAGES, f"{found}/{_STAGES}"]
