@@ -168,8 +168,12 @@ class TableConfig:
 
     @property
     def timeline_timezone(self) -> str:
-        """`UTC` or `LOCAL` (Java's default): the zone of instant times."""
-        return (self._first("hoodie.table.timeline.timezone") or "LOCAL").upper()
+        """`UTC` or `LOCAL` (Java's default): the zone of instant times. Raises `PropertiesError` for another one, as Hudi has no other."""
+        zone = (self._first("hoodie.table.timeline.timezone") or "LOCAL").strip().upper()
+        if zone not in ("UTC", "LOCAL"):
+            message = f"hoodie.table.timeline.timezone={zone!r} is neither UTC nor LOCAL; correct it in .hoodie/hoodie.properties"
+            raise PropertiesError(message, table=self.name)
+        return zone
 
     @property
     def cdc_enabled(self) -> bool:

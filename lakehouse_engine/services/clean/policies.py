@@ -85,7 +85,10 @@ def _by_hours(timeline: Timeline, options: CleanOptions, now: str) -> Retention:
     completed = _completed(timeline)
     if not completed:
         return Retention(None)
-    cutoff = format_instant_time(parse_instant_time(now) - timedelta(hours=options.hours_retained))
+    try:
+        cutoff = format_instant_time(parse_instant_time(now) - timedelta(hours=options.hours_retained))
+    except OverflowError:
+        cutoff = ""  # longer ago than there are dates: nothing is as old
     recent = [instant for instant in completed if instant.requested_time >= cutoff]
     return _since(timeline, completed, recent[0] if recent else completed[-1])
 

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from lakehouse_engine.cli.main import cli
 from lakehouse_engine.commit import table_clock
 from lakehouse_engine.compat import UTC
-from lakehouse_engine.errors import TimelineError
+from lakehouse_engine.errors import PropertiesError, TimelineError
 from lakehouse_engine.model.instant import parse_instant_time
 from lakehouse_engine.sql.grammar.statements import Call
 from lakehouse_engine.sql.procedures.registry import prepare
@@ -70,6 +70,16 @@ def write(table: HoodieTable, number: int, **options: Any) -> str:
     result = table.upsert(row(number), **options)
     assert result.instant is not None
     return result.instant
+
+
+def test_a_zone_that_hudi_has_not_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    table = local_table(tmp_path / "t")
+    file = tmp_path / "t" / ".hoodie" / "hoodie.properties"
+    file.write_text(file.read_text().replace("timezone=LOCAL", "timezone=Europe/Berlin"))
+    before = files_below(tmp_path / "t" / ".hoodie")
+    with pytest.raises(PropertiesError, match="'EUROPE/BERLIN' is neither UTC nor LOCAL"):
+        HoodieTable.open(table.path, options=OPTIONS).upsert(row(1))
+    assert files_below(tmp_path / "t" / ".hoodie") == before
 
 
 def test_process_in_tokyo_goes_on_in_the_zone_of_the_writers_of_a_local_table(

@@ -34,6 +34,7 @@ def test_hours_count_back_from_now_and_the_newest_commit_stays_the_earliest_howe
     timeline = commits(3, Instant("20260101230000000", Action.COMMIT, State.COMPLETED))
     assert earliest(timeline, policy="KEEP_LATEST_BY_HOURS", hours_retained=2) == "20260101230000000"
     assert earliest(timeline, policy="KEEP_LATEST_BY_HOURS", hours_retained=48) == TIMES[0]
+    assert earliest(timeline, policy="KEEP_LATEST_BY_HOURS", hours_retained=10**17) == TIMES[0]
     assert earliest(commits(3), policy="KEEP_LATEST_BY_HOURS", hours_retained=2) == TIMES[2]
 
 
