@@ -49,15 +49,23 @@ def finish_archiving(state: TableState) -> list[Instant]:
     archive = state.archived_timeline
     KeptCommits(state.storage, state.layout).forget_all_but(state.timeline.savepointed)
     LiveCheckpoints(state.storage, SAVEPOINTED).forget_all_but(state.timeline.savepointed)
-    put_back = {record.target for record in restores(ActiveTimeline(state.storage, state.layout), state.timeline)}
-    active = {_key(instant) for instant in state.timeline.completed() if instant.requested_time not in put_back}
+    active = {_key(instant) for instant in state.timeline.completed()}
     newest = archive.newest_file()
     remove_merged(archive, newest.merged_from)
-    both = [instant for instant in newest.instants if _key(instant) in active]
+    both = _without_put_back(state, [instant for instant in newest.instants if _key(instant) in active])
     if both:
         logger.info("%d archived instants of %s are on the active timeline still; removing them", len(both), state.config.name)
         _take_away(state, both, _state_files(state), archive.newest_number())
     return both
+
+
+def _without_put_back(state: TableState, both: Sequence[Instant]) -> list[Instant]:
+    """A restore to an archived write put it back on the active timeline, where it stays. Not so where a later write goes: then it was
+    archived again since, and the timeline would begin with it, so that none of the later ones counted any more.
+    """
+    put_back = {record.target for record in restores(ActiveTimeline(state.storage, state.layout), state.timeline)}
+    last = max((instant.requested_time for instant in both if instant.action.is_write), default="")
+    return [instant for instant in both if instant.requested_time not in put_back or instant.requested_time < last]
 
 
 def execute_archive(state: TableState, instants: Sequence[Instant], options: ArchiveOptions) -> tuple[str, ...]:

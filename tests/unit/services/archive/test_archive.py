@@ -79,6 +79,31 @@ def test_whether_it_is_due_is_asked_without_opening_rollbacks_that_stay(monkeypa
     assert archive_is_due(table.state, options, clean=CLEAN)
 
 
+@pytest.mark.parametrize("table_type", [COW, MOR])
+def test_archiving_that_died_with_the_target_of_a_restore_loses_no_later_commit(table_type: str) -> None:
+    """It was left on the active timeline for one that the restore had put there, and what came after it did not count any more."""
+    table = new_table(table_type)
+    instants = updated(table, 2)
+    table.restore(to=instants[1])
+    for number in range(5):
+        table.upsert(rows({10 + number: number}, part=f"p{number}"))
+    expected = content(table)
+    for call in itertools.count(1):
+        twin = twin_of(table.storage)
+        faulty = LocalTable(FaultyStorage(twin, call, Fault.CRASH_BEFORE), lock_timeout_ms=TIMEOUT_MS)
+        try:
+            run(faulty)
+            break
+        except SimulatedCrash:
+            died = LocalTable(twin, lock_timeout_ms=TIMEOUT_MS)
+        assert content(died) == expected
+        run(died, 20, 30)  # finishes it, and has nothing more to archive
+        assert content(died) == expected
+        died.upsert(rows({1: 99}))
+        assert content(died) == {**expected, 1: 99}
+    assert call > 5
+
+
 def test_savepoints_that_are_passed_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     table = new_table()
     for name in updated(table, 8):
