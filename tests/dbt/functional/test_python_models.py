@@ -115,6 +115,26 @@ class TestPandasWithoutRows:
         assert sorted(table.to_arrow().to_pylist(), key=str) == [{"id": 1, "kind": "a"}, {"id": 2, "kind": None}]
 
 
+OTHER_SESSION = """
+def model(dbt, session):
+    dbt.config(materialized="table")
+    return dbt.ref("numbers").sparkSession.newSession().sql("select 1 as id, array(named_struct('a', 1), null) as l")
+"""
+
+
+class TestRowsOfAnotherSession:
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"numbers.sql": SOURCE, "other.py": OTHER_SESSION}
+
+    def test_a_null_among_structs_of_literals_is_taken_over(self, project, connect_url):
+        if connect_url is not None:
+            pytest.skip("a session of Spark Connect makes no others")
+        run_dbt(["run"])
+        table = Lakehouse(project.adapter.config.credentials.warehouse).table(f"{project.test_schema}.other")
+        assert table.to_arrow().to_pylist() == [{"id": 1, "l": [{"a": 1}, None]}]
+
+
 class TestRefused:
     @pytest.fixture(scope="class")
     def models(self):

@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.lakehouse.later import Later
+
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_schema = Later("lakehouse_engine.spark.schema")
 
 _TAKEN = (
     "a DataFrame of Spark, pandas, pandas on Spark or polars (also a LazyFrame), a pyarrow Table, RecordBatch or RecordBatchReader,"
@@ -26,7 +30,7 @@ def as_frame(answer: Any, spark: Any, name: str) -> Any:
         answer = answer.to_spark()
     if isinstance(answer, DataFrame):
         # Pandas on Spark makes its frames in the root session, whose views are not seen here.
-        return answer if answer.sparkSession is spark else spark.createDataFrame(answer.toArrow().combine_chunks())
+        return answer if answer.sparkSession is spark else spark.createDataFrame(_fetched(answer))
     rows = _local_rows(answer, name)
     try:
         return spark.createDataFrame(rows)
@@ -36,6 +40,10 @@ def as_frame(answer: Any, spark: Any, name: str) -> Any:
         if not isinstance(error, PySparkException | TypeError):
             raise
         raise DbtRuntimeError(f"{name}: Spark cannot take the {type(answer).__name__} that the model returned: {_first(error)}") from error
+
+
+def _fetched(frame: Any) -> pa.Table:
+    return _schema.with_nullable_members(frame).toArrow().combine_chunks()
 
 
 def _local_rows(answer: Any, name: str) -> Any:
