@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -19,34 +19,59 @@ from lakehouse_engine.storage.locations import identity_of
 def spark_widens(plan: ScanPlan) -> bool:
     """Whether Spark reads all base files of a plan in the table's types: of integers it makes no `float`, and `double` of short ones only
     (`ParquetVectorUpdaterFactory`). Of a `float` it makes another `double` than Hudi does (`from_floating`), and of numbers no text, which
-    this engine's writes do not. Footers that this process does not know are read, of tables that have such columns.
+    this engine's writes do not. Footers that this process does not know are read, of tables that have such columns: of text, that of the
+    oldest file alone, where it has the column, as text does not become a number again.
 
     Raises as `base_file_metadata`.
     """
-    members = (pat.is_floating, pat.is_string) if plan.foreign else (pat.is_floating,)
-    wider, files = pa.schema([field for field in plan.schema if _has(field.type, members)]), tuple(plan.base_files())
-    if not wider.names or not files:
+    floats = pa.schema([field for field in plan.schema if _has(field.type, pat.is_floating)])
+    texts = pa.schema([field for field in plan.schema if plan.foreign and _has(field.type, pat.is_string)])
+    files = tuple(plan.base_files())
+    if not (floats.names or texts.names) or not files:
         return True
 
     def asked() -> tuple[bool, int]:
-        def reads(file: BaseFile) -> bool:
-            stored = FOOTERS.read(plan.storage, file).schema.to_arrow_schema()
-            return _reads_all(list(stored), list(wider), file.path)
+        def stored(file: BaseFile) -> list[pa.Field]:
+            return list(FOOTERS.read(plan.storage, file).schema.to_arrow_schema())
 
-        return all(looking_runner(local_runner({}), plan.storage).run(reads, files, name="footers")), len(files)
+        oldest = min(files, key=lambda file: file.instant_time)
+        first = stored(oldest) if texts.names else []
+        wanted = [*floats, *(field for field in texts if field.name not in floats.names and _lacks(first, [field], oldest.path))]
+
+        def reads(file: BaseFile) -> bool:
+            return _reads_all(stored(file), wanted, file.path)
+
+        fits = _reads_all(first, list(texts), oldest.path)
+        if fits and wanted:
+            fits = all(looking_runner(local_runner({}), plan.storage).run(reads, files, name="footers"))
+        return fits, len(files)
 
     identity = identity_of(plan.storage)
     if identity is None:  # in memory two tables may have one name
         return asked()[0]
-    return _KNOWN.find((identity, wider, tuple((file.path, file.size) for file in files)), asked)[0]
+    return _KNOWN.find((identity, floats, texts, tuple((file.path, file.size) for file in files)), asked)[0]
 
 
 _KNOWN: BoundedCache[tuple[bool, int]] = BoundedCache(100_000, lambda known: 1 + known[1])
 """Of the last files that this process asked, with how many they were."""
 
 
-def _has(kind: pa.DataType, members: Sequence[Callable[[pa.DataType], bool]]) -> bool:
-    return any(member(kind) for member in members) or any(_has(kind.field(number).type, members) for number in range(kind.num_fields))
+def _has(kind: pa.DataType, member: Callable[[pa.DataType], bool]) -> bool:
+    return member(kind) or any(_has(one.type, member) for one in _children(kind))
+
+
+def _lacks(stored: list[pa.Field], wanted: list[pa.Field], path: str) -> bool:
+    """Whether one of the fields, or a field inside of one, is not stored."""
+    names = [field.name for field in stored]
+    found = [(match_name(names, field.name, path), field) for field in wanted]
+    return any(index is None or _lacks_inside(stored[index].type, field.type, path) for index, field in found)
+
+
+def _lacks_inside(stored: pa.DataType, wanted: pa.DataType, path: str) -> bool:
+    if pat.is_struct(stored) and pat.is_struct(wanted):
+        return _lacks(_children(stored), _children(wanted), path)
+    pairs = zip(_children(stored), _children(wanted), strict=False)
+    return any(_lacks_inside(one.type, other.type, path) for one, other in pairs)
 
 
 def _reads_all(stored: list[pa.Field], wanted: list[pa.Field], path: str) -> bool:
