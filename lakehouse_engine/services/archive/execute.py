@@ -55,7 +55,11 @@ def finish_archiving(state: TableState) -> list[Instant]:
     both = _without_put_back(state, [instant for instant in newest.instants if _key(instant) in active])
     if both:
         logger.info("%d archived instants of %s are on the active timeline still; removing them", len(both), state.config.name)
-        _take_away(state, both, _state_files(state), archive.newest_number())
+        files = _state_files(state)
+        # A savepoint may have been made on one of them since.
+        _keep_aside(state, [files[_key(instant)] for instant in both if _is_savepointed(state, instant)])
+        keep_savepointed(state)
+        _take_away(state, both, files, archive.newest_number())
     return both
 
 

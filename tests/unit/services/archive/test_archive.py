@@ -19,6 +19,7 @@ from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
+from lakehouse_engine.verify import verify
 from lakehouse_engine.view.history import history
 from tests.support.local_table import LocalTable
 from tests.support.untouched import make_table, refused
@@ -102,6 +103,23 @@ def test_archiving_that_died_with_the_target_of_a_restore_loses_no_later_commit(
         died.upsert(rows({1: 99}))
         assert content(died) == {**expected, 1: 99}
     assert call > 5
+
+
+@pytest.mark.parametrize("table_type", [COW, MOR])
+def test_a_savepoint_that_is_made_after_archiving_died_can_be_restored(table_type: str) -> None:
+    table = new_table(table_type)
+    instants = updated(table, 5)
+    faulty = LocalTable(FaultyStorage(table.storage, 5, Fault.CRASH_BEFORE), lock_timeout_ms=TIMEOUT_MS)
+    with pytest.raises(SimulatedCrash):
+        run(faulty)
+    assert set(instants) == set(table.instants())
+    expected = content(table, as_of=instants[2])
+    table.savepoint(instants[2], "kept")
+    run(table, 20, 30)
+    assert instants[2] not in table.instants()
+    assert verify(table.state).ok
+    table.restore("kept")
+    assert content(table) == expected
 
 
 def test_savepoints_that_are_passed_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
