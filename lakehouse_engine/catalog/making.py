@@ -33,9 +33,12 @@ def make_filled(
     """Make a table by `fill`; its name as stored, and its commit. With `may_go` it takes the place of what has its name, a table in one
     step, whose comments go with it.
 
-    Raises, with nothing changed, `TableExistsError` where the name is taken, or was while the table was filled; what `fill` and `may_go`
-    raise; `LockTimeoutError` while somebody is at work on the table to be replaced; in an object store `TableError` for that one.
+    Raises, with nothing changed, `SqlError` for a name that no directory can have; `TableExistsError` where the name is taken, or was while
+    the table was filled; what `fill` and `may_go` raise; `LockTimeoutError` while somebody is at work on the table to be replaced; in an
+    object store `TableError` for that one.
     """
+    check_identifier(name.schema, "schema")
+    check_identifier(name.name, "relation")
     found = catalog.find(name)
     if in_object_store(catalog.storage):
         if found is not None and may_go is not None:
@@ -46,7 +49,6 @@ def make_filled(
         raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; drop it first", table=found[0])
     target = name if found is None else found[0]
     if found is None:
-        check_identifier(name.name, "relation")
         check_vacant(catalog, target)
     *others, home = catalog.stages(target.schema)
     for folder in (*others, home):

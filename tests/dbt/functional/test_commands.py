@@ -50,8 +50,8 @@ class TestShowOfStatements:
         run_dbt(["show", "--limit", "2", "--inline", f"delete from {table} where id < 1"])
         assert project.run_sql(f"select name, count(*) from {table} group by 1 order by 1", fetch="all") == [("changed", 4), ("new", 4)]
 
-    def test_answers_are(self, project: TestProjInfo) -> None:
-        for text in ("explain select 1 as a", "show schemas", "-- a\nwith a as (select id from range(9)) select * from a"):
+    def test_rows_of_queries_are(self, project: TestProjInfo) -> None:
+        for text in ("explain select 1 as a", "-- a\nwith a as (select id from range(9)) select * from a"):
             (result,) = run_dbt(["show", "--limit", "1", "--inline", text]).results
             assert len(result.agate_table.rows) == 1, text
 
