@@ -23,6 +23,7 @@ LEFT_OUT: dict[str, str] = {
     "tests/unit/commit/test_late_attempts.py": "it stops tasks at `head`, and in a bucket they look with `has_object`",
     "tests/unit/read/test_unsettled.py": "it sets the age of files, which a store does",
     "tests/unit/services/compact/test_run.py::test_a_compaction_that_another_program_began_is_left_alone": "it sets the age of a file",
+    "tests/unit/services/compact/test_run.py::test_how_old_it_is_the_storage_tells": "it sets the age of a file",
     "tests/unit/services/compact/test_beside_writers.py::test_in_two_processes": "other processes have no address for the folder",
     "tests/unit/write/test_stage.py": "files that are staged are looked for in the directory of the table, and it kills processes",
     "tests/unit/write/test_writes.py::test_markers_announce_every_file": "a directory is asked what it is for before it is there",
@@ -35,6 +36,7 @@ LEFT_OUT: dict[str, str] = {
     "tests/unit/undo/test_rollback_request.py::test_a_dead_write_is_taken_back_by_its_markers_or_by_listing": "a write that may come yet is"
     " ruled out, and then found by its markers alone, which the test removes",
     "tests/unit/undo/test_rollback_request.py::test_asked_by_name_for_a_dead_write": "a write that may come yet is ruled out, by recovery",
+    "tests/dbt/functional/test_first_builds.py": "it looks into the directory; test_dbt_new_tables.py kills in a bucket",
     "tests/dbt/functional/test_materialized_views.py::TestMaterializedViews::test_materialized_view_replaces_view": _REPLACED,
     "tests/dbt/functional/test_materialized_views.py::TestChangesApplied::test_change_is_applied_via_replace": _REPLACED,
     "tests/dbt/functional/test_materialized_views.py::TestChangesApplied::test_full_refresh": _REPLACED,
