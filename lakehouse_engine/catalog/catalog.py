@@ -157,15 +157,20 @@ class Catalog:
         except (StoredFileNotFoundError, PropertiesError):
             return None
 
-    def claim(self, name: RelationName) -> RelationName:
-        """The name under which a new table or view is stored: the schema's own case. Creates the schema's directory if it is missing.
-
-        Raises `TableExistsError` when a table or view has the name, and `SqlError` for one that no directory or file can have.
-        """
+    def check_free(self, name: RelationName) -> None:
+        """Raise `TableExistsError` when a table or view has the name, and `SqlError` for one that no directory or file can have."""
+        check_identifier(name.schema, "schema")
         check_identifier(name.name, "relation")
         found = self.find(name)
         if found is not None:
             raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; drop it first", table=found[0])
+
+    def claim(self, name: RelationName) -> RelationName:
+        """The name under which a new table or view is stored: the schema's own case. Creates the schema's directory if it is missing.
+
+        Raises as `check_free`.
+        """
+        self.check_free(name)
         stored = RelationName(self.create_schema(name.schema, if_not_exists=True), name.name)
         clear_place(self.storage, stored)
         return stored

@@ -12,7 +12,7 @@ from functools import partial
 
 from lakehouse_engine.catalog import places
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
-from lakehouse_engine.catalog.names import RelationName, check_identifier
+from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.commit.staging import StagingArea, remove_dead_stages
 from lakehouse_engine.errors import CommitOutcomeUnknownError, StorageError, TableExistsError, WriteError
 from lakehouse_engine.model.write_stats import WriteResult
@@ -37,18 +37,15 @@ def make_filled(
     the table was filled; what `fill` and `may_go` raise; `LockTimeoutError` while somebody is at work on the table to be replaced; in an
     object store `TableError` for that one.
     """
-    check_identifier(name.schema, "schema")
-    check_identifier(name.name, "relation")
-    found = catalog.find(name)
+    found = None if may_go is None else catalog.find(name)
     if in_object_store(catalog.storage):
-        if found is not None and may_go is not None:
+        if found is not None:
             catalog.check_moves(found[0], "replaced")
         target = catalog.claim(name)
         return target, places.fill_in_place(catalog.storage, target, partial(_filled, fill, target), lock_timeout_ms=lock_timeout_ms)
-    if found is not None and may_go is None:
-        raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; drop it first", table=found[0])
     target = name if found is None else found[0]
     if found is None:
+        catalog.check_free(name)
         check_vacant(catalog, target)
     *others, home = catalog.stages(target.schema)
     for folder in (*others, home):

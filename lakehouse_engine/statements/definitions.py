@@ -107,11 +107,11 @@ def create_table(run: Execution, statement: CreateTable) -> Any:
         result = _replace(run, table, found[0], spec, frame)
         keep_comments(run, found[0], statement)
         return result
-    result = filled(run, name, spec, frame) if frame is not None else None
     if frame is None:
         run.make_table(name, spec)
+    made = None if frame is None else filled(run, name, spec, frame)
     keep_comments(run, name, statement)
-    return result
+    return made
 
 
 def filled(

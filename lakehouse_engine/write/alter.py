@@ -72,10 +72,11 @@ def set_properties(storage: Storage, changes: Mapping[str, str | None], *, lock_
     if fixed:
         raise OptionError(f"{fixed[0]!r} has no effect as a property of a table; give it with the write", table=storage.root)
     store = ConfigStore(storage)
-    _check_index(store.read(), changes)
-    _check_defaults(store.read(), changes)
+    config = store.read()
+    _check_index(config, changes)
+    _check_defaults(config, changes)
     stored = {STORED_PREFIX + key: value for key, value in changes.items()}
-    asked = lock_options(store.read().with_properties(stored))
+    asked = lock_options(config.with_properties(stored))
     check_provider_fits(storage, asked)
     with TableLock(storage, lock_timeout_ms, instead=asked):
         return store.update(stored)

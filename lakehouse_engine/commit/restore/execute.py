@@ -214,7 +214,7 @@ class _Restore:
     def remove_traces(self) -> None:
         for instant in reversed(self._later().instants):
             is_spent = instant.action is Action.ROLLBACK and not self._tells(instant)
-            is_planned = instant.action is Action.CLEAN and not instant.is_completed and not self._is_ended(instant)
+            is_planned = instant.action is Action.CLEAN and not instant.is_completed and not self._end_begun(instant)
             if is_spent or is_planned:
                 self._timeline.delete_all([*_pending_states(instant), instant.at(State.COMPLETED)])
         storage = self._state.storage
@@ -238,8 +238,8 @@ class _Restore:
         except MetadataError:
             return True
 
-    def _is_ended(self, clean: Instant) -> bool:
-        """Completes one that had begun; whether that was so."""
+    def _end_begun(self, clean: Instant) -> bool:
+        """Complete one that had begun; whether there is such a one now, and no pending one to be dropped."""
         if clean.state is not State.INFLIGHT:
             return False
         try:

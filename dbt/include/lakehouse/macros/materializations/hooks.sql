@@ -9,3 +9,10 @@
     {% endif %}
   {% endfor %}
 {% endmacro %}
+
+{# What has the model's name once its hooks have run, which may have made or dropped it; they are run here. #}
+{% macro lakehouse_after_pre_hooks(hooks, existing) %}
+  {%- do run_hooks(hooks, inside_transaction=False) -%}
+  {%- do run_hooks(hooks, inside_transaction=True) -%}
+  {% do return(adapter.stored_relation(this) if hooks else existing) %}
+{% endmacro %}

@@ -8,11 +8,7 @@
   {%- set agate_table = load_agate_table() -%}
   {%- do store_result('agate_table', response='OK', agate_table=agate_table) -%}
 
-  {{ run_hooks(pre_hooks, inside_transaction=False) }}
-  {{ run_hooks(pre_hooks, inside_transaction=True) }}
-  {%- if pre_hooks -%}
-    {%- set existing_relation = adapter.stored_relation(this) -%}
-  {%- endif %}
+  {%- set existing_relation = lakehouse_after_pre_hooks(pre_hooks, existing_relation) %}
 
   {%- set response = adapter.write_seed(target_relation, agate_table, model, existing_relation) -%}
   {%- do lakehouse_main('-- ' ~ (agate_table.rows | length) ~ ' row(s) of ' ~ model['original_file_path'], response) -%}

@@ -9,11 +9,7 @@
   {%- set strategy = lakehouse_incremental_strategy() -%}
   {%- set strategy_macro = adapter.get_incremental_strategy_macro(context, strategy) -%}
 
-  {{ run_hooks(pre_hooks, inside_transaction=False) }}
-  {{ run_hooks(pre_hooks, inside_transaction=True) }}
-  {%- if pre_hooks -%}
-    {%- set existing_relation = adapter.stored_relation(this) -%}
-  {%- endif %}
+  {%- set existing_relation = lakehouse_after_pre_hooks(pre_hooks, existing_relation) %}
 
   {%- if model['language'] == 'python' -%}
     {%- call statement('main', language='python') -%}{{ py_write_table(compiled_code, target_relation) }}{%- endcall -%}
