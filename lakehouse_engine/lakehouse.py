@@ -14,9 +14,8 @@ from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.clone import Clone, clone_relation
 from lakehouse_engine.catalog.copies import copy_table
 from lakehouse_engine.catalog.functions import Functions, StoredFunction
-from lakehouse_engine.catalog.making import check_vacant
+from lakehouse_engine.catalog.making import made_empty
 from lakehouse_engine.catalog.names import RelationName
-from lakehouse_engine.catalog.places import made_in_place
 from lakehouse_engine.catalog.records import StoredView
 from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.errors import MissingOptionError
@@ -280,8 +279,7 @@ class Lakehouse:
 
     def _make(self, name: RelationName, spec: TableSpec) -> HoodieTable:
         stored = self._catalog.claim(name)
-        check_vacant(self._catalog, stored)
-        with made_in_place(self._storage, stored):
+        with made_empty(self._catalog, stored):
             create_table(self._below(stored), spec, self._options)
         return self._open(stored)
 

@@ -99,7 +99,7 @@ class Catalog:
         clear_schema(self.storage, found)
         known = {table.name for table in tables} | {_SCHEMA_FILE, _VIEWS, _COMMENTS, _DROPPED, _STAGES, _FUNCTIONS}
         others = (entry.path for entry in self.storage.list(found) if entry.name not in known)
-        foreign = next((path for path in others if not (in_object_store(self.storage) and is_vacant(self.storage, path))), None)
+        foreign = next((path for path in others if not is_vacant(self.storage, path)), None)
         if foreign is not None:
             raise TableError(f"{foreign} is no table of the engine and is not deleted with the schema; move it away first", schema=found)
         for table in tables:

@@ -7,19 +7,20 @@ moved, the place itself, which is no table before the last object is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 
 from lakehouse_engine.catalog import places
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.commit.staging import StagingArea, remove_dead_stages
-from lakehouse_engine.errors import CommitOutcomeUnknownError, StorageError, TableExistsError, WriteError
+from lakehouse_engine.errors import CommitOutcomeUnknownError, StorageError, StoredFileExistsError, TableExistsError, WriteError
 from lakehouse_engine.model.write_stats import WriteResult
+from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store, storage_below
-from lakehouse_engine.timeline.config_store import META_FOLDER
-from lakehouse_engine.timeline.lock import LOCK_FILE
+from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
 
 Fill = Callable[[Storage, RelationName], WriteResult]
 """Makes the table that is to have the name in the storage, which is empty, by one commit."""
@@ -46,7 +47,8 @@ def make_filled(
     target = name if found is None else found[0]
     if found is None:
         catalog.check_free(name)
-        check_vacant(catalog, target)
+    if found is None or found[1] is RelationKind.VIEW:
+        places.check_vacant(catalog.storage, target)
     *others, home = catalog.stages(target.schema)
     for folder in (*others, home):
         remove_dead_stages(catalog.storage, catalog.storage.list(folder), folder)
@@ -72,31 +74,57 @@ def _named(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | 
     found = catalog.find(target)
     if found is None:
         stored = catalog.claim(target)
-        catalog.put(folder, stored, swaps=check_vacant(catalog, stored))
+        _put(catalog, folder, stored, timeout_ms)
         return stored
     name, kind = found
     if may_go is None:
         raise TableExistsError(f"{name} was created by another process meanwhile", table=name)
     if kind is RelationKind.VIEW:
+        places.check_vacant(catalog.storage, name)
         may_go(name, kind)
         catalog.drop_view(name)
-        catalog.put(folder, name, swaps=check_vacant(catalog, name))
+        _put(catalog, folder, name, timeout_ms)
     else:
         catalog.exchange(folder, name, may_go=lambda: may_go(name, kind), lock_timeout_ms=timeout_ms)
     return name
 
 
-def check_vacant(catalog: Catalog, name: RelationName) -> bool:
-    """Whether there is a directory in a new table's place with nothing in it but locks, as whoever waited for a table that was dropped may
-    leave it. Raises `TableExistsError` for a place that holds something: a new table would take the timeline in it for its own.
+def made_empty(catalog: Catalog, name: RelationName, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default) -> AbstractContextManager[object]:
+    """While the properties of an empty table are made, in a place that was claimed: nobody puts another one there meanwhile.
+
+    Raises as `places.made_in_place`, and `TableExistsError` for a place that holds something: a new table would take the timeline in it for
+    its own.
     """
-    storage, place = catalog.storage, name.path
-    if in_object_store(storage):
-        places.check_vacant(storage, name)
+    if in_object_store(catalog.storage):
+        places.check_vacant(catalog.storage, name)
+        return places.made_in_place(catalog.storage, name, lock_timeout_ms=lock_timeout_ms)
+    return _locked(catalog, name, lock_timeout_ms) if _is_left(catalog, name) else nullcontext()
+
+
+def _put(catalog: Catalog, folder: str, name: RelationName, timeout_ms: int) -> None:
+    if not _is_left(catalog, name):
+        catalog.put(folder, name)
+        return
+    with _locked(catalog, name, timeout_ms):
+        catalog.put(folder, name, swaps=True)
+
+
+def _is_left(catalog: Catalog, name: RelationName) -> bool:
+    """Whether there is a directory in a new table's place, with nothing in it but locks. Raises `TableExistsError` where there is more."""
+    if catalog.storage.head(name.path) is None:
         return False
-    if storage.head(place) is None:
-        return False
-    within = {entry.name for entry in storage.list(place)} | {entry.path for entry in storage.list(f"{place}/{META_FOLDER}")}
-    if within <= {META_FOLDER, f"{place}/{LOCK_FILE.rpartition('/')[0]}"}:
-        return True
-    raise TableExistsError(f"there is a directory {place} that is no table; move it away first", table=name)
+    if catalog.find(name) is not None:
+        raise TableExistsError(f"{name} was created by another process meanwhile", table=name)
+    places.check_vacant(catalog.storage, name)
+    return True
+
+
+@contextmanager
+def _locked(catalog: Catalog, name: RelationName, timeout_ms: int) -> Iterator[None]:
+    """Of several that find the same directory one takes its place: what trades places with it is asked for nothing."""
+    storage, file = catalog.storage, f"{name.path}/{LOCK_FILE}"
+    with suppress(StoredFileExistsError):
+        storage.create(file, b"")
+    with TableLock(storage, timeout_ms, file=file):
+        _is_left(catalog, name)
+        yield

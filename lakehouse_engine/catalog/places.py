@@ -19,8 +19,8 @@ from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage, TaggedStorage
 from lakehouse_engine.storage.locations import discard, has_file, in_object_store, storage_below
-from lakehouse_engine.timeline.config_store import BACKUP, COPY, PROPERTIES, ConfigStore
-from lakehouse_engine.timeline.lock import TableLock
+from lakehouse_engine.timeline.config_store import BACKUP, COPY, META_FOLDER, PROPERTIES, ConfigStore
+from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
 from lakehouse_engine.timeline.locks.storage_lock import LOCK_OBJECT
 
 logger = logging.getLogger(__name__)
@@ -81,16 +81,22 @@ def fill_in_place(
         return result
 
 
-def check_vacant(storage: TaggedStorage, name: RelationName) -> None:
+def check_vacant(storage: Storage, name: RelationName) -> None:
     """Raise `TableExistsError` where something is in the place of a table to be that no note tells of."""
     if not is_vacant(storage, name.path):
-        raise TableExistsError(f"there is a directory {name.path} that is no table; move it away first", table=name)
+        raise TableExistsError(f"there is a directory or file {name.path} that is no table; move it away first", table=name)
 
 
-def is_vacant(storage: TaggedStorage, place: str) -> bool:
-    """Whether nothing is there but the lock of who looked for a table, or died before the note."""
-    found = storage.walk_up_to(place, 1)
-    return found is not None and all(entry.path == f"{place}/{LOCK_OBJECT}" for entry in found)
+def is_vacant(storage: Storage, place: str) -> bool:
+    """Whether nothing is there but locks: of who looked for a table, waited for one that was dropped, or died before the note."""
+    if in_object_store(storage):
+        found = storage.walk_up_to(place, 1)
+        return found is not None and all(entry.path == f"{place}/{LOCK_OBJECT}" for entry in found)
+    entry = storage.head(place)
+    if entry is None or not entry.is_directory:
+        return entry is None
+    within = {entry.name for entry in storage.list(place)} | {entry.path for entry in storage.list(f"{place}/{META_FOLDER}")}
+    return within <= {META_FOLDER, f"{place}/{LOCK_FILE.rpartition('/')[0]}"}
 
 
 def clear_place(storage: Storage, name: RelationName) -> None:

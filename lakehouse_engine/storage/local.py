@@ -129,7 +129,12 @@ class LocalStorage:
             if ospath.lexists(after):
                 raise StoredFileExistsError(f"cannot rename {source!r} to {target!r}: it is there already", path=target, root=self.root)
             _make_directories(ospath.dirname(after))
-            os.rename(before, after)
+            try:
+                os.rename(before, after)
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY:
+                    raise
+                raise FileExistsError(errno.EEXIST, "another process made it meanwhile", after) from error
         self._sync_directory(ospath.dirname(after), target)
         self._sync_directory(ospath.dirname(before), source)
 

@@ -6,7 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,11 +17,12 @@ import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.catalog.catalog import RelationKind
-from lakehouse_engine.catalog.making import Fill, MayGo, make_filled
+from lakehouse_engine.catalog.making import Fill, MayGo, made_empty, make_filled
 from lakehouse_engine.catalog.names import RelationName
-from lakehouse_engine.errors import CommitOutcomeUnknownError, SqlError, StorageError, TableExistsError, WriteError
+from lakehouse_engine.errors import CommitOutcomeUnknownError, LockTimeoutError, SqlError, StorageError, TableExistsError, WriteError
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.write.create import TableSpec, create_table
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -183,6 +187,61 @@ def test_a_directory_that_is_no_table_is_left_alone(lake: Lakehouse, stranger: s
         lake.create_table("s.t", schema=SCHEMA)
     assert path.read_text() == "mine"
     assert lake.tables() == []
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_of_two_that_find_the_same_leftover_one_takes_its_place(lake: Lakehouse, monkeypatch: pytest.MonkeyPatch, empty: bool) -> None:
+    """The other one would take away the table, and its rows, that is there by then."""
+    leftover = Path(lake.warehouse) / "s" / "t" / ("" if empty else ".hoodie/.locks")
+    leftover.mkdir(parents=True)
+    both, exchange = threading.Barrier(2), LocalStorage.exchange_trees
+
+    def slowly(storage: LocalStorage, first: str, second: str) -> None:
+        time.sleep(0.2)
+        exchange(storage, first, second)
+
+    def attempt(number: int) -> int | None:
+        try:
+            make(lake, filling(number, then=both.wait))
+        except TableExistsError:
+            return None
+        return number
+
+    monkeypatch.setattr(LocalStorage, "exchange_trees", slowly)
+    with ThreadPoolExecutor(2) as threads:
+        made = [number for number in threads.map(attempt, (1, 2)) if number is not None]
+    assert (ids(lake), hidden(lake)) == (made, [])
+
+
+def test_an_empty_table_is_not_made_while_another_one_takes_the_same_leftover(lake: Lakehouse) -> None:
+    leftover = Path(lake.warehouse) / "s" / "t" / ".hoodie" / ".locks"
+    leftover.mkdir(parents=True)
+    with made_empty(lake.catalog, RelationName("s", "t")), ThreadPoolExecutor(1) as elsewhere, pytest.raises(LockTimeoutError):
+        elsewhere.submit(make, lake, filling(1)).result()
+    assert (lake.tables(), hidden(lake)) == ([], [])
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_a_file_in_its_place_is_left_alone(lake: Lakehouse, view: bool) -> None:
+    path = Path(lake.warehouse) / "s" / "t"
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    if view:
+        lake.create_view("s.t", "select 1 as id")
+    with pytest.raises(TableExistsError, match="s/t that is no table; move it away first"):
+        make(lake, lambda *_: pytest.fail("filled"), anything_goes)
+    assert (path.read_text(), lake.views("s")) == ("mine", ["s.t"] if view else [])
+    if not view:
+        with pytest.raises(TableExistsError, match="s/t that is no table; move it away first"):
+            lake.create_table("s.t", schema=SCHEMA)
+
+
+def test_a_schema_goes_with_locks_that_a_dropped_table_left(lake: Lakehouse) -> None:
+    leftover = Path(lake.warehouse) / "s" / "t" / ".hoodie" / ".locks"
+    leftover.mkdir(parents=True)
+    (leftover / "table.lock").write_text("")
+    lake.drop_schema("s")
+    assert lake.schemas() == []
 
 
 def test_a_directory_that_comes_meanwhile_is_left_alone(lake: Lakehouse) -> None:

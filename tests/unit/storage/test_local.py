@@ -243,3 +243,11 @@ def test_directory_removed_between_listing_and_use_is_no_error(storage: LocalSto
     storage.delete_tree("a")
     assert storage.list("a") == []
     storage.delete_tree("a")
+
+
+def test_a_directory_that_comes_between_look_and_rename_is_there_already(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage.create("a/file", b"one")
+    storage.create("b/file", b"two")
+    monkeypatch.setattr(local.ospath, "lexists", lambda path: False)
+    with pytest.raises(StoredFileExistsError):
+        storage.rename_tree("a", "b")
