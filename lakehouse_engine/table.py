@@ -18,7 +18,7 @@ from lakehouse_engine.files.crossing import told_of_crossing
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
-from lakehouse_engine.options import ServiceOptions, WriteOptions
+from lakehouse_engine.options import ServiceOptions, WriteOptions, layered
 from lakehouse_engine.options.arguments import check, checked
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query, read_options
@@ -231,7 +231,7 @@ class HoodieTable(TableServices):
             **arguments,
         )
         runner = self._runner(options or {})
-        prepare_inputs(request, self._storage, {**self._options, **(options or {})})
+        prepare_inputs(request, self._storage, layered(self._options, options or {}))
         self._lock(options, dry_run=False)
         with told_as_raised():
             result = execute_write(self._storage, request, runner, self._state)
@@ -240,7 +240,7 @@ class HoodieTable(TableServices):
         return replace(result, failed_services=after_commit(self._storage, services, request.options, runner))
 
     def _runner(self, options: Mapping[str, Any]) -> TaskRunner:
-        return runner_for(self._spark, self._storage, {**self._options, **options})
+        return runner_for(self._spark, self._storage, layered(self._options, options))
 
 
 _ROWS = ("delete_keys", "replaced_rows")

@@ -19,6 +19,7 @@ from lakehouse_engine.options import (
     CompactionOptions,
     WriteOptions,
     check_known,
+    layered,
 )
 from lakehouse_engine.options.arguments import check, checked
 from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_POLICY, KEEP_MAX_COMMITS, KEEP_MIN_COMMITS
@@ -209,7 +210,7 @@ class TableServices:
             message = f"retain_commits goes with {CLEAN_POLICY.key}={KEEP_LATEST_COMMITS}, not {policy}"
             raise OptionError(message, table=self._state.config.name)
         if retain_commits is not None:
-            given = {CLEAN_POLICY.key: KEEP_LATEST_COMMITS, **given, CLEAN_COMMITS.key: retain_commits}
+            given = layered({CLEAN_POLICY.key: KEEP_LATEST_COMMITS}, given, {CLEAN_COMMITS.key: retain_commits})
         effective = self._effective_now(given)
         return clean(self._storage, CleanOptions.read(effective), lock_timeout_ms=self._lock(given, dry_run=dry_run), dry_run=dry_run)
 
@@ -274,12 +275,12 @@ class TableServices:
         given = options or {}
         timeout = LOCK_TIMEOUT_MS.read(self._effective(given))
         if not dry_run:
-            agree_on_lock(self._storage, self._state.config, {**self._options, **given}, lock_timeout_ms=timeout)
+            agree_on_lock(self._storage, self._state.config, layered(self._options, given), lock_timeout_ms=timeout)
         return timeout
 
     def _effective(self, options: Mapping[str, Any]) -> dict[str, Any]:
         check_known(options)
-        return {**self._state.config.prefixed(STORED_PREFIX), **self._options, **options}
+        return layered(self._state.config.prefixed(STORED_PREFIX), self._options, options)
 
     def _effective_now(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """With what the table keeps by now: another process may have changed it since this one looked."""
@@ -287,7 +288,7 @@ class TableServices:
         return self._effective(options)
 
     def _runner(self, options: Mapping[str, Any]) -> TaskRunner:
-        return local_runner({**self._options, **options})
+        return local_runner(layered(self._options, options))
 
 
 def repair_table(

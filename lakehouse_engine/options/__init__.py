@@ -65,6 +65,7 @@ __all__ = [
     "ServiceOptions",
     "WriteOptions",
     "check_known",
+    "layered",
     "stored_defaults",
 ]
 
@@ -85,6 +86,18 @@ def _registry() -> dict[str, Option[Any]]:
 
 OPTIONS: dict[str, Option[Any]] = _registry()
 """Every key and older name that the engine acts on."""
+
+
+
+def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of several places, each stronger than those before it, under whichever of its names an option is given."""
+    found: dict[str, Any] = {}
+    for layer in layers:
+        keys = {name: OPTIONS[name].key if name in OPTIONS else name for name in layer}
+        found |= {key: layer[name] for name, key in keys.items() if name != key}
+        found |= {name: layer[name] for name, key in keys.items() if name == key}
+    return found
+
 
 TUNING_PREFIXES = (
     "hoodie.upsert.shuffle.",

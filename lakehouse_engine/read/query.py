@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from lakehouse_engine.errors import OptionError, UnsettledInstantError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.instant import as_of_instant_time, before
-from lakehouse_engine.options import STORED_PREFIX
+from lakehouse_engine.options import STORED_PREFIX, layered
 from lakehouse_engine.options.read import TRUST_PARTITION_PATHS, VERIFY_CHECKSUMS
 from lakehouse_engine.options.unavailable import CHANGE_DATA
 from lakehouse_engine.read.moments import moment_of
@@ -91,7 +91,7 @@ def plan_query(
 
 def read_options(state: TableState, options: Mapping[str, Any] | None) -> dict[str, Any]:
     """The options that count for reads of a table: those given, over those that it has stored."""
-    return {**state.config.prefixed(STORED_PREFIX), **(options or {})}
+    return layered(state.config.prefixed(STORED_PREFIX), options or {})
 
 
 def _bound(moment: str | date | datetime | None) -> str | None:

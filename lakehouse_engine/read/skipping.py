@@ -13,7 +13,7 @@ from lakehouse_engine.engine import local_runner, looking_runner
 from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.files import BaseFile, FileSlice
-from lakehouse_engine.options import STORED_PREFIX
+from lakehouse_engine.options import STORED_PREFIX, layered
 from lakehouse_engine.options.read import TRUST_PARTITION_PATHS
 from lakehouse_engine.read.row_filter import Guaranteed, RowFilter
 from lakehouse_engine.read.scan import Filters, ScanPlan
@@ -33,7 +33,7 @@ def skipped_slices(
 
     Unlike a reading this lists all partitions. Raises `OptionError` for a filter that does not fit, and as `base_file_metadata`.
     """
-    trusts = TRUST_PARTITION_PATHS.read({**state.config.prefixed(STORED_PREFIX), **(options or {})})
+    trusts = TRUST_PARTITION_PATHS.read(layered(state.config.prefixed(STORED_PREFIX), options or {}))
     return at_one_moment(state, lambda now: _skipped(now, Filters(expression, trusts)))
 
 

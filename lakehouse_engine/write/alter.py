@@ -11,6 +11,7 @@ from lakehouse_engine.commit.transaction import begin
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
+from lakehouse_engine.index.consistent import refuse_changing_buckets
 from lakehouse_engine.index.registry import keeps_buckets
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.constraints import Constraints
@@ -18,6 +19,7 @@ from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.table_config import MATERIALIZED_KEY, TableConfig
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import (
+    BUCKET_ENGINE,
     BUCKET_HASH_FIELD,
     INDEX_TYPE,
     NUM_BUCKETS,
@@ -26,6 +28,7 @@ from lakehouse_engine.options import (
     ServiceOptions,
     WriteOptions,
     check_known,
+    layered,
 )
 from lakehouse_engine.record.merging.payloads import payload_of
 from lakehouse_engine.record.nested import Path, placed
@@ -63,7 +66,7 @@ def evolve_schema(
 
 
 def set_properties(storage: Storage, changes: Mapping[str, str | None], *, lock_timeout_ms: int) -> TableConfig:
-    """Set (or with None remove) options that the table keeps as defaults of its writes.
+    """Set (or with None remove) options that the table keeps as defaults of its writes, under whichever of their names it keeps them.
 
     Raises `OptionError` for other keys, and where the next write would be refused because of them.
     """
@@ -75,8 +78,12 @@ def set_properties(storage: Storage, changes: Mapping[str, str | None], *, lock_
     config = store.read()
     _check_index(config, changes)
     _check_defaults(config, changes)
-    stored = {STORED_PREFIX + key: value for key, value in changes.items()}
-    asked = lock_options(config.with_properties(stored))
+    others = [name for key in changes for name in (OPTIONS[key].key, *OPTIONS[key].aliases)]
+    stored = {STORED_PREFIX + key: value for key, value in {**dict.fromkeys(others), **changes}.items()}
+    after = config.with_properties(stored)
+    if BUCKET_ENGINE.key in changes:
+        refuse_changing_buckets(storage, after, WriteOptions.read({}), may_be_stored=False)
+    asked = lock_options(after)
     check_provider_fits(storage, asked)
     with TableLock(storage, lock_timeout_ms, instead=asked):
         return store.update(stored)
@@ -98,7 +105,7 @@ def _check_index(config: TableConfig, changes: Mapping[str, str | None]) -> None
 
 def _check_defaults(config: TableConfig, changes: Mapping[str, str | None]) -> None:
     """Every write has them from now on, also one that says nothing of them."""
-    kept = {key: value for key, value in {**config.prefixed(STORED_PREFIX), **changes}.items() if value is not None}
+    kept = {key: value for key, value in layered(config.prefixed(STORED_PREFIX), changes).items() if value is not None}
     options = WriteOptions.read(kept)
     ServiceOptions.read(kept)
     check_payload(config, options)

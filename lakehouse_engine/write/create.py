@@ -27,6 +27,7 @@ from lakehouse_engine.options import (
     ServiceOptions,
     WriteOptions,
     check_known,
+    layered,
     stored_defaults,
 )
 from lakehouse_engine.options.unavailable import stored_keys
@@ -82,7 +83,7 @@ def create_table(storage: Storage, spec: TableSpec, defaults: Mapping[str, Any] 
     options = WriteOptions.read(spec.properties)
     check_provider_fits(storage, LockOptions.read(spec.properties))
     check_known(spec.properties, also=_TABLE_KEYS)
-    ServiceOptions.read({**spec.properties, **defaults})
+    ServiceOptions.read(layered(spec.properties, defaults))
     schema = canonical_schema(spec.schema, allow_timestamp_ntz=options.allow_timestamp_ntz)
     check_reserved(schema)
     _check(spec, schema)

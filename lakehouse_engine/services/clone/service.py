@@ -23,7 +23,7 @@ from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.table_config import MATERIALIZED_KEY, ROWS_KEEP_PARTITIONS_KEY, TableConfig, TableType
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
-from lakehouse_engine.options import STORED_PREFIX, CompactionOptions, WriteOptions
+from lakehouse_engine.options import STORED_PREFIX, CompactionOptions, WriteOptions, layered
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.pruning import has_other_writers, paths_may_tell
 from lakehouse_engine.read.scan import ScanPlan, plan_snapshot
@@ -80,7 +80,7 @@ def clone_table(state: TableState, target: Storage, request: CloneRequest, runne
     `moment_of`, `InstantNotFoundError` where the source had no commit yet, `UnsupportedTableError` for tables that cannot be written to,
     `TimelineError` where the source's commits are not in the past here, and as `bring_file`.
     """
-    options = {**state.config.prefixed(STORED_PREFIX), **(request.options or {})}
+    options = layered(state.config.prefixed(STORED_PREFIX), request.options or {})
     write_options = WriteOptions.read(options)
     refuse_changing_buckets(state.storage, state.config, write_options, may_be_stored=state.may_have_folder(BUCKETS))
     moment = None if request.as_of is None else moment_of(state, request.as_of)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.errors import OptionError
+from lakehouse_engine.errors import OptionError, UnsupportedTableError
 from lakehouse_engine.options import OPTIONS
 from lakehouse_engine.options.base import Option
 from lakehouse_engine.timeline.config_store import ConfigStore
@@ -89,6 +89,45 @@ def test_marks_of_deletions_can_be_changed_where_no_log_is_merged_by_them(tmp_pa
     table = HoodieTable.open(plain.path)
     table.upsert(ROWS)
     assert table.upsert(pa.table({"id": [1], "n": [2], "op": ["D"]}, schema=SCHEMA)).deletes == 1
+
+
+def test_buckets_that_change_are_not_kept(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    before = table.config.properties
+    with pytest.raises(UnsupportedTableError, match="CONSISTENT_HASHING is not supported"):
+        set_properties(table.storage, {"hoodie.index.bucket.engine": "CONSISTENT_HASHING"}, lock_timeout_ms=1000)
+    assert ConfigStore(table.storage).read().properties == before
+    kept = {"lakehouse.default.hoodie.index.bucket.engine": "CONSISTENT_HASHING"}  # as earlier versions did
+    ConfigStore(table.storage).update(kept)
+    set_properties(table.storage, {"hoodie.index.bucket.engine": None}, lock_timeout_ms=1000)
+    assert table.upsert(ROWS).inserts == 1
+
+
+_NEW, _OLD = "hoodie.clean.commits.retained", "hoodie.cleaner.commits.retained"
+
+
+@pytest.mark.parametrize(("weak", "strong"), [(_NEW, _OLD), (_OLD, _NEW), (_NEW, _NEW)])
+def test_the_stronger_place_counts_whichever_of_its_names_an_option_has(tmp_path: Path, weak: str, strong: str) -> None:
+    def retained(table: HoodieTable, **options: str) -> str | None:
+        for number in range(3):
+            table.upsert(pa.table({"id": [1], "n": [number], "op": ["I"]}, schema=SCHEMA))
+        return table.clean(dry_run=True, options=options).earliest_retained
+
+    quiet = {"hoodie.clean.automatic": "false"}
+    kept = _table(tmp_path, {weak: "50", "hoodie.keep.min.commits": "60", "hoodie.keep.max.commits": "70", **quiet}, table_type="cow")
+    assert retained(kept) is None
+    assert retained(kept, **{strong: "1"}) is not None
+    assert retained(HoodieTable.open(kept.path, options={strong: "1"})) is not None
+    assert retained(HoodieTable.open(kept.path, options={weak: "1"}), **{strong: "50"}) is None
+
+
+@pytest.mark.parametrize(("before", "after"), [(_NEW, _OLD), (_OLD, _NEW)])
+def test_a_table_keeps_an_option_under_one_of_its_names(tmp_path: Path, before: str, after: str) -> None:
+    table = _table(tmp_path, {before: "5"})
+    config = set_properties(table.storage, {after: "3"}, lock_timeout_ms=1000)
+    assert {key: value for key, value in config.properties.items() if "commits.retained" in key} == {f"lakehouse.default.{after}": "3"}
+    config = set_properties(table.storage, {before: None}, lock_timeout_ms=1000)
+    assert not [key for key in config.properties if "commits.retained" in key]
 
 
 def test_an_empty_text_asks_for_no_lock(tmp_path: Path) -> None:
