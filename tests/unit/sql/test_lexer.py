@@ -76,6 +76,7 @@ def test_string_literals_have_sparks_values(text: str, value: str) -> None:
         ("a.b.c", ["a", ".", "b", ".", "c"]),
         ("a.2ef", ["a", ".", "2ef"]),
         ("1.5e3 1L 2.0BD .5 9", ["1.5e3", "1L", "2.0BD", ".5", "9"]),
+        ("0.1d 2.0bd 1.e-3f .5D a.30d", ["0.1d", "2.0bd", "1.e-3f", ".5D", "a", ".", "30d"]),  # the last one is a name
         ("1col", ["1col"]),
         ("a/* /* x */ */b", ["a", "b"]),
         ("a--b\nc", ["a", "c"]),
