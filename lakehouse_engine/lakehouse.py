@@ -20,7 +20,7 @@ from lakehouse_engine.catalog.records import StoredView
 from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.model.write_stats import WriteResult
-from lakehouse_engine.options import CONFLICT_RETRIES, LOCK_TIMEOUT_MS
+from lakehouse_engine.options import CONFLICT_RETRIES, LOCK_TIMEOUT_MS, LockOptions
 from lakehouse_engine.options.arguments import checked
 from lakehouse_engine.repair import RepairReport, repair
 from lakehouse_engine.services.clone import CloneFiles
@@ -279,7 +279,7 @@ class Lakehouse:
 
     def _make(self, name: RelationName, spec: TableSpec) -> HoodieTable:
         stored = self._catalog.claim(name)
-        with made_empty(self._catalog, stored):
+        with made_empty(self._catalog, stored, LockOptions.read(spec.properties)):
             create_table(self._below(stored), spec, self._options)
         return self._open(stored)
 

@@ -17,10 +17,11 @@ from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.commit.staging import StagingArea, remove_dead_stages
 from lakehouse_engine.errors import CommitOutcomeUnknownError, StorageError, StoredFileExistsError, TableExistsError, WriteError
 from lakehouse_engine.model.write_stats import WriteResult
-from lakehouse_engine.options import LOCK_TIMEOUT_MS
+from lakehouse_engine.options import LOCK_TIMEOUT_MS, LockOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store, storage_below
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
+from lakehouse_engine.timeline.locks.settings import stored_lock_options
 
 Fill = Callable[[Storage, RelationName], WriteResult]
 """Makes the table that is to have the name in the storage, which is empty, by one commit."""
@@ -89,8 +90,11 @@ def _named(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | 
     return name
 
 
-def made_empty(catalog: Catalog, name: RelationName, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default) -> AbstractContextManager[object]:
-    """While the properties of an empty table are made, in a place that was claimed: nobody puts another one there meanwhile.
+def made_empty(
+    catalog: Catalog, name: RelationName, locks: LockOptions, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default
+) -> AbstractContextManager[object]:
+    """While the properties of an empty table are made, in a place that was claimed: nobody puts another one there meanwhile. `locks` is what
+    they are to say of its lock.
 
     Raises as `places.made_in_place`, and `TableExistsError` for a place that holds something: a new table would take the timeline in it for
     its own.
@@ -98,14 +102,14 @@ def made_empty(catalog: Catalog, name: RelationName, *, lock_timeout_ms: int = L
     if in_object_store(catalog.storage):
         places.check_vacant(catalog.storage, name)
         return places.made_in_place(catalog.storage, name, lock_timeout_ms=lock_timeout_ms)
-    return _locked(catalog, name, lock_timeout_ms) if _is_left(catalog, name) else nullcontext()
+    return _locked(catalog, name, locks, lock_timeout_ms) if _is_left(catalog, name) else nullcontext()
 
 
 def _put(catalog: Catalog, folder: str, name: RelationName, timeout_ms: int) -> None:
     if not _is_left(catalog, name):
         catalog.put(folder, name)
         return
-    with _locked(catalog, name, timeout_ms):
+    with _locked(catalog, name, stored_lock_options(catalog.storage, folder), timeout_ms):
         catalog.put(folder, name, swaps=True)
 
 
@@ -120,11 +124,11 @@ def _is_left(catalog: Catalog, name: RelationName) -> bool:
 
 
 @contextmanager
-def _locked(catalog: Catalog, name: RelationName, timeout_ms: int) -> Iterator[None]:
+def _locked(catalog: Catalog, name: RelationName, locks: LockOptions, timeout_ms: int) -> Iterator[None]:
     """Of several that find the same directory one takes its place: what trades places with it is asked for nothing."""
     storage, file = catalog.storage, f"{name.path}/{LOCK_FILE}"
     with suppress(StoredFileExistsError):
         storage.create(file, b"")
-    with TableLock(storage, timeout_ms, file=file):
+    with TableLock(storage, timeout_ms, file=file, instead=locks):
         _is_left(catalog, name)
         yield

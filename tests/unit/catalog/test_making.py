@@ -21,8 +21,10 @@ from lakehouse_engine.catalog.making import Fill, MayGo, made_empty, make_filled
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import CommitOutcomeUnknownError, LockTimeoutError, SqlError, StorageError, TableExistsError, WriteError
 from lakehouse_engine.model.write_stats import WriteResult
+from lakehouse_engine.options import LockOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.timeline.locks import mounts
 from lakehouse_engine.write.create import TableSpec, create_table
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -216,9 +218,28 @@ def test_of_two_that_find_the_same_leftover_one_takes_its_place(lake: Lakehouse,
 def test_an_empty_table_is_not_made_while_another_one_takes_the_same_leftover(lake: Lakehouse) -> None:
     leftover = Path(lake.warehouse) / "s" / "t" / ".hoodie" / ".locks"
     leftover.mkdir(parents=True)
-    with made_empty(lake.catalog, RelationName("s", "t")), ThreadPoolExecutor(1) as elsewhere, pytest.raises(LockTimeoutError):
+    with made_empty(lake.catalog, RelationName("s", "t"), LockOptions()), ThreadPoolExecutor(1) as elsewhere, pytest.raises(LockTimeoutError):
         elsewhere.submit(make, lake, filling(1)).result()
     assert (lake.tables(), hidden(lake)) == ([], [])
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_the_new_table_says_how_its_place_is_locked(lake: Lakehouse, monkeypatch: pytest.MonkeyPatch, empty: bool) -> None:
+    """Where the kernel's lock is not kept among machines no table is made without a word on that; what was left there says none."""
+    monkeypatch.setattr(mounts, "_KNOWN", {})
+    monkeypatch.setattr(mounts, "_mounts", lambda: f"bucket {lake.warehouse} fuse.s3fs rw 0 0\n")
+    (Path(lake.warehouse) / "s" / "t" / ".hoodie" / ".locks").mkdir(parents=True)
+    locked = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider"}
+
+    def fill(place: Storage, name: RelationName) -> WriteResult:
+        create_table(place, TableSpec(name=name.name, schema=SCHEMA, record_key=("id",), properties=locked))
+        return HoodieTable(place).bulk_insert(pa.table({"id": [1]}, schema=SCHEMA))
+
+    if empty:
+        lake.create_table("s.t", schema=SCHEMA, properties=locked)
+    else:
+        make(lake, fill)
+    assert ids(lake) == ([] if empty else [1])
 
 
 @pytest.mark.parametrize("view", [False, True])
