@@ -93,8 +93,8 @@ def _named(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | 
 def made_empty(
     catalog: Catalog, name: RelationName, locks: LockOptions, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default
 ) -> AbstractContextManager[object]:
-    """While the properties of an empty table are made, in a place that was claimed: nobody puts another one there meanwhile. `locks` is what
-    they are to say of its lock.
+    """While the properties of an empty table are made, in a place that was claimed: nobody puts another one there meanwhile. `locks` is
+    what they are to say of its lock.
 
     Raises as `places.made_in_place`, and `TableExistsError` for a place that holds something: a new table would take the timeline in it for
     its own.

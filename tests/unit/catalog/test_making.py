@@ -218,7 +218,8 @@ def test_of_two_that_find_the_same_leftover_one_takes_its_place(lake: Lakehouse,
 def test_an_empty_table_is_not_made_while_another_one_takes_the_same_leftover(lake: Lakehouse) -> None:
     leftover = Path(lake.warehouse) / "s" / "t" / ".hoodie" / ".locks"
     leftover.mkdir(parents=True)
-    with made_empty(lake.catalog, RelationName("s", "t"), LockOptions()), ThreadPoolExecutor(1) as elsewhere, pytest.raises(LockTimeoutError):
+    name = RelationName("s", "t")
+    with made_empty(lake.catalog, name, LockOptions()), ThreadPoolExecutor(1) as elsewhere, pytest.raises(LockTimeoutError):
         elsewhere.submit(make, lake, filling(1)).result()
     assert (lake.tables(), hidden(lake)) == ([], [])
 
