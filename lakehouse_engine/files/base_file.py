@@ -207,10 +207,14 @@ def base_file_metadata(storage: Storage, path: str, *, listed: int = -1) -> pq.F
         return read_metadata(source)
 
 
-def check_headers(storage: Storage, path: str) -> None:
-    """Check the footer of a base file and the headers of its pages, where they have checksums. Raises as `read_base_file`."""
+def check_headers(storage: Storage, path: str) -> pq.FileMetaData:
+    """Check the footer of a base file, which is returned, and the headers of its pages, where they have checksums. Raises as
+    `read_base_file`.
+    """
     with _opened(storage, path) as source, damage(path):
-        check_pages(source, read_metadata(source))
+        metadata = read_metadata(source)
+        check_pages(source, metadata)
+        return metadata
 
 
 def check_base_file(storage: Storage, path: str) -> pq.FileMetaData:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.engine import local_runner, looking_runner
 from lakehouse_engine.files.base_file import check_headers, check_size, missing_file
+from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.storage.base import Storage
 
@@ -30,9 +31,13 @@ class CheckedFiles:
 
         Raises `MissingFileError`, and `CorruptFileError`, for a file of another size than it was listed with too.
         """
-        keyed = [(self._key(storage, file), file.path) for file in files]
-        new = [(key, path) for key, path in keyed if not self.known.get(key)]
-        looking_runner(local_runner({}), storage).run(lambda file: check_headers(storage, file[1]), new, name="checksums")
+        keyed = [(self._key(storage, file), file) for file in files]
+        new = [(key, file) for key, file in keyed if not self.known.get(key)]
+
+        def look(one: tuple[Hashable, BaseFile]) -> None:
+            FOOTERS.keep(storage, one[1], check_headers(storage, one[1].path))
+
+        looking_runner(local_runner({}), storage).run(look, new, name="checksums")
         for key, _ in new:
             self.known.put(key, True)
         return tuple(key for key, _ in keyed)

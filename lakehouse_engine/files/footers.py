@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import pyarrow.parquet as pq
@@ -29,10 +30,22 @@ class FooterCache:
 
     def read(self, storage: Storage, file: BaseFile) -> pq.FileMetaData:
         """The footer of a listed file, checked when it is read. Raises as `base_file_metadata`."""
-        identity = identity_of(storage)
-        if identity is None or file.size < 0:
+        key = _key(storage, file)
+        if key is None:
             return base_file_metadata(storage, file.path, listed=file.size)
-        return self.kept.find((identity, file.path, file.size), lambda: base_file_metadata(storage, file.path, listed=file.size))
+        return self.kept.find(key, lambda: base_file_metadata(storage, file.path, listed=file.size))
+
+    def keep(self, storage: Storage, file: BaseFile, footer: pq.FileMetaData) -> None:
+        """Have the footer that was just read, and checked, for who asks next."""
+        key = _key(storage, file)
+        if key is not None:
+            self.kept.pop(key)
+            self.kept.put(key, footer)
+
+
+def _key(storage: Storage, file: BaseFile) -> Hashable | None:
+    identity = identity_of(storage)
+    return None if identity is None or file.size < 0 else (identity, file.path, file.size)
 
 
 FOOTERS = FooterCache(limit=64 * 1024 * 1024)

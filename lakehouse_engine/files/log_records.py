@@ -218,16 +218,24 @@ def _deleted_at(ordering: pa.Array, events: _Events, rows: Rows, last: Rows) -> 
 
 
 def _turns(codes: Rows) -> list[Rows]:
-    """Numbers of events, split so that no turn has a key twice and each key's events come in order."""
-    order = np.argsort(codes, kind="stable")
-    ordered = codes[order]
+    """Numbers of events, split so that no turn has a key twice and each key's events come in order. `codes` number the keys in the order
+    in which they come first.
+    """
+    if not len(codes):
+        return []
     first = np.ones(len(codes), np.bool_)
-    first[1:] = ordered[1:] != ordered[:-1]
-    starts = np.flatnonzero(first)
-    turn = np.empty(len(codes), np.int64)
-    turn[order] = np.arange(len(codes)) - np.repeat(starts, np.diff(np.append(starts, len(codes))))
-    by_turn = np.argsort(turn, kind="stable")
-    return list(np.split(by_turn, np.cumsum(np.bincount(turn))[:-1])) if len(codes) else []
+    first[1:] = codes[1:] > np.maximum.accumulate(codes)[:-1]
+    # Only those that come again are sorted: mostly few.
+    again = np.flatnonzero(~first)
+    order = np.argsort(codes[again], kind="stable")
+    ordered = codes[again][order]
+    begins = np.ones(len(again), np.bool_)
+    begins[1:] = ordered[1:] != ordered[:-1]
+    starts = np.flatnonzero(begins)
+    turn = np.empty(len(again), np.int64)
+    turn[order] = np.arange(len(again)) - np.repeat(starts, np.diff(np.append(starts, len(again))))
+    by_turn = again[np.argsort(turn, kind="stable")]
+    return [np.flatnonzero(first), *(np.split(by_turn, np.cumsum(np.bincount(turn))[:-1]) if len(again) else ())]
 
 
 def _combined(pool: RowPool, older: Rows, newer: Rows, wins: npt.NDArray[np.bool_], merger: RecordMerger) -> Rows:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from lakehouse_engine.errors import CorruptLogError
 from lakehouse_engine.files.base_file import concat, iter_base_file, projected_schema
 from lakehouse_engine.files.base_positions import base_positions, rows_under
+from lakehouse_engine.files.block_files import BlockFile, block_files, rows_of_blocks
 from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.files.log_records import DELETED, LogOutcome, combine_rows, deletions_win, fold_logs
 from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope, ScannedLogs, scan_logs
@@ -32,12 +33,14 @@ _AT_ONCE = 1 << 17
 class SliceChanges:
     """What logs do to a base file: rows at the positions `removed` (ascending) go, the rows `added` come, new or in their place.
 
-    `base_rows` counts the rows of the base file.
+    `base_rows` counts the rows of the base file. Where there are `blocks`, the rows that come are those of these that count, and `added`
+    has none.
     """
 
     removed: Rows
     added: pa.Table
     base_rows: int = 0
+    blocks: tuple[BlockFile, ...] = ()
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
@@ -56,7 +59,7 @@ class KnownRows:
     def of(cls, positions: Rows) -> KnownRows:
         """`positions[i]` is the row of key i, `NOT_IN_BASE` for none."""
         codes = np.flatnonzero(positions != NOT_IN_BASE)
-        order = np.argsort(positions[codes], kind="stable")
+        order = np.argsort(positions[codes])
         return cls(positions[codes][order], codes[order])
 
     def within(self, begin: int, end: int) -> tuple[Rows, Rows]:
@@ -124,29 +127,56 @@ class SliceReader:
     def _picked(self, columns: Sequence[str], *parts: pa.Table) -> pa.Table:
         return concat([part.select(list(columns)) for part in parts], self._plain(columns))
 
-    def changes(self, piece: LoggedSlice, columns: Sequence[str]) -> SliceChanges:
-        """What the logs of a slice change; of its base file only what the merge needs is read. Raises as `read`."""
-        merge = self.merge(piece, columns)
-        positions, added, before = [np.empty(0, np.int64)], [], 0
-        if merge.known is not None and piece.slice.base_file is not None:
-            before = FOOTERS.read(self.storage, piece.slice.base_file).num_rows
-            removed, replaced = merge.known_pairs(0, before)
-            positions.append(removed)
-            added.append(replaced)
+    def changes(self, piece: LoggedSlice, columns: Sequence[str], *, blocks_from: int | None = None) -> SliceChanges:
+        """What the logs of a slice change; of its base file only what the merge needs is read. Raises as `read`.
+
+        With `blocks_from` the rows that come stay in the blocks of the logs, where `rows_of_blocks` lets those of so many bytes be: of
+        these only what the merge needs is decoded.
+        """
+        scanned = scan_logs(self.storage, piece, self.scope, verify=self.verify)
+        if not self.rules.merger.whole_rows:
+            return self._combined_changes(piece, self._merge(piece, scanned, columns), columns)
+        stays = blocks_from is not None and not self.rules.mixes_logs
+        counts = rows_of_blocks(scanned, piece, self.schema, blocks_from or 0) if stays else None
+        merge = self._merge(piece, scanned, columns if counts is None else ())
+        removed, kept, base_rows = self._whole_changes(piece.slice.base_file, merge)
+        if counts is None:
+            return SliceChanges(removed, take_rows(merge.outcome.data.select(list(columns)), kept), base_rows)
+        if len(np.unique(kept)) < len(kept):  # a key that is stored twice: the row comes as often
+            return self.changes(piece, columns)
+        return SliceChanges(removed, self._plain(columns).empty_table(), base_rows, block_files(scanned, counts, kept))
+
+    def _whole_changes(self, base: BaseFile | None, merge: SliceMerge) -> tuple[Rows, Rows, int]:
+        """Positions of base rows that go, ascending, the numbers of all rows of the logs that come, and how many the base file has."""
+        removed, kept, before = [np.empty(0, np.int64)], [], 0
+        if merge.known is not None and base is not None:
+            before = FOOTERS.read(self.storage, base).num_rows
+            removed, kept = ([rows] for rows in merge.known_numbers(0, before))
         else:
-            names = self.rules.columns(self.schema, base=True) if self.rules.merger.whole_rows else self._stored_names(columns, merge)
-            for stored in self._stored(piece.slice.base_file, names):
-                removed, replaced = merge.pairs(stored)
-                positions.append(removed + before)
-                added.append(replaced)
+            for stored in self._stored(base, self.rules.columns(self.schema, base=True)):
+                gone, rows = merge.numbers(stored)
+                removed.append(gone + before)
+                kept.append(rows)
                 before += stored.num_rows
+        return np.concatenate(removed), np.concatenate([*kept, merge.insert_numbers()]), before
+
+    def _combined_changes(self, piece: LoggedSlice, merge: SliceMerge, columns: Sequence[str]) -> SliceChanges:
+        """As `changes`, where rows are made of two."""
+        positions, added, before = [np.empty(0, np.int64)], [], 0
+        for stored in self._stored(piece.slice.base_file, self._stored_names(columns, merge)):
+            removed, replaced = merge.pairs(stored)
+            positions.append(removed + before)
+            added.append(replaced)
+            before += stored.num_rows
         rows = [table.select(list(columns)) for table in (*added, merge.inserts())]
         return SliceChanges(np.concatenate(positions), concat(rows, self._plain(columns)), before)
 
     def merge(self, piece: LoggedSlice, columns: Sequence[str], spill: SpillTo | None = None) -> SliceMerge:
         """The outcome of the slice's logs in the given columns and those that the merge needs. Raises as `scan_logs` and `fold_logs`."""
+        return self._merge(piece, scan_logs(self.storage, piece, self.scope, verify=self.verify), columns, spill)
+
+    def _merge(self, piece: LoggedSlice, scanned: ScannedLogs, columns: Sequence[str], spill: SpillTo | None = None) -> SliceMerge:
         wanted = self._plain(self._names(columns, base=False))
-        scanned = scan_logs(self.storage, piece, self.scope, verify=self.verify)
         outcome = fold_logs(scanned.blocks, wanted, self.rules, spill, positions=self._positions(piece.slice.base_file, scanned))
         deletions = self.rules.deletions(outcome.data)
         known = None if outcome.positions is None or deletions.any() else KnownRows.of(outcome.positions)
@@ -192,15 +222,36 @@ class SliceMerge:
 
     def known_pairs(self, before: int, count: int) -> tuple[Rows, pa.Table]:
         """As `pairs`, of the `count` base rows behind the first `before`, where it is known which change: nothing of them is read."""
+        removed, rows = self.known_numbers(before, count)
+        return removed, take_rows(self.outcome.data, rows)
+
+    def known_numbers(self, before: int, count: int) -> tuple[Rows, Rows]:
+        """As `known_pairs`, with numbers of rows of the logs."""
         assert self.known is not None
         positions, codes = self.known.within(before, before + count)
         self.fresh[codes] = False
-        return positions - before, take_rows(self.outcome.data, self.outcome.rows[codes])
+        return positions - before, self.outcome.rows[codes]
 
     def pairs(self, stored: pa.Table) -> tuple[Rows, pa.Table]:
         """Positions of base rows that change, ascending, and the rows that take the place of some of them.
 
         Of a key that is stored more than once every row changes, as in a compaction.
+        """
+        removed, positions, rows, wins = self._met(stored)
+        after = take_rows(self.outcome.data, rows)
+        if self.rules.merger.whole_rows:
+            return removed, after
+        stays = take_rows(stored, positions).select(after.column_names)
+        return removed, combine_rows(stays, after, wins, self.rules.merger)
+
+    def numbers(self, stored: pa.Table) -> tuple[Rows, Rows]:
+        """As `pairs`, with numbers of rows of the logs, where these are taken whole. `stored` has what the merge needs."""
+        removed, _, rows, _ = self._met(stored)
+        return removed, rows
+
+    def _met(self, stored: pa.Table) -> tuple[Rows, Rows, Rows, npt.NDArray[np.bool_] | None]:
+        """Positions of base rows that change, ascending; then of those that a row of the logs changes its position, the number of that row,
+        and whether it wins (None: all do).
         """
         found = pc.index_in(self.rules.record_keys(stored), value_set=self.outcome.keys)
         matched = np.flatnonzero(np.asarray(found.is_valid()))
@@ -208,8 +259,8 @@ class SliceMerge:
         self.fresh[codes] = False
         rows = self.outcome.rows[codes]
         deleted = rows == DELETED
-        gone, replaced = self._rows(stored, matched[~deleted], rows[~deleted])
-        return np.sort(np.concatenate([self._deleted(stored, matched[deleted], codes[deleted]), gone])), replaced
+        gone, positions, offered, wins = self._decided(stored, matched[~deleted], rows[~deleted])
+        return np.sort(np.concatenate([self._deleted(stored, matched[deleted], codes[deleted]), gone])), positions, offered, wins
 
     def _deleted(self, stored: pa.Table, positions: Rows, codes: Rows) -> Rows:
         """Those of `positions` whose base rows go by the deletions that keys `codes` of the outcome ended as."""
@@ -243,17 +294,13 @@ class SliceMerge:
                 path=path,
             )
 
-    def _rows(self, stored: pa.Table, positions: Rows, rows: Rows) -> tuple[Rows, pa.Table]:
-        """As `pairs`, for base rows at `positions` whose keys ended as the given rows of the logs."""
-        before, after = take_rows(stored, positions), take_rows(self.outcome.data, rows)
-        merger, gone = self.rules.merger, self.deletions[rows]
-        ordering = [self.rules.ordering.values(side) if merger.compares_ordering else [] for side in (before, after)]
+    def _decided(self, stored: pa.Table, positions: Rows, rows: Rows) -> tuple[Rows, Rows, Rows, npt.NDArray[np.bool_] | None]:
+        """As `_met`, for base rows at `positions` whose keys ended as the given rows of the logs; those that change come in any order."""
+        merger, gone, roots = self.rules.merger, self.deletions[rows], self.rules.ordering.roots
+        sides = ((stored, positions), (self.outcome.data, rows)) if merger.compares_ordering and roots else ()
+        ordering = [self.rules.ordering.values(take_rows(side.select(roots), at)) for side, at in sides] or [[], []]
         wins, deletes = merger.wins(*ordering), merger.deletes(*ordering)
         everything = np.ones(len(positions), np.bool_)
         kept = ~gone & (everything if wins is None or merger.losers_matter else wins)
         changed = np.concatenate([positions[kept], positions[gone & (everything if deletes is None else deletes)]])
-        after = after.filter(pa.array(kept))
-        if merger.whole_rows:
-            return changed, after
-        stays = before.select(after.column_names).filter(pa.array(kept))
-        return changed, combine_rows(stays, after, None if wins is None else wins[kept], merger)
+        return changed, positions[kept], rows[kept], None if wins is None else wins[kept]

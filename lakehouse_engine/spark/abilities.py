@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -20,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from lakehouse_engine.errors import UnsupportedSessionError
-from lakehouse_engine.spark.local_files import file_frame
+from lakehouse_engine.spark.local_files import file_frame, files_of, has_room
 from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.spark.settings import with_settings
 
@@ -93,6 +94,14 @@ class Abilities(ABC):
     def column_frame(self, rows: pa.Table) -> DataFrame:
         """As `frame`, for rows of which queries read some columns, each query others."""
 
+    def takes_files(self, size: int) -> bool:
+        """Whether `files` may be given so many bytes more."""
+        return False
+
+    def files(self, contents: Sequence[memoryview]) -> list[Path] | None:
+        """Files of Parquet contents, alone in a folder, that executors read as long as the application runs; None where there are none."""
+        return None
+
     @abstractmethod
     def with_own_columns(self, frame: DataFrame) -> DataFrame:
         """The rows of a statement, in a frame that can be joined with those of others that read the same views."""
@@ -152,6 +161,12 @@ class _Classic(Abilities):
         # each plan, all columns of it, on the driver.
         with with_settings(self._spark, {_ROWS_BELOW: "0"}):
             return self.frame(rows)
+
+    def takes_files(self, size: int) -> bool:
+        return self.is_local and has_room(self._spark, size)
+
+    def files(self, contents: Sequence[memoryview]) -> list[Path] | None:
+        return files_of(self._spark, contents) if self.is_local else None
 
     def with_own_columns(self, frame: DataFrame) -> DataFrame:
         # Names stay in the JVM: each would be a call of its own.

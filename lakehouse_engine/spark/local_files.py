@@ -8,7 +8,9 @@ needs its file for as long as somebody holds the query, and nobody tells. So an 
 from __future__ import annotations
 
 import logging
+import shutil
 import uuid
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
 
@@ -39,34 +41,86 @@ def file_frame(spark: SparkSession, rows: pa.Table) -> DataFrame | None:
 
     For sessions with a SparkContext and executors in this process's machine.
     """
-    if rows.nbytes < _LEAST or any(pat.is_nested(field.type) for field in rows.schema) or _encrypts(spark):
+    if rows.nbytes < _LEAST or any(pat.is_nested(field.type) for field in rows.schema):
         return None
-    application = str(spark.sparkContext.applicationId)
-    if not _has_room(application, rows.nbytes):
-        return None
-    path = Path(SparkFiles.getRootDirectory()) / f"lakehouse-rows-{uuid.uuid4()}.parquet"
     # Names may be equal, or differ in case only: columns are found by their place.
     numbered = rows.rename_columns([f"c{number}" for number in range(rows.num_columns)])
-    try:
+
+    def write(path: Path) -> None:
         pq.write_table(numbered, path, _ROW_GROUP, use_dictionary=False, compression="none", write_statistics=False, store_schema=False)
-    except OSError as error:
-        logger.warning("rows are kept in memory, not in %s, for the rest of the application: %s", path, error)
-        path.unlink(missing_ok=True)
-        _written[application] = _MOST
+
+    written = _written_to(spark, f"lakehouse-rows-{uuid.uuid4()}.parquet", rows.nbytes, write)
+    if written is None:
         return None
     reader = spark.read.schema(to_spark_schema(numbered.schema)).options(**AS_STORED)
-    return reader.parquet(as_path(LocalStorage(str(path.parent)).uri(path.name))).toDF(*rows.column_names)
+    return reader.parquet(spark_path(written)).toDF(*rows.column_names)
+
+
+def files_of(spark: SparkSession, contents: Sequence[memoryview]) -> list[Path] | None:
+    """Files of these contents, which are Parquet, alone in a folder, with names that no others have. None where there is no room for them.
+
+    For sessions as `file_frame`.
+    """
+
+    def names(folder: Path) -> list[Path]:
+        return [folder / f"{folder.name}-{number}.parquet" for number in range(len(contents))]
+
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        for path, content in zip(names(folder), contents, strict=True):
+            path.write_bytes(content)
+
+    folder = _written_to(spark, f"lakehouse-logs-{uuid.uuid4()}", sum(map(len, contents)), write)
+    return None if folder is None else names(folder)
+
+
+def has_room(spark: SparkSession, size: int) -> bool:
+    """Whether the application may write so many bytes more."""
+    return _written[_application(spark)] + size <= _MOST
+
+
+def spark_path(path: Path) -> str:
+    """A file or folder of the application's, as Spark is told of it."""
+    return as_path(LocalStorage(str(path.parent)).uri(path.name))
+
+
+def _written_to(spark: SparkSession, name: str, size: int, write: Callable[[Path], None]) -> Path | None:
+    """Where `write` wrote so many bytes, in the application's folder; None where it may not, or cannot."""
+    application = _application(spark)
+    if not _takes(application, size):
+        return None
+    path = Path(SparkFiles.getRootDirectory()) / name
+    try:
+        write(path)
+    except OSError as error:
+        logger.warning("rows are kept in memory, not in %s, for the rest of the application: %s", path, error)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+        _written[application] = _MOST
+        return None
+    return path
+
+
+def _application(spark: SparkSession) -> str:
+    """Its id. One whose own files are to be encrypted, which these are not, has no room for any."""
+    application = str(spark.sparkContext.applicationId)
+    if application not in _written:
+        # The whole configuration is copied, in dozens of calls: an application is asked once.
+        with _lock:
+            _written.setdefault(application, _MOST + 1 if _encrypts(spark) else 0)
+    return application
 
 
 def _encrypts(spark: SparkSession) -> bool:
-    """Whether the application's own files are to be encrypted, which these are not."""
     return str(spark.sparkContext.getConf().get(_ENCRYPTED, "false")).lower() == "true"
 
 
-def _has_room(application: str, size: int) -> bool:
+def _takes(application: str, size: int) -> bool:
     """Whether an application may write so much more; if so that is counted."""
     with _lock:
-        written = _written.get(application, 0) + size
+        written = _written[application] + size
         if written > _MOST:
             return False
         _written[application] = written

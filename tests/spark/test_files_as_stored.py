@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.spark.frames import composed
-from lakehouse_engine.spark.frames.effects import SliceEffect
+from lakehouse_engine.spark.frames.effects import ThinnedFile
 from lakehouse_engine.spark.frames.replaced.positions import replaced_of, told_apart
 from lakehouse_engine.timeline.config_store import ConfigStore
 from tests.spark.test_positions import make, rows
@@ -173,12 +173,12 @@ def test_what_is_fetched_follows_the_rules_of_the_table(tmp_path: Path, spark: S
     assert [row.id for row in lake.table("x.m").dataframe().collect()] == [2]
 
 
-def _effect(base: str, size: int) -> SliceEffect:
-    return SliceEffect(base, size, 10, np.array([1]), pa.table({"a": [1]}))
+def _thinned(path: str, size: int) -> ThinnedFile:
+    return ThinnedFile(path, size, 10, np.array([1]))
 
 
 def test_files_of_one_name_are_told_apart() -> None:
-    first, second, third, fourth = (_effect(base, 100) for base in ("a/x.parquet", "b/x.parquet", "b/y.parquet", "c/x.parquet"))
+    first, second, third, fourth = (_thinned(base, 100) for base in ("a/x.parquet", "b/x.parquet", "b/y.parquet", "c/x.parquet"))
     assert told_apart([first, second, third, fourth]) == [(first, third), (second,), (fourth,)]
     assert told_apart([]) == []
     with pytest.raises(ValueError, match="one name"):
@@ -191,9 +191,9 @@ def test_rows_are_right_where_files_are_told_apart(tmp_path: Path, spark: SparkS
     table.upsert(rows([0, 1, 2, 3], 2))
     groups = list[int]()
 
-    def apart(effects: Any) -> Any:
-        groups.append(len(effects))
-        return [(effect,) for effect in effects]
+    def apart(files: Any) -> Any:
+        groups.append(len(files))
+        return [(file,) for file in files]
 
     monkeypatch.setattr(composed, "told_apart", apart)
     frame: DataFrame = HoodieTable.open(table.path, spark=spark).dataframe(meta_columns=True)

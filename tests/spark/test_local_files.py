@@ -124,6 +124,7 @@ def test_a_full_disk_keeps_rows_in_memory(spark: SparkSession, monkeypatch: pyte
 
 def test_what_spark_is_to_encrypt_is_not_written(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_files, "_encrypts", lambda spark: True)
+    monkeypatch.setattr(local_files, "_written", {})
     before = len(files())
     assert abilities_of(spark).column_frame(table()).count() == COUNT
     assert len(files()) == before

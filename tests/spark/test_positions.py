@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +21,13 @@ from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.spark.frames import composed
 from lakehouse_engine.spark.frames import effects as frames_effects
-from lakehouse_engine.spark.frames.effects import EffectCache, SliceEffect
+from lakehouse_engine.spark.frames.effects import EffectCache, ThinnedFile
 from lakehouse_engine.spark.frames.replaced import positions
 from lakehouse_engine.spark.frames.replaced.positions import Replaced, replaced_of
 from lakehouse_engine.spark.frames.replaced.xxhash import xxhash64 as hash_name
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.write.create import TableSpec, create_table
+from tests.support.connect_server import WANTED
 from tests.support.readers import assert_same_rows
 
 SCHEMA = pa.schema(
@@ -33,11 +35,15 @@ SCHEMA = pa.schema(
 )
 
 
-@pytest.fixture
-def cache(monkeypatch: pytest.MonkeyPatch) -> EffectCache:
-    """An empty cache in the place of the process's."""
+@pytest.fixture(params=["rows", "files"])
+def cache(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> EffectCache:
+    """An empty cache in the place of the process's; rows of logs are decoded, or their blocks read as files, however small."""
     fresh = EffectCache(limit=64 * 1024 * 1024)
     monkeypatch.setattr(composed, "EFFECTS", fresh)
+    if request.param == "files":
+        if WANTED:
+            pytest.skip("a server's executors are not of this machine")
+        monkeypatch.setattr(composed, "BLOCKS_FROM", 0)
     return fresh
 
 
@@ -111,9 +117,9 @@ def test_a_second_read_of_the_same_slices_reads_no_logs(
     read: list[str] = []
     original = SliceReader.changes
 
-    def counted(self: SliceReader, piece: object, columns: object) -> object:
+    def counted(self: SliceReader, piece: object, columns: object, **given: Any) -> object:
         read.append(piece.slice.file_id)  # type: ignore[attr-defined]
-        return original(self, piece, columns)  # type: ignore[arg-type]
+        return original(self, piece, columns, **given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(SliceReader, "changes", counted)
     table = make(tmp_path / "t", partitioned=True)
@@ -170,10 +176,9 @@ def test_hashes_of_names_are_those_that_spark_computes(spark: SparkSession) -> N
         assert hash_name(row["name"], np.array([row["number"]]))[0] == row["hash"]
 
 
-def slices(sizes: Sequence[int]) -> list[SliceEffect]:
+def thinned(sizes: Sequence[int]) -> list[ThinnedFile]:
     """Of 140,000 rows, one of which is gone: of each file another one, of the second of its three blocks."""
-    empty = SCHEMA.empty_table()
-    return [SliceEffect(f"p/f{number}", size, 140_000, np.array([70_000 + number]), empty) for number, size in enumerate(sizes)]
+    return [ThinnedFile(f"p/f{number}", size, 140_000, np.array([70_000 + number])) for number, size in enumerate(sizes)]
 
 
 def colliding(name: str, salts: np.ndarray) -> np.ndarray:
@@ -192,25 +197,25 @@ def is_gone(replaced: Replaced, number: int, row: int) -> bool:
 
 def test_files_whose_names_have_one_hash_get_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(positions, "hash_name", colliding)
-    replaced = replaced_of(slices([1000, 1000]))
+    replaced = replaced_of(thinned([1000, 1000]))
     assert replaced.salt == 1
     assert len(replaced.longs) == 1024 + 3 * 1024, "a directory, a block of none, one of each file"
 
 
 @pytest.mark.parametrize(("sizes", "told"), [((5, 6, 7), True), ((5, 6, 5), False), ((5, 6, -1), False), (range(7, 4200, 5), True)])
 def test_files_are_told_by_their_sizes_where_no_two_have_one(sizes: Sequence[int], told: bool) -> None:
-    found = slices(sizes)
+    found = thinned(sizes)
     replaced = replaced_of(found)
     assert (replaced.salt is None) is told
-    for number, effect in enumerate(found):
-        key = effect.base_bytes if told else int(hash_name(f"f{number}", np.array([replaced.salt], np.int64))[0])
+    for number, file in enumerate(found):
+        key = file.size if told else int(hash_name(f"f{number}", np.array([replaced.salt], np.int64))[0])
         gone = {row for row in (0, 69_999 + number, 70_000 + number, 70_001 + number, 139_999) if is_gone(replaced, key, row)}
         assert gone == {70_000 + number}
 
 
 def test_of_very_many_files_the_names_tell_them_apart() -> None:
-    assert replaced_of(slices(range(positions._MOST_SIZES))).salt is None
-    assert replaced_of(slices(range(positions._MOST_SIZES + 1))).salt == 0
+    assert replaced_of(thinned(range(positions._MOST_SIZES))).salt is None
+    assert replaced_of(thinned(range(positions._MOST_SIZES + 1))).salt == 0
 
 
 @pytest.mark.parametrize("sizes", ["known", "unknown"])
@@ -218,7 +223,7 @@ def test_both_kinds_of_keys_find_their_rows(
     sizes: str, spark: SparkSession, tmp_path: Path, cache: EffectCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if sizes == "unknown":
-        monkeypatch.setattr(positions, "_sizes_are_known", lambda effects: False)
+        monkeypatch.setattr(positions, "_sizes_are_known", lambda files: False)
     table = make(tmp_path / "t", partitioned=True, **{"lakehouse.parquet.row.group.rows": "50000"})
     table.bulk_insert(rows(list(range(140_001)), 1))
     table.upsert(rows([3, 4, 139_999], 2))
@@ -243,7 +248,7 @@ def test_a_file_that_is_another_one_than_was_listed_is_an_error(
 
 def test_a_salted_name_finds_its_rows(spark: SparkSession, tmp_path: Path, cache: EffectCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(positions, "hash_name", colliding)
-    monkeypatch.setattr(positions, "_sizes_are_known", lambda effects: False)
+    monkeypatch.setattr(positions, "_sizes_are_known", lambda files: False)
     table = make(tmp_path / "t", partitioned=True)
     table.bulk_insert(rows(list(range(100)), 1))
     table.upsert(rows([0, 1, 2, 3], 2))

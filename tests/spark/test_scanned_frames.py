@@ -40,9 +40,9 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many files Spark was told to look at, each time."""
     found, original = list[int](), scanned._listed
 
-    def counted(spark: Any, plan: Any, paths: Any) -> Any:
-        found.append(len(paths))
-        return original(spark, plan, paths)
+    def counted(spark: Any, plan: Any, paths: Any, folders: Any) -> Any:
+        found.append(len(paths) + len(folders))
+        return original(spark, plan, paths, folders)
 
     monkeypatch.setattr(scanned, "_listed", counted)
     return found

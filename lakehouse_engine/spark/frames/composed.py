@@ -4,7 +4,7 @@ same files, logs and columns takes the same frame, which Spark has analyzed.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 
@@ -17,9 +17,10 @@ from lakehouse_engine.model.keys import COMMIT_TIME
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
-from lakehouse_engine.spark.frames.effects import EFFECTS, SliceEffect
+from lakehouse_engine.spark.frames.effects import EFFECTS, SliceEffect, ThinnedFile
+from lakehouse_engine.spark.frames.logged_files import BLOCKS_FROM, LoggedFiles, logged_files
 from lakehouse_engine.spark.frames.replaced.positions import StayingRows, replaced_of, told_apart
-from lakehouse_engine.spark.frames.scanned import Checked, checked, in_range, scanned, stored_schema
+from lakehouse_engine.spark.frames.scanned import Checked, checked, in_range, scanned, scanned_beside, stored_schema
 from lakehouse_engine.spark.frames.sent import SENT
 from lakehouse_engine.spark.schema import to_spark_schema, to_spark_type
 from lakehouse_engine.sql.grammar.lexer import quote_name
@@ -27,9 +28,10 @@ from lakehouse_engine.sql.grammar.lexer import quote_name
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What a plan is read of: files of which all rows count, files that have lost some to logs, and what the logs replaced and added.
+    """What a plan is read of: files of which all rows count, files that have lost some to logs, what the logs replaced and added, and the
+    rows that they added as files.
 
-    `decoded` are the columns that all of `adding` have, in their order.
+    `decoded` are the columns that all of `adding` have, in their order. Effects that have files are among `replacing`.
     """
 
     whole: tuple[BaseFile, ...]
@@ -37,11 +39,16 @@ class _Parts:
     replacing: tuple[SliceEffect, ...]
     adding: tuple[SliceEffect, ...]
     decoded: tuple[str, ...]
+    logged: tuple[LoggedFiles, ...]
 
     @classmethod
-    def of(cls, plan: ScanPlan, read: Sequence[str]) -> _Parts:
-        """With the columns `read` decoded, at least."""
-        effects = _effects(plan, read)
+    def of(cls, spark: SparkSession, plan: ScanPlan, read: Sequence[str]) -> _Parts:
+        """With the columns `read` decoded, at least, of what has to be."""
+        takes_files = abilities_of(spark).takes_files(plan.log_size)
+        effects = _effects(plan, read, BLOCKS_FROM if takes_files else None)
+        logged = logged_files(spark, effects)
+        if logged is None:
+            effects, logged = _effects(plan, read, None), []
         files = {file.path: file for file in plan.base_files()}
         kept = [one for one in effects if one.base and one.base not in plan.replaced_only]
         adding = tuple(one for one in effects if one.added.num_rows)
@@ -50,10 +57,16 @@ class _Parts:
             (*plan.files, *(files[str(one.base)] for one in kept if not len(one.removed))),
             tuple(files[str(one.base)] for one in kept if len(one.removed)),
             # All that was replaced is sent, so that the next query, which may read other files, finds it there.
-            tuple(one for one in effects if one.base and len(one.removed)),
+            tuple(one for one in effects if one.blocks or (one.base and len(one.removed))),
             adding,
             tuple(name for name in names if all(name in one.added.column_names for one in adding)),
+            tuple(logged),
         )
+
+    def thinned_files(self) -> list[ThinnedFile]:
+        """All files that are read by number of row."""
+        bases = [effect.thinned() for effect in self.replacing if effect.base and len(effect.removed)]
+        return [*bases, *(file for logged in self.logged for file in logged.files)]
 
 
 _COUNTED = "__lakehouse_counted"
@@ -85,13 +98,22 @@ class ComposedFrames(BySession[_Kept]):
 COMPOSED = ComposedFrames(limit=128 * 1024 * 1024)
 
 
-def composed(spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, read: Sequence[str]) -> DataFrame:
-    """The rows of a plan with the columns `wanted`, of which at least those named `read` can be asked for. Logs that this process has not
-    read before are read here and now, with these columns.
+def checked_here(plan: ScanPlan) -> dict[str, Hashable]:
+    """`checked`, for all base files of which rows are wanted, by their paths."""
+    files = [file for file in plan.base_files() if file.path not in plan.replaced_only]
+    known = checked(plan, files)
+    return {file.path: one for file, one in zip(files, known, strict=bool(known))}
+
+
+def composed(
+    spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, read: Sequence[str], known: Mapping[str, Hashable]
+) -> DataFrame:
+    """The rows of a plan with the columns `wanted`, of which at least those named `read` can be asked for; `known` by `checked_here`. Logs
+    that this process has not read before are read here and now, with these columns.
     """
     # A column that fails when it is asked for (`left_out`) would be asked by Spark's optimizer.
-    parts = _Parts.of(plan, wanted.names if abilities_of(spark).plans_values else read)
-    whole, thinned = checked(plan, parts.whole), checked(plan, parts.thinned)
+    parts = _Parts.of(spark, plan, wanted.names if abilities_of(spark).plans_values else read)
+    whole, thinned = (tuple(known[file.path] for file in files) if known else () for files in (parts.whole, parts.thinned))
 
     def make() -> DataFrame:
         return _united_parts(spark, plan, wanted, parts, whole, thinned)
@@ -110,11 +132,11 @@ def united(frames: Sequence[DataFrame], names: Sequence[str]) -> DataFrame:
     return reduce(DataFrame.unionAll, [frame.selectExpr(*quoted) for frame in frames])
 
 
-def _effects(plan: ScanPlan, read: Sequence[str]) -> list[SliceEffect]:
+def _effects(plan: ScanPlan, read: Sequence[str], blocks_from: int | None) -> list[SliceEffect]:
     if plan.reader is None:
         return []
     names = read if plan.commit_range is None else list(dict.fromkeys([COMMIT_TIME, *read]))
-    return EFFECTS.effects(plan.reader, plan.logged, names)
+    return EFFECTS.effects(plan.reader, plan.logged, names, blocks_from)
 
 
 def _united_parts(
@@ -130,14 +152,18 @@ def _united_parts(
 
 
 def _thinned(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[DataFrame]:
-    """The rows that stay of files that have lost some."""
-    for replacing in told_apart(parts.replacing) if parts.thinned else ():
-        bases = {effect.base for effect in replacing}
-        numbers = [number for number, file in enumerate(parts.thinned) if file.path in bases]
-        if numbers:
-            staying = SENT.get(spark, replacing, ["replaced"], partial(_send_replaced, spark, replacing))
-            frame = scanned(spark, plan, [parts.thinned[number] for number in numbers], tuple(known[number] for number in numbers if known))
-            yield staying.of_frame(frame, plan.schema.names)
+    """The rows that stay of base files that have lost some, and those that count of files of logs."""
+    folders = [logged.folder for logged in parts.logged]
+    for group, files in enumerate(told_apart(parts.thinned_files()) if parts.thinned or folders else ()):
+        paths = {file.path for file in files}
+        numbers = [number for number, file in enumerate(parts.thinned) if file.path in paths]
+        bases, of_them = [parts.thinned[number] for number in numbers], tuple(known[number] for number in numbers if known)
+        # Files of logs have names of their own, and so are of the first group.
+        frames = scanned_beside(spark, plan, bases, of_them, [] if group else folders)
+        if frames and any(len(file.removed) for file in files):
+            staying = SENT.get(spark, parts.replacing, ["replaced", str(group), *folders], partial(_send_replaced, spark, files))
+            frames = [staying.of_frame(frame, plan.schema.names) for frame in frames]
+        yield from frames
 
 
 def _added(spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, parts: _Parts) -> DataFrame:
@@ -155,8 +181,8 @@ def left_out(field: pa.Field) -> Column:
     return raise_error(lit(message)).cast(to_spark_type(field.type)).alias(field.name)
 
 
-def _send_replaced(spark: SparkSession, effects: Sequence[SliceEffect]) -> StayingRows:
-    replaced = replaced_of(effects)
+def _send_replaced(spark: SparkSession, files: Sequence[ThinnedFile]) -> StayingRows:
+    replaced = replaced_of(files)
     # With the schema that Arrow tells, in which no element is null: nothing is looked at for that, row by row.
     return StayingRows.of(spark.createDataFrame(replaced.rows), replaced)
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.files.block_files import BlockFile
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import Rows, SliceReader
 
 
 @dataclass(frozen=True, slots=True)
 class SliceEffect:
-    """What the logs of a slice do: rows `removed` (ascending) of its base file, which has `base_rows`, go, and rows `added` come.
+    """What the logs of a slice do: rows `removed` (ascending) of its base file, which has `base_rows`, go, and rows `added` come, or those
+    of `blocks` that count.
 
     `base_bytes` is the base file's size as it was listed, -1 where that is not known.
     """
@@ -26,10 +29,33 @@ class SliceEffect:
     base_rows: int
     removed: Rows
     added: pa.Table
+    blocks: tuple[BlockFile, ...] = ()
 
     @property
     def nbytes(self) -> int:
-        return int(self.removed.nbytes + self.added.nbytes)
+        return int(self.removed.nbytes + self.added.nbytes) + sum(block.nbytes for block in self.blocks)
+
+    def has(self, columns: AbstractSet[str], blocks_from: int | None) -> bool:
+        """Whether the rows that come are here with these columns; those of blocks are where they may stay in blocks."""
+        return blocks_from is not None if self.blocks else columns <= set(self.added.column_names)
+
+    def thinned(self) -> ThinnedFile:
+        """The base file, for one that loses rows."""
+        return ThinnedFile(str(self.base), self.base_bytes, self.base_rows, self.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class ThinnedFile:
+    """A file of `rows` rows, of which those `removed` (ascending) do not count; `size` in bytes, -1 where that is not known."""
+
+    path: str
+    size: int
+    rows: int
+    removed: Rows
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
 
 
 class EffectCache(BoundedCache[SliceEffect]):
@@ -41,20 +67,22 @@ class EffectCache(BoundedCache[SliceEffect]):
     def __init__(self, limit: int) -> None:
         super().__init__(limit, lambda effect: effect.nbytes)
 
-    def effects(self, reader: SliceReader, logged: Sequence[LoggedSlice], columns: Sequence[str]) -> list[SliceEffect]:
+    def effects(
+        self, reader: SliceReader, logged: Sequence[LoggedSlice], columns: Sequence[str], blocks_from: int | None = None
+    ) -> list[SliceEffect]:
         """The effect of every slice, with `columns` among those of the rows added; those that are not kept read by threads of this process.
 
         Whoever reads a slice first decodes the columns that he asks for. The next, who asks for others, all of the table's: so that a slice
-        is not read once a statement. Raises as `SliceReader.changes`.
+        is not read once a statement. With `blocks_from` rows may stay in blocks, as `SliceReader.changes` has it. Raises as that.
         """
         wanted, keys = frozenset(columns), [effect_key(reader, piece) for piece in logged]
         found = [self.get(key) for key in keys]
-        missing = [number for number, effect in enumerate(found) if effect is None or not wanted <= set(effect.added.column_names)]
+        missing = [number for number, effect in enumerate(found) if effect is None or not effect.has(wanted, blocks_from)]
 
         def read(number: int) -> SliceEffect:
             before = found[number]
             more = [] if before is None else [*before.added.column_names, *reader.schema.names]
-            return _effect(reader, logged[number], list(dict.fromkeys([*columns, *more])) or reader.counted)
+            return _effect(reader, logged[number], list(dict.fromkeys([*columns, *more])) or reader.counted, blocks_from)
 
         for number, effect in zip(missing, LocalRunner(os.cpu_count() or 1).run(read, missing, name="logs"), strict=True):
             found[number] = effect
@@ -86,8 +114,8 @@ def effect_key(reader: SliceReader, piece: LoggedSlice) -> Hashable:
     )
 
 
-def _effect(reader: SliceReader, piece: LoggedSlice, columns: Sequence[str]) -> SliceEffect:
-    changes, base = reader.changes(piece, columns), piece.slice.base_file
+def _effect(reader: SliceReader, piece: LoggedSlice, columns: Sequence[str], blocks_from: int | None) -> SliceEffect:
+    changes, base = reader.changes(piece, columns, blocks_from=blocks_from), piece.slice.base_file
     # Spark reads nothing behind an empty chunk, so there must be none.
     path, size = (None, -1) if base is None else (base.path, base.size)
-    return SliceEffect(path, size, changes.base_rows, changes.removed, changes.added.combine_chunks())
+    return SliceEffect(path, size, changes.base_rows, changes.removed, changes.added.combine_chunks(), changes.blocks)

@@ -19,7 +19,7 @@ from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.options.read import LOGS_ON_DRIVER
 from lakehouse_engine.read.arrow_scan import plan_tasks
 from lakehouse_engine.read.scan import ScanPlan
-from lakehouse_engine.spark.frames.composed import composed, left_out, united
+from lakehouse_engine.spark.frames.composed import checked_here, composed, left_out, united
 from lakehouse_engine.spark.frames.decoding import decoded
 from lakehouse_engine.spark.frames.fetched import FETCHED, engine_reads
 from lakehouse_engine.spark.frames.scanned import checked, in_range, scanned
@@ -72,11 +72,12 @@ def shared_scan(
     read = [name for name in wanted.names if named is None or name.lower() in named]
     if engine_reads(plan.storage, given):
         return _by_engine(spark, plan, wanted, read, given)
+    composes = plan.log_size <= LOGS_ON_DRIVER.read(given)
+    known = checked_here(plan) if composes else {}  # the footers are known then to whoever asks next
     if not spark_widens(plan):
         return _decoded(spark, plan, wanted, read, given, files=True)
-    limit = LOGS_ON_DRIVER.read(given)
-    if plan.log_size <= limit:
-        return composed(spark, plan, wanted, read)
+    if composes:
+        return composed(spark, plan, wanted, read, known)
     frames = [in_range(scanned(spark, plan, plan.files, checked(plan, plan.files)), plan)] if plan.files else []
     frames.append(_decoded(spark, plan, wanted, read, given, files=False))
     return united(frames, wanted.names)

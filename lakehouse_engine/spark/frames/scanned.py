@@ -58,11 +58,27 @@ def checked(plan: ScanPlan, files: Sequence[BaseFile]) -> Checked:
 
 def scanned(spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked) -> DataFrame:
     """All rows of base files, `known` as `checked`, with all columns that are stored."""
+    return _kept(spark, plan, files, known, ())
+
+
+def _kept(spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked, folders: Sequence[str]) -> DataFrame:
     paths = [file.path for file in files]
     if not known:
-        return _listed(spark, plan, paths)
-    key = known, stored_schema(plan), tells_values(plan.rules, paths)
-    return SCANNED.get(spark, key, len(paths), lambda: _listed(spark, plan, paths))
+        return _listed(spark, plan, paths, folders)
+    key = known, tuple(folders), stored_schema(plan), tells_values(plan.rules, paths)
+    return SCANNED.get(spark, key, len(paths) + len(folders), lambda: _listed(spark, plan, paths, folders))
+
+
+def scanned_beside(
+    spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked, folders: Sequence[str]
+) -> list[DataFrame]:
+    """As `scanned`, and all rows of files with all columns in `folders` (as Spark is told of them): one frame, where all columns of both
+    are in the files.
+    """
+    if folders and files and not tells_values(plan.rules, [file.path for file in files]):
+        return [_kept(spark, plan, files, known, folders)]
+    frames = [_kept(spark, plan, files, known, ())] if files else []
+    return [*frames, _read(spark, plan, folders)] if folders else frames
 
 
 def in_range(frame: DataFrame, plan: ScanPlan) -> DataFrame:
@@ -82,15 +98,18 @@ def listed_here(spark: SparkSession) -> AbstractContextManager[None]:
     return with_settings(spark, given)
 
 
-def _listed(spark: SparkSession, plan: ScanPlan, paths: Sequence[str]) -> DataFrame:
+def _listed(spark: SparkSession, plan: ScanPlan, paths: Sequence[str], folders: Sequence[str]) -> DataFrame:
     ensure_server(spark, plan.storage)
-    uris = [as_path(plan.storage.uri(path)) for path in paths]
+    uris = [*(as_path(plan.storage.uri(path)) for path in paths), *folders]
+    if not tells_values(plan.rules, paths):
+        return _read(spark, plan, uris)
+    # Spark takes the partition columns from the directories' names then, opens what a query needs of them, and has them last.
+    return _read(spark, plan, uris, basePath=plan.storage.uri())
+
+
+def _read(spark: SparkSession, plan: ScanPlan, uris: Sequence[str], **options: str) -> DataFrame:
     reader = spark.read.schema(to_spark_schema(stored_schema(plan))).options(**AS_STORED)
-    if tells_values(plan.rules, paths):
-        # Spark takes the partition columns from the directories' names then, opens what a query needs of them, and has them last.
-        reader = reader.option("basePath", plan.storage.uri())
-    else:
-        reader = reader.option("recursiveFileLookup", "true")
+    reader = reader.options(**(options or {"recursiveFileLookup": "true"}))
     with listed_here(spark):
         return reader.option(_VERIFY_PAGES, str(plan.verify).lower()).parquet(*uris)
 

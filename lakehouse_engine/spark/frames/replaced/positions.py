@@ -1,4 +1,4 @@
-"""Which rows of base files the logs of their slices replace or delete, as longs that a filter of Spark's own looks into.
+"""Which rows of files do not count, as logs replace or delete them, as longs that a filter of Spark's own looks into.
 
 `Replaced.longs` has a bit for every row of each block of 65,536 rows of which one is gone, after a block of none. Before them a directory
 says where a file's blocks are: the file is found by a number of its own, its size where no two files have one size (the hash of its name
@@ -25,7 +25,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import coalesce, col, get, getbit, lit, raise_error, shiftleft, shiftright, xxhash64
 
 from lakehouse_engine.files.slice_reader import Rows
-from lakehouse_engine.spark.frames.effects import SliceEffect
+from lakehouse_engine.spark.frames.by_session import BySession
+from lakehouse_engine.spark.frames.effects import ThinnedFile
 from lakehouse_engine.spark.frames.replaced.slots import Slots
 from lakehouse_engine.spark.frames.replaced.xxhash import xxhash64 as hash_name
 from lakehouse_engine.spark.schema import free_name
@@ -46,6 +47,8 @@ _LIST = pa.list_(pa.field("element", pa.int64(), nullable=False))
 _SENT = pa.schema([("longs", _LIST)])
 
 Words = npt.NDArray[np.int64]
+
+_CONDITIONS: BySession[Column] = BySession(100, lambda _: 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,34 +71,29 @@ class Replaced:
         return pa.table([[self.longs]], schema=_SENT)
 
 
-def told_apart(effects: Sequence[SliceEffect]) -> list[tuple[SliceEffect, ...]]:
-    """The effects in groups in which no two base files have one name: mostly one. What is looked into tells files by no more."""
-    groups: list[list[SliceEffect]] = []
+def told_apart(files: Sequence[ThinnedFile]) -> list[tuple[ThinnedFile, ...]]:
+    """The files in groups in which no two have one name: mostly one. What is looked into tells files by no more."""
+    groups: list[list[ThinnedFile]] = []
     seen = Counter[str]()
-    for effect in effects:
-        name = _name(effect)
-        if seen[name] == len(groups):
+    for file in files:
+        if seen[file.name] == len(groups):
             groups.append([])
-        groups[seen[name]].append(effect)
-        seen[name] += 1
+        groups[seen[file.name]].append(file)
+        seen[file.name] += 1
     return [tuple(group) for group in groups]
 
 
-def _name(effect: SliceEffect) -> str:
-    return str(effect.base).rpartition("/")[2]
-
-
-def replaced_of(effects: Sequence[SliceEffect]) -> Replaced:
-    """The replaced rows of slices whose base files lose some, and have names of their own (`told_apart`)."""
-    numbers, salt = _numbers(effects)
+def replaced_of(files: Sequence[ThinnedFile]) -> Replaced:
+    """The replaced rows of files that have names of their own (`told_apart`)."""
+    numbers, salt = _numbers(files)
     slots = Slots.of(numbers)
-    counts = [-(-effect.base_rows >> _BLOCK_BITS) for effect in effects]
+    counts = [-(-file.rows >> _BLOCK_BITS) for file in files]
     step = (max(counts) - 1).bit_length()
     none = -(-slots.count * ((1 << step) + 1) // _WORDS) * _WORDS
     words, filled = [np.zeros(_WORDS, np.int64)], none + _WORDS
     blocks = np.full((slots.count, 1 << step), _NOWHERE, np.int64)
-    for effect, count, number, place in zip(effects, counts, numbers, slots.places, strict=True):
-        there, found = _words(effect.removed)
+    for file, count, number, place in zip(files, counts, numbers, slots.places, strict=True):
+        there, found = _words(file.removed)
         blocks[place, :count] = none
         blocks[place, there] = filled + np.arange(len(there)) * _WORDS
         blocks[place] ^= number & _MIXED
@@ -106,23 +104,23 @@ def replaced_of(effects: Sequence[SliceEffect]) -> Replaced:
     return Replaced(np.concatenate([directory, unused, *words]), slots.bits, step, salt)
 
 
-def _numbers(effects: Sequence[SliceEffect]) -> tuple[Rows, int | None]:
+def _numbers(files: Sequence[ThinnedFile]) -> tuple[Rows, int | None]:
     """A number of each file, and what it is made of: the first that tells all files apart. Raises `ValueError` where nothing does."""
-    if len({_name(effect) for effect in effects}) < len(effects):
-        raise ValueError("two base files have one name")
-    salts = itertools.chain([None] if _sizes_are_known(effects) else [], itertools.count())
-    tried = ((np.array([_number(effect, salt) for effect in effects], np.int64), salt) for salt in salts)
+    if len({file.name for file in files}) < len(files):
+        raise ValueError("two files have one name")
+    salts = itertools.chain([None] if _sizes_are_known(files) else [], itertools.count())
+    tried = ((np.array([_number(file, salt) for file in files], np.int64), salt) for salt in salts)
     return next((numbers, salt) for numbers, salt in tried if len(np.unique(numbers)) == len(numbers))
 
 
-def _sizes_are_known(effects: Sequence[SliceEffect]) -> bool:
-    return len(effects) <= _MOST_SIZES and all(effect.base_bytes >= 0 for effect in effects)
+def _sizes_are_known(files: Sequence[ThinnedFile]) -> bool:
+    return len(files) <= _MOST_SIZES and all(file.size >= 0 for file in files)
 
 
-def _number(effect: SliceEffect, salt: int | None) -> int:
+def _number(file: ThinnedFile, salt: int | None) -> int:
     if salt is None:
-        return effect.base_bytes
-    return int(hash_name(_name(effect), np.array([salt], np.int64))[0])
+        return file.size
+    return int(hash_name(file.name, np.array([salt], np.int64))[0])
 
 
 def _words(removed: Rows) -> tuple[Rows, Words]:
@@ -135,8 +133,8 @@ def _words(removed: Rows) -> tuple[Rows, Words]:
 
 @dataclass(frozen=True, slots=True)
 class StayingRows:
-    """Tells the rows of frames over base files that were not replaced, by what was sent of `replaced`. Its condition is made once: that
-    takes a hundred calls of the JVM.
+    """Tells the rows of frames over base files that were not replaced, by what was sent of `replaced`. Its condition is made once for all
+    files that are looked up in one way: that takes a hundred calls of the JVM.
     """
 
     sent: DataFrame
@@ -146,7 +144,9 @@ class StayingRows:
     @classmethod
     def of(cls, sent: DataFrame, replaced: Replaced) -> StayingRows:
         """`sent` has the `rows` of `replaced`."""
-        return cls(sent, replaced, _stays(replaced, col(_LONGS), col(_METADATA)))
+        way = replaced.bits, replaced.step, replaced.salt
+        condition = _CONDITIONS.of(sent.sparkSession).find(way, lambda: _stays(replaced, col(_LONGS), col(_METADATA)))
+        return cls(sent, replaced, condition)
 
     def of_frame(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
         """Those of a frame over base files with these columns, with one more. Built-in expressions only: the scan stays Spark's own."""

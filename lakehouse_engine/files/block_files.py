@@ -1,0 +1,84 @@
+"""Parquet blocks of logs as files: where a row counts as it was logged, it need not be decoded to be read by somebody else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakehouse_engine.files.log_scanner import LoggedSlice, ScannedBlock, ScannedLogs
+from lakehouse_engine.format.log.blocks import BlockType
+from lakehouse_engine.model.keys import META_COLUMNS
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFile:
+    """A block that is a Parquet file of `rows` rows, of which those at the positions `gone` (ascending) do not count."""
+
+    content: memoryview = field(repr=False)
+    rows: int
+    gone: Rows
+
+    @property
+    def nbytes(self) -> int:
+        return len(self.content) + int(self.gone.nbytes)
+
+
+def rows_of_blocks(scanned: ScannedLogs, piece: LoggedSlice, schema: pa.Schema, least: int) -> list[int] | None:
+    """The number of rows of each data block, where all of them are files that any reader of Parquet reads as this engine does: with all
+    meta columns and those of `schema` under their very names and types, and with checksums that were looked at when the logs were.
+
+    None where some are not, or where they have less than `least` bytes on average, as files of a few rows cost more than their rows.
+    """
+    data = [one for one in scanned.blocks if one.block.type is not BlockType.DELETE]
+    if not data or any(one.block.type is not BlockType.PARQUET_DATA or one.block.is_partial for one in data):
+        return None
+    if sum(len(one.block.content) for one in data) < least * len(data) or not all(_is_promised(one, piece) for one in data):
+        return None
+    wanted = pa.schema([*(pa.field(name, pa.string()) for name in META_COLUMNS), *schema])
+    counts = [_count(one, wanted) for one in data]
+    return None if None in counts else [count for count in counts if count is not None]
+
+
+def _is_promised(one: ScannedBlock, piece: LoggedSlice) -> bool:
+    """Whether a commit has a checksum of all its bytes."""
+    return any(
+        promise.path == one.path
+        and promise.checksum is not None
+        and promise.start is not None
+        and promise.start <= one.block.offset
+        and one.block.end <= promise.end
+        for promise in piece.promises
+    )
+
+
+def _count(one: ScannedBlock, wanted: pa.Schema) -> int | None:
+    try:
+        footer = pq.read_metadata(pa.BufferReader(one.block.content))
+        stored = footer.schema.to_arrow_schema()
+    except (pa.ArrowException, OSError):
+        return None  # whoever decodes it says what is wrong
+    types = {field.name: field.type for field in stored}
+    if len({name.lower() for name in types}) < len(stored):
+        return None  # other readers look for names without regard to case
+    # Children of lists and maps may be called otherwise, which no reader minds in what this engine wrote.
+    return footer.num_rows if all(types.get(field.name) == field.type for field in wanted) else None
+
+
+def block_files(scanned: ScannedLogs, counts: Sequence[int], kept: Rows) -> tuple[BlockFile, ...]:
+    """Files of the blocks that have `counts` rows; `kept` numbers the rows that count, over all blocks in their order. A block of which no
+    row counts is left out.
+    """
+    data = [one.block for one in scanned.blocks if one.block.type is not BlockType.DELETE]
+    counts_of_rows = np.zeros(sum(counts), np.bool_)
+    counts_of_rows[kept] = True
+    parts = np.split(counts_of_rows, np.cumsum(counts)[:-1])
+    return tuple(
+        BlockFile(block.content, len(part), np.flatnonzero(~part)) for block, part in zip(data, parts, strict=True) if part.any()
+    )
