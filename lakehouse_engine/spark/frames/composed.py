@@ -63,10 +63,13 @@ class _Parts:
             tuple(logged),
         )
 
-    def thinned_files(self) -> list[ThinnedFile]:
-        """All files that are read by number of row."""
-        bases = [effect.thinned() for effect in self.replacing if effect.base and len(effect.removed)]
-        return [*bases, *(file for logged in self.logged for file in logged.files)]
+    def thinned_files(self) -> list[tuple[ThinnedFile, ...]]:
+        """All files that are read by number of row, in groups that can be told apart; files of logs, whose names are their own, are in the
+        first.
+        """
+        bases = told_apart([effect.thinned() for effect in self.replacing if effect.base and len(effect.removed)])
+        logs = [file for logged in self.logged for file in logged.files]
+        return [(*bases[0], *logs), *bases[1:]] if bases else [tuple(logs)] if logs else []
 
 
 _COUNTED = "__lakehouse_counted"
@@ -154,11 +157,10 @@ def _united_parts(
 def _thinned(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[DataFrame]:
     """The rows that stay of base files that have lost some, and those that count of files of logs."""
     folders = [logged.folder for logged in parts.logged]
-    for group, files in enumerate(told_apart(parts.thinned_files()) if parts.thinned or folders else ()):
+    for group, files in enumerate(parts.thinned_files() if parts.thinned or folders else ()):
         paths = {file.path for file in files}
         numbers = [number for number, file in enumerate(parts.thinned) if file.path in paths]
         bases, of_them = [parts.thinned[number] for number in numbers], tuple(known[number] for number in numbers if known)
-        # Files of logs have names of their own, and so are of the first group.
         frames = scanned_beside(spark, plan, bases, of_them, [] if group else folders)
         if frames and any(len(file.removed) for file in files):
             staying = SENT.get(spark, parts.replacing, ["replaced", str(group), *folders], partial(_send_replaced, spark, files))
