@@ -21,7 +21,7 @@ Rows = npt.NDArray[np.int64]
 class BlockFile:
     """A block that is a Parquet file of `rows` rows, of which those at the positions `gone` (ascending) do not count."""
 
-    content: memoryview = field(repr=False)
+    content: bytes = field(repr=False)
     rows: int
     gone: Rows
 
@@ -79,6 +79,7 @@ def block_files(scanned: ScannedLogs, counts: Sequence[int], kept: Rows) -> tupl
     counts_of_rows = np.zeros(sum(counts), np.bool_)
     counts_of_rows[kept] = True
     parts = np.split(counts_of_rows, np.cumsum(counts)[:-1])
+    # Copies: they are kept for longer than a log is sure to be there, and what is mapped of a file that goes may go with it.
     return tuple(
-        BlockFile(block.content, len(part), np.flatnonzero(~part)) for block, part in zip(data, parts, strict=True) if part.any()
+        BlockFile(bytes(block.content), len(part), np.flatnonzero(~part)) for block, part in zip(data, parts, strict=True) if part.any()
     )

@@ -98,7 +98,7 @@ class Abilities(ABC):
         """Whether `files` may be given so many bytes more."""
         return False
 
-    def files(self, contents: Sequence[memoryview]) -> list[Path] | None:
+    def files(self, contents: Sequence[bytes]) -> list[Path] | None:
         """Files of Parquet contents, alone in a folder, that executors read as long as the application runs; None where there are none."""
         return None
 
@@ -124,6 +124,8 @@ class _Classic(Abilities):
     plans_values = False
     looks_here = True
 
+    _local: ClassVar[WeakKeyDictionary[SparkSession, bool]] = WeakKeyDictionary()
+
     @property
     def application(self) -> str:
         return str(self._spark.sparkContext.applicationId)
@@ -134,6 +136,12 @@ class _Classic(Abilities):
 
     @property
     def is_local(self) -> bool:
+        found = self._local.get(self._spark)
+        if found is None:
+            found = self._local[self._spark] = self._has_local_master()
+        return found
+
+    def _has_local_master(self) -> bool:
         try:
             master = self._spark.conf.get("spark.master", "") or ""
         except PySparkException:
@@ -165,7 +173,7 @@ class _Classic(Abilities):
     def takes_files(self, size: int) -> bool:
         return self.is_local and has_room(self._spark, size)
 
-    def files(self, contents: Sequence[memoryview]) -> list[Path] | None:
+    def files(self, contents: Sequence[bytes]) -> list[Path] | None:
         return files_of(self._spark, contents) if self.is_local else None
 
     def with_own_columns(self, frame: DataFrame) -> DataFrame:

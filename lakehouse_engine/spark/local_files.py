@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,6 +33,7 @@ _ROW_GROUP = 1 << 16
 """Rows of a group, which is the least that a task reads."""
 _ENCRYPTED = "spark.io.encryption.enabled"
 
+_applications: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 _written: dict[str, int] = {}
 _lock = Lock()
 
@@ -56,7 +58,7 @@ def file_frame(spark: SparkSession, rows: pa.Table) -> DataFrame | None:
     return reader.parquet(spark_path(written)).toDF(*rows.column_names)
 
 
-def files_of(spark: SparkSession, contents: Sequence[memoryview]) -> list[Path] | None:
+def files_of(spark: SparkSession, contents: Sequence[bytes]) -> list[Path] | None:
     """Files of these contents, which are Parquet, alone in a folder, with names that no others have. None where there is no room for them.
 
     For sessions as `file_frame`.
@@ -104,8 +106,10 @@ def _written_to(spark: SparkSession, name: str, size: int, write: Callable[[Path
 
 
 def _application(spark: SparkSession) -> str:
-    """Its id. One whose own files are to be encrypted, which these are not, has no room for any."""
-    application = str(spark.sparkContext.applicationId)
+    """Its id, asked once for a session. One whose own files are to be encrypted, which these are not, has no room for any."""
+    application = _applications.get(spark)
+    if application is None:
+        application = _applications[spark] = str(spark.sparkContext.applicationId)
     if application not in _written:
         # The whole configuration is copied, in dozens of calls: an application is asked once.
         with _lock:

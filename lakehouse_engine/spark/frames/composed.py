@@ -44,7 +44,7 @@ class _Parts:
     @classmethod
     def of(cls, spark: SparkSession, plan: ScanPlan, read: Sequence[str]) -> _Parts:
         """With the columns `read` decoded, at least, of what has to be."""
-        takes_files = abilities_of(spark).takes_files(plan.log_size)
+        takes_files = bool(plan.logged) and abilities_of(spark).takes_files(plan.log_size)
         effects = _effects(plan, read, BLOCKS_FROM if takes_files else None)
         logged = logged_files(spark, effects)
         if logged is None:
