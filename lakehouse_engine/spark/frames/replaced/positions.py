@@ -88,7 +88,7 @@ def replaced_of(files: Sequence[ThinnedFile]) -> Replaced:
     numbers, salt = _numbers(files)
     slots = Slots.of(numbers)
     counts = [-(-file.rows >> _BLOCK_BITS) for file in files]
-    step = (max(counts) - 1).bit_length()
+    step = max(counts).bit_length()  # one more than all have: rows behind the last are nowhere, and not in the next file's place
     none = -(-slots.count * ((1 << step) + 1) // _WORDS) * _WORDS
     words, filled = [np.zeros(_WORDS, np.int64)], none + _WORDS
     blocks = np.full((slots.count, 1 << step), _NOWHERE, np.int64)
