@@ -1,0 +1,16 @@
+{# What stands between quotes is the text as it is given: in a literal of Spark's a backslash would escape what is behind it. #}
+{% macro lakehouse__escape_single_quotes(expression) -%}
+{{ expression | replace('\\', '\\\\') | replace("'", "\\'") }}
+{%- endmacro %}
+
+{#
+  Unit tests give whatever is a text as a literal. Of an array, map or struct that text is an expression, as there is no cast from texts to
+  them: it is taken out of the literal again.
+#}
+{% macro lakehouse__safe_cast(field, type) %}
+  {%- set expression = field -%}
+  {%- if field is string and cast_from_string_unsupported_for(type) and field | length > 1 and field[0] == "'" and field[-1] == "'" -%}
+    {%- set expression = field[1:-1] | replace("\\'", "'") | replace('\\\\', '\\') -%}
+  {%- endif -%}
+cast({{ expression }} as {{ type }})
+{% endmacro %}
