@@ -10,6 +10,7 @@ from typing import Any
 from dbt.adapters.base.relation import EventTimeFilter
 from dbt.adapters.contracts.relation import ComponentName
 from dbt.adapters.spark import SparkRelation
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.names import CATALOG
@@ -26,6 +27,9 @@ class LakehouseRelation(SparkRelation):
         """The one catalog is no database: packages give it, as they take it from `target.database`."""
         if str(self.database or "").lower() == CATALOG:
             object.__setattr__(self, "path", replace(self.path, database=None))
+        elif self.database and self.database != self.schema:
+            given = f"{self.schema}.{self.identifier}: a warehouse has no databases, but '{self.database}' is given as one"
+            raise DbtRuntimeError(f"{given} (database, catalog or target_database); leave it out: tables are named schema.table")
         super().__post_init__()
 
     def _render_iterator(self) -> Iterator[tuple[ComponentName | None, str | None]]:

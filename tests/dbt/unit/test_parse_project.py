@@ -63,6 +63,14 @@ def test_a_mistyped_config_is_refused_with_the_models_name(project: Path) -> Non
         assert wanted in said
 
 
+def test_a_database_of_a_source_is_refused_with_the_sources_name(project: Path) -> None:
+    (project / "models" / "sources.yml").write_text("sources: [{name: crm, database: legacy, tables: [{name: users}]}]")
+    (project / "models" / "orders.sql").write_text("select * from {{ source('crm', 'users') }}")
+    answer = dbt(project, "parse")
+    assert answer.returncode == 1
+    assert "crm.users: a warehouse has no databases, but 'legacy' is given as one" in answer.stdout
+
+
 def test_a_mistyped_option_of_the_profile_is_refused_once(project: Path) -> None:
     target = "{type: lakehouse, schema: analytics, hoodie: {hoodie.clean.commits.retaned: 3}}"
     (project / "profiles.yml").write_text(f"demo: {{target: dev, outputs: {{dev: {target}}}}}\n")
