@@ -29,7 +29,8 @@ from lakehouse_engine.view.table_state import TableState
 Within = Callable[[Iterable[str]], Iterable[str]]
 """Picks some of the given partition paths."""
 _Write = tuple[Instant, HoodieCommitMetadata]
-_NO_COMMIT = (None, "", "null")
+NO_COMMIT = (None, "", "null")
+"""What `prevCommit` is in the first write of a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ def _expected(
         for group, previous in _previous(metadata):
             if previous in pending or _is_outside(group, partitions):
                 continue  # the slice to be says nothing about the one before it
-            if previous in _NO_COMMIT or str(previous) > as_of:
+            if previous in NO_COMMIT or str(previous) > as_of:
                 born.add(group)
             elif group not in expected and group not in born:
                 expected[group] = ExpectedFile(group, str(previous), f"the base file of {group.file_id} written by {previous}")

@@ -5,26 +5,37 @@ Files of archived writes that only earlier moments need are in no commit of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.read.completeness import changed_sizes, lost_files, proven_since
 from lakehouse_engine.verify.cleaned import Cleaned
 from lakehouse_engine.verify.report import Finding, FindingKind
+from lakehouse_engine.verify.suspects import suspects
 from lakehouse_engine.view.table_state import TableState
 
 
 def check_moments(state: TableState) -> Iterator[Finding]:
     """Files that were there as of a write of the active timeline, and that no clean took: gone, or of another size."""
     since, cleaned = proven_since(state), Cleaned(state)
+    suspected, boundary = suspects(state, cleaned), state.archived_files().boundary
     for instant in state.timeline.completed().writes():
         time = instant.requested_time
         if time < since:
             continue  # savepointed, and checked as such
-        slices = state.view.slices_as_of(time)
-        for file in lost_files(state, time, slices, logs=True):
+        told_by_all = time >= boundary and state.savepointed_files(time) is None
+        partitions = suspected if told_by_all else None
+        if partitions is not None and not partitions:
+            continue
+        slices = state.view.slices_as_of(time) if partitions is None else _slices(state, time, partitions)
+        for file in lost_files(state, time, slices, logs=True, within=None if partitions is None else partitions.intersection):
             if not cleaned.took(file):
                 message = f"needed by reads as of {time}, and not there, though no clean deleted it"
                 yield Finding(FindingKind.MISSING_FILE, file.path, message)
         for changed in changed_sizes(state, time, slices, logs=True):
             message = f"has {changed.size} bytes; the commit {changed.instant_time} wrote {changed.written}"
             yield Finding(FindingKind.WRONG_SIZE, changed.path, message)
+
+
+def _slices(state: TableState, time: str, partitions: Iterable[str]) -> list[FileSlice]:
+    return [piece for path in sorted(partitions) for piece in state.view.slices_as_of(time, path)]
