@@ -74,13 +74,16 @@ def check_contents(state: TableState, damaged: Collection[Instant], progress: Pr
     whole = without(state, damaged)
     scope = LogScope.of(state.timeline)
     promises, told = log_promises(whole, None), told_logs(whole, None)
+    live = {log.path for piece in whole.view.latest_slices() for log in piece.log_files}
     slices = [piece for path in state.view.partitions() for group in state.view.file_groups(path) for piece in group.slices]
     for done, piece in enumerate(slices):
         progress("file slices", done, len(slices))
         if piece.base_file is not None:
             yield from _check_base(state, piece.base_file)
         if piece.log_files:
-            yield from _check_logs(state, LoggedSlice(piece, tuple(promises.get(piece.group, ())), told), scope)
+            # Of archived writes it is known which live logs they wrote, and not which others.
+            known = told if all(log.path in live for log in piece.log_files) else replace(told, until="", whole=False)
+            yield from _check_logs(state, LoggedSlice(piece, tuple(promises.get(piece.group, ())), known), scope)
     progress("file slices", len(slices), len(slices))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.verify import moments
+from lakehouse_engine.verify import moments, verify
 from lakehouse_engine.verify.cleaned import Cleaned
 from lakehouse_engine.verify.moments import check_moments
 from lakehouse_engine.verify.suspects import suspects
@@ -103,3 +103,23 @@ def test_whatever_is_damaged_is_found_as_where_all_of_each_moment_is_looked_at(
         found += bool(told)
     assert found > 3
     assert suspects(TableState.load(storage), Cleaned(TableState.load(storage))) == frozenset()
+
+
+@pytest.mark.parametrize("kind", ["mor", "bucket"])
+def test_logs_that_only_a_savepoint_needs_are_told_of_when_archiving_has_passed_it(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    table_type, properties = KINDS[kind]
+    storage = MemoryStorage()
+    create_table(storage, TableSpec("t", SCHEMA, ["id"], ["ts"], ["day"], table_type, properties=properties))
+    table = LocalTable(storage, lock_timeout_ms=10_000)
+    for ts in range(3):
+        table.upsert(rows(1, ts=ts))
+    table.savepoint(name="kept")
+    table.compact()
+    for ts in range(3, 12):
+        table.upsert(rows(1, ts=ts))
+    table.compact()
+    table.clean(1)
+    table.archive(2, 3)
+    caplog.clear()
+    assert verify(table.state).findings == ()
+    assert [record.message for record in caplog.records] == []
