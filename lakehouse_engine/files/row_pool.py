@@ -43,12 +43,17 @@ class RowPool:
     spill: SpillTo | None = None
     _stored: list[pa.Table] = field(default_factory=list)
     _held: list[pa.Table] = field(default_factory=list)
+    _bytes: int = 0
+    """Of the rows that are held; adding up a table's size takes longer than much else of a small one."""
 
     def add(self, rows: pa.Table) -> None:
         self._held.append(rows)
-        if self.spill is not None and sum(table.nbytes for table in self._held) > self.spill.limit:
+        if self.spill is None:
+            return
+        self._bytes += rows.nbytes
+        if self._bytes > self.spill.limit:
             self._stored.append(self.spill.write(len(self._stored), pa.concat_tables(self._held)))
-            self._held = []
+            self._held, self._bytes = [], 0
 
     def table(self) -> pa.Table:
         """All rows so far, in order; those in files are mapped, not loaded."""
