@@ -169,8 +169,10 @@ def _reader(
         stored = file.schema_arrow
         table = stored_schema(stored) if schema is None else schema
         wanted = projected_schema(table, columns, meta_columns)
-        indices = [match_name(stored.names, field.name, path, table.names) for field in wanted]
-        yield _Reader(file, path, wanted, tuple(None if index is None else stored.names[index] for index in indices))
+        # Arrow makes the list of names anew each time that it is asked for.
+        names, others = stored.names, table.names
+        indices = [match_name(names, field.name, path, others) for field in wanted]
+        yield _Reader(file, path, wanted, tuple(None if index is None else names[index] for index in indices))
 
 
 @contextmanager

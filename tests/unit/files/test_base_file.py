@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import pytest
 
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import FormatError, MissingFileError, SchemaIncompatibleError, UnsupportedTableError
+from lakehouse_engine.files import base_file
 from lakehouse_engine.files.base_file import DICTIONARY_TYPE, iter_base_file, projected_schema, read_base_file
+from lakehouse_engine.files.projection import match_name
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_TIME, META_COLUMNS, RECORD_KEY
 from lakehouse_engine.storage.local import LocalStorage
@@ -240,3 +243,18 @@ def test_a_name_is_of_the_column_that_is_exactly_called_so(tmp_path: Path) -> No
     schema = pa.schema([("A", pa.string()), ("a", pa.string())])
     assert read_base_file(LocalStorage(str(tmp_path)), "a.parquet", schema).to_pylist() == [{"A": "upper", "a": None}]
     assert read_base_file(LocalStorage(str(tmp_path)), "a.parquet", pa.schema([("a", pa.string())])).to_pylist() == [{"a": "upper"}]
+
+
+def test_the_names_of_a_files_columns_are_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow makes the list anew each time that it is asked for: of 500 columns that took half of a read."""
+    given: list[Sequence[str]] = []
+
+    def seen(names: Sequence[str], wanted: str, path: str = "", others: Sequence[str] = ()) -> int | None:
+        given.extend([names] if path else [])
+        return match_name(names, wanted, path, others)
+
+    monkeypatch.setattr(base_file, "match_name", seen)
+    columns = pa.table({f"c{number}": [number] for number in range(20)})
+    assert read_base_file(store(tmp_path, columns), FILE, columns.schema).equals(columns)
+    assert len(given) == 20
+    assert len({id(names) for names in given}) == 1
