@@ -71,14 +71,16 @@ def _count(one: ScannedBlock, wanted: pa.Schema) -> int | None:
     return footer.num_rows if all(types.get(field.name) == field.type for field in wanted) else None
 
 
-def block_files(scanned: ScannedLogs, counts: Sequence[int], kept: Rows) -> tuple[BlockFile, ...]:
+def block_files(scanned: ScannedLogs, counts: Sequence[int], kept: Rows) -> tuple[BlockFile, ...] | None:
     """Files of the blocks that have `counts` rows; `kept` numbers the rows that count, over all blocks in their order. A block of which no
-    row counts is left out.
+    row counts is left out. None where a row counts twice.
     """
     data = [one.block for one in scanned.blocks if one.block.type is not BlockType.DELETE]
-    counts_of_rows = np.zeros(sum(counts), np.bool_)
-    counts_of_rows[kept] = True
-    parts = np.split(counts_of_rows, np.cumsum(counts)[:-1])
+    is_kept = np.zeros(sum(counts), np.bool_)
+    is_kept[kept] = True
+    if np.count_nonzero(is_kept) < len(kept):
+        return None
+    parts = np.split(is_kept, np.cumsum(counts)[:-1])
     # Copies: they are kept for longer than a log is sure to be there, and what is mapped of a file that goes may go with it.
     return tuple(
         BlockFile(bytes(block.content), len(part), np.flatnonzero(~part)) for block, part in zip(data, parts, strict=True) if part.any()

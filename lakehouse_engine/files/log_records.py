@@ -125,8 +125,9 @@ def _decode(scanned: ScannedBlock, wanted: pa.Schema) -> pa.Table | DeleteRecord
             instant=block.instant_time,
             offset=block.offset,
         ) from error
-    indices = [match_name(raw.column_names, field.name, scanned.path) for field in wanted]
-    names = [None if index is None else raw.column_names[index] for index in indices]
+    stored = raw.column_names  # a list that is made anew each time it is asked for
+    indices = [match_name(stored, field.name, scanned.path) for field in wanted]
+    names = [None if index is None else stored[index] for index in indices]
     return project(raw, wanted, names, scanned.path)
 
 

@@ -142,9 +142,10 @@ class SliceReader:
         removed, kept, base_rows = self._whole_changes(piece.slice.base_file, merge)
         if counts is None:
             return SliceChanges(removed, take_rows(merge.outcome.data.select(list(columns)), kept), base_rows)
-        if len(np.unique(kept)) < len(kept):  # a key that is stored twice: the row comes as often
+        blocks = block_files(scanned, counts, kept)
+        if blocks is None:  # a key that is stored twice: the row comes as often
             return self.changes(piece, columns)
-        return SliceChanges(removed, self._plain(columns).empty_table(), base_rows, block_files(scanned, counts, kept))
+        return SliceChanges(removed, self._plain(columns).empty_table(), base_rows, blocks)
 
     def _whole_changes(self, base: BaseFile | None, merge: SliceMerge) -> tuple[Rows, Rows, int]:
         """Positions of base rows that go, ascending, the numbers of all rows of the logs that come, and how many the base file has."""

@@ -136,15 +136,24 @@ def _stored(metadata: pq.FileMetaData) -> tuple[int, list[int]] | None:
 
 def _is_sealed(tail: bytes) -> bool | None:
     """Whether a footer is as it was sealed; None where it was not."""
-    found = None
-    for found in _SEAL.finditer(tail):  # noqa: B007  # the last counts: what comes before may be anybody's text
-        pass
+    found = _last_seal(tail)
     if found is None:
         return False if PAGES_KEY.encode() in tail and _REWRITTEN not in tail else None
     if _REWRITTEN in tail[found.end() :]:
         return None
     blank = tail[: found.start(1)] + _BLANK + tail[found.end(1) :]
     return found.group(1) == _text(blank)
+
+
+def _last_seal(tail: bytes) -> re.Match[bytes] | None:
+    """The last one counts: what comes before may be anybody's text. Looked for from the end, as a footer has megabytes of Bloom filter."""
+    place, end, key = -1, len(tail), SEAL_KEY.encode()
+    while (place := tail.rfind(key, 0, end)) >= 0:
+        found = _SEAL.match(tail, place)
+        if found is not None:
+            return found
+        end = place
+    return None
 
 
 def _text(blank: bytes) -> bytes:
