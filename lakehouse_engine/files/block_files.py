@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakehouse_engine.files.log_scanner import LoggedSlice, ScannedBlock, ScannedLogs
+from lakehouse_engine.files.log_scanner import LoggedSlice, LogPromise, ScannedBlock, ScannedLogs
 from lakehouse_engine.format.log.blocks import BlockType
 from lakehouse_engine.model.keys import META_COLUMNS
 
@@ -39,22 +39,19 @@ def rows_of_blocks(scanned: ScannedLogs, piece: LoggedSlice, schema: pa.Schema, 
     data = [one for one in scanned.blocks if one.block.type is not BlockType.DELETE]
     if not data or any(one.block.type is not BlockType.PARQUET_DATA or one.block.is_partial for one in data):
         return None
-    if sum(len(one.block.content) for one in data) < least * len(data) or not all(_is_promised(one, piece) for one in data):
+    promises = piece.promises_by_path()
+    if sum(len(one.block.content) for one in data) < least * len(data) or not all(_is_kept(one, promises) for one in data):
         return None
     wanted = pa.schema([*(pa.field(name, pa.string()) for name in META_COLUMNS), *schema])
     counts = [_count(one, wanted) for one in data]
     return None if None in counts else [count for count in counts if count is not None]
 
 
-def _is_promised(one: ScannedBlock, piece: LoggedSlice) -> bool:
+def _is_kept(one: ScannedBlock, promises: Mapping[str, Sequence[LogPromise]]) -> bool:
     """Whether a commit has a checksum of all its bytes."""
     return any(
-        promise.path == one.path
-        and promise.checksum is not None
-        and promise.start is not None
-        and promise.start <= one.block.offset
-        and one.block.end <= promise.end
-        for promise in piece.promises
+        promise.checksum is not None and promise.start is not None and promise.start <= one.block.offset and one.block.end <= promise.end
+        for promise in promises.get(one.path, ())
     )
 
 

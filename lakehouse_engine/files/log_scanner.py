@@ -103,6 +103,13 @@ class LoggedSlice:
     promises: tuple[LogPromise, ...] = ()
     told: ToldLogs = NOT_TOLD
 
+    def promises_by_path(self) -> dict[str, list[LogPromise]]:
+        """Those about each log file, in their order."""
+        found: dict[str, list[LogPromise]] = {}
+        for promise in self.promises:
+            found.setdefault(promise.path, []).append(promise)
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class ScannedBlock:
@@ -136,8 +143,9 @@ def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope, *, verify: 
     stored = [(log, content) for log, content in found if content is not None]
     files = [(log, list(read_blocks(content))) for log, content in stored]
     taken_back = {block.target_instant_time for _, blocks in files for block in blocks if _takes_effect(block, scope)}
+    told = piece.promises_by_path()
     for (log, blocks), (_, content) in zip(files, stored, strict=True):
-        promises = [promise for promise in piece.promises if promise.path == log.path]
+        promises = told.get(log.path, [])
         for promise in promises:
             _check_promise(log, blocks, promise)
             if verify and not promise.kept(content):
