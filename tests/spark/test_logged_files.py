@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +12,11 @@ from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine.files.log_scanner import LoggedSlice
+from lakehouse_engine.files.slice_reader import SliceChanges, SliceReader
 from lakehouse_engine.spark import local_files
 from lakehouse_engine.spark.frames import composed
+from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.effects import EffectCache
 from lakehouse_engine.spark.frames.logged_files import BLOCKS_FROM
 from lakehouse_engine.spark.frames.replaced import positions
@@ -139,9 +143,61 @@ def test_what_is_written_again_is_told_apart(table: HoodieTable, monkeypatch: py
     monkeypatch.setattr(positions, "_sizes_are_known", lambda files: False)
     small = SentFrames(limit=64 * 1024 * 1024)
     monkeypatch.setattr(composed, "SENT", small)
-    monkeypatch.setattr("lakehouse_engine.spark.frames.logged_files.SENT", SentFrames(limit=0))
+    monkeypatch.setattr("lakehouse_engine.spark.frames.logged_files.FILES", BySession(0, lambda one: 1))
     for _ in range(2):
         assert_as_arrow(table)
+
+
+def test_files_are_used_when_there_is_no_room_for_more(table: HoodieTable, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_as_arrow(table)
+    before, read = len(written()), list[str]()
+    monkeypatch.setattr(local_files, "_MOST", sum(local_files._written.values()))
+    changes = SliceReader.changes
+
+    def counted(self: SliceReader, piece: LoggedSlice, columns: Sequence[str], **how: int | None) -> SliceChanges:
+        read.append(piece.slice.file_id)
+        return changes(self, piece, columns, **how)
+
+    monkeypatch.setattr(SliceReader, "changes", counted)
+    assert_as_arrow(table)
+    assert_same_rows(table.dataframe(spark.newSession()).toArrow(), table.to_arrow())
+    assert not read
+    table.upsert(rows([3], 4))  # of the slice of one day: only that is decoded
+    assert_as_arrow(table)
+    assert len(read) == 1
+    assert len(written()) == before
+
+
+def test_what_tables_have_in_files_takes_no_room_of_what_was_sent(table: HoodieTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks are of megabytes, and of what is sent for them there is next to nothing."""
+    slices = len(table.to_arrow(meta_columns=True)["_hoodie_partition_path"].unique())
+    monkeypatch.setattr(composed, "SENT", SentFrames(limit=8_000))
+    before, sent = len(written()), list[int]()
+    send = composed._send_replaced
+    monkeypatch.setattr(composed, "_send_replaced", lambda *given: sent.append(1) or send(*given))
+    for columns in (["id"], ["price"], ["day"], ["id"]):
+        table.dataframe(columns=columns).count()
+    assert len(written()) - before == 2 * slices
+    assert len(sent) == 1
+
+
+def test_sessions_share_files(table: HoodieTable, spark: SparkSession) -> None:
+    assert_as_arrow(table)
+    before = len(written())
+    for _ in range(2):
+        assert_same_rows(table.dataframe(spark.newSession()).toArrow(), table.to_arrow())
+    assert len(written()) == before
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_files_that_somebody_removed_are_written_again(table: HoodieTable, room: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_as_arrow(table)
+    for path in written():
+        path.unlink()
+    if not room:
+        monkeypatch.setattr(local_files, "_MOST", 10)
+    assert_as_arrow(table)
+    assert bool(written()) == room
 
 
 def test_small_blocks_are_no_files(table: HoodieTable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,7 +147,7 @@ def test_frames_weigh_what_they_hold_of_logs(lakehouse: Lakehouse, spark: SparkS
         assert lakehouse.sql("select count(id) from shop.u where day like 'b%'").collect()[0][0] == 500
     held = [one for one, _ in fresh.of(spark)._kept.values()]
     assert len(held) == 1, "two are more than the limit"
-    assert 27_500 < sum(effect.nbytes for one in held for effect in one.effects) < fresh.of(spark).size <= 55_000
+    assert 27_500 < sum(one.sent for one in held) < fresh.of(spark).size <= 55_000
 
 
 @classic_only("a session of a server is closed by name")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, Generic
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from lakehouse_engine.cache import BoundedCache, Value
@@ -22,8 +23,8 @@ class BySession(Generic[Value]):
     def __init__(self, limit: int, weight: Callable[[Value], int]) -> None:
         self._limit, self._weight, self._lock = limit, weight, Lock()
 
-    def of(self, spark: SparkSession) -> BoundedCache[Value]:
-        """That of one session, which it has from here on."""
+    def of(self, spark: SparkSession | SparkContext) -> BoundedCache[Value]:
+        """That of one session, or of what all sessions of an application share, which it has from here on."""
         with self._lock:
             kept: dict[Any, BoundedCache[Value]] = vars(spark).setdefault(_KEPT, {})
             return kept.setdefault(self, BoundedCache(self._limit, self._weight))

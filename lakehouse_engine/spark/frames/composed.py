@@ -18,7 +18,7 @@ from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.effects import EFFECTS, SliceEffect, ThinnedFile
-from lakehouse_engine.spark.frames.logged_files import BLOCKS_FROM, LoggedFiles, logged_files
+from lakehouse_engine.spark.frames.logged_files import BLOCKS_FROM, LoggedFiles, in_files, logged_files
 from lakehouse_engine.spark.frames.replaced.positions import StayingRows, replaced_of, told_apart
 from lakehouse_engine.spark.frames.scanned import Checked, checked, in_range, scanned, scanned_beside, stored_schema
 from lakehouse_engine.spark.frames.sent import SENT
@@ -44,11 +44,7 @@ class _Parts:
     @classmethod
     def of(cls, spark: SparkSession, plan: ScanPlan, read: Sequence[str]) -> _Parts:
         """With the columns `read` decoded, at least, of what has to be."""
-        takes_files = bool(plan.logged) and abilities_of(spark).takes_files(plan.log_size)
-        effects = _effects(plan, read, BLOCKS_FROM if takes_files else None)
-        logged = logged_files(spark, effects)
-        if logged is None:
-            effects, logged = _effects(plan, read, None), []
+        effects, logged = _effects_in_files(spark, plan, read)
         files = {file.path: file for file in plan.base_files()}
         kept = [one for one in effects if one.base and one.base not in plan.replaced_only]
         adding = tuple(one for one in effects if one.added.num_rows)
@@ -60,7 +56,7 @@ class _Parts:
             tuple(one for one in effects if one.blocks or (one.base and len(one.removed))),
             adding,
             tuple(name for name in names if all(name in one.added.column_names for one in adding)),
-            tuple(logged),
+            logged,
         )
 
     def thinned_files(self) -> list[tuple[ThinnedFile, ...]]:
@@ -79,16 +75,16 @@ _OF_A_FILE = 1024
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A frame, and what its key has the ids of."""
+    """A frame over so many files, and bytes that were sent for it."""
 
     frame: DataFrame
     files: int
-    effects: tuple[SliceEffect, ...]
+    sent: int
 
     @property
     def nbytes(self) -> int:
         """What stays in memory for it, even when nothing else keeps it."""
-        return (1 + self.files) * _OF_A_FILE + sum(effect.nbytes for effect in self.effects)
+        return (1 + self.files) * _OF_A_FILE + self.sent
 
 
 class ComposedFrames(BySession[_Kept]):
@@ -123,10 +119,12 @@ def composed(
 
     if not plan.verify:
         return make()
-    ids = tuple(map(id, parts.replacing)), tuple(map(id, parts.adding))
-    effects = tuple({id(one): one for one in (*parts.replacing, *parts.adding)}.values())
-    key: Hashable = plan.storage.root, stored_schema(plan), plan.rules, plan.commit_range, wanted, whole, thinned, ids
-    return COMPOSED.of(spark).find(key, lambda: _Kept(make(), len(whole) + len(thinned), effects)).frame
+    numbers = tuple(one.number for one in parts.replacing), tuple(one.number for one in parts.adding)
+    folders = tuple(one.folder for one in parts.logged)
+    sent = sum({one.number: one.sent_bytes for one in (*parts.replacing, *parts.adding)}.values())
+    files = len(whole) + len(thinned) + sum(len(one.files) for one in parts.logged)
+    key: Hashable = plan.storage.root, stored_schema(plan), plan.rules, plan.commit_range, wanted, whole, thinned, numbers, folders
+    return COMPOSED.of(spark).find(key, lambda: _Kept(make(), files, sent)).frame
 
 
 def united(frames: Sequence[DataFrame], names: Sequence[str]) -> DataFrame:
@@ -135,11 +133,18 @@ def united(frames: Sequence[DataFrame], names: Sequence[str]) -> DataFrame:
     return reduce(DataFrame.unionAll, [frame.selectExpr(*quoted) for frame in frames])
 
 
-def _effects(plan: ScanPlan, read: Sequence[str], blocks_from: int | None) -> list[SliceEffect]:
+def _effects_in_files(spark: SparkSession, plan: ScanPlan, read: Sequence[str]) -> tuple[list[SliceEffect], tuple[LoggedFiles, ...]]:
+    """Effects, and the files of those that have blocks. Where there is no room for more files those that are there are used."""
     if plan.reader is None:
-        return []
+        return [], ()
     names = read if plan.commit_range is None else list(dict.fromkeys([COMMIT_TIME, *read]))
-    return EFFECTS.effects(plan.reader, plan.logged, names, blocks_from)
+    has_room, is_written = abilities_of(spark).takes_files(plan.log_size), partial(in_files, spark)
+    for blocks_from in (BLOCKS_FROM, None) if has_room else (None,):
+        effects = EFFECTS.effects(plan.reader, plan.logged, names, blocks_from, is_written)
+        logged = logged_files(spark, effects)
+        if logged is not None:
+            return effects, tuple(logged)
+    return EFFECTS.effects(plan.reader, plan.logged, names), ()
 
 
 def _united_parts(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -15,13 +16,16 @@ from lakehouse_engine.files.block_files import BlockFile
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import Rows, SliceReader
 
+_NUMBERS = itertools.count()
+
 
 @dataclass(frozen=True, slots=True)
 class SliceEffect:
     """What the logs of a slice do: rows `removed` (ascending) of its base file, which has `base_rows`, go, and rows `added` come, or those
     of `blocks` that count.
 
-    `base_bytes` is the base file's size as it was listed, -1 where that is not known.
+    `base_bytes` is the base file's size as it was listed, -1 where that is not known. No other effect of this process has its `number`, so
+    what is made of it is found by that, and need not keep it in memory.
     """
 
     base: str | None
@@ -30,14 +34,20 @@ class SliceEffect:
     removed: Rows
     added: pa.Table
     blocks: tuple[BlockFile, ...] = ()
+    number: int = field(default_factory=_NUMBERS.__next__)
 
     @property
     def nbytes(self) -> int:
-        return int(self.removed.nbytes + self.added.nbytes) + sum(block.nbytes for block in self.blocks)
+        return self.sent_bytes + sum(len(block.content) for block in self.blocks)
 
-    def has(self, columns: AbstractSet[str], blocks_from: int | None) -> bool:
+    @property
+    def sent_bytes(self) -> int:
+        """Without the contents of blocks, which no frame holds."""
+        return int(self.removed.nbytes + self.added.nbytes) + sum(int(block.gone.nbytes) for block in self.blocks)
+
+    def has(self, columns: AbstractSet[str], stays: bool) -> bool:
         """Whether the rows that come are here with these columns; those of blocks are where they may stay in blocks."""
-        return blocks_from is not None if self.blocks else columns <= set(self.added.column_names)
+        return stays if self.blocks else columns <= set(self.added.column_names)
 
     def thinned(self) -> ThinnedFile:
         """The base file, for one that loses rows."""
@@ -68,16 +78,26 @@ class EffectCache(BoundedCache[SliceEffect]):
         super().__init__(limit, lambda effect: effect.nbytes)
 
     def effects(
-        self, reader: SliceReader, logged: Sequence[LoggedSlice], columns: Sequence[str], blocks_from: int | None = None
+        self,
+        reader: SliceReader,
+        logged: Sequence[LoggedSlice],
+        columns: Sequence[str],
+        blocks_from: int | None = None,
+        in_files: Callable[[SliceEffect], bool] = lambda _: False,
     ) -> list[SliceEffect]:
         """The effect of every slice, with `columns` among those of the rows added; those that are not kept read by threads of this process.
 
         Whoever reads a slice first decodes the columns that he asks for. The next, who asks for others, all of the table's: so that a slice
-        is not read once a statement. With `blocks_from` rows may stay in blocks, as `SliceReader.changes` has it. Raises as that.
+        is not read once a statement. With `blocks_from` rows may stay in blocks, as `SliceReader.changes` has it; without, those of effects
+        whose blocks are `in_files` do nonetheless. Raises as that.
         """
         wanted, keys = frozenset(columns), [effect_key(reader, piece) for piece in logged]
         found = [self.get(key) for key in keys]
-        missing = [number for number, effect in enumerate(found) if effect is None or not effect.has(wanted, blocks_from)]
+
+        def is_here(effect: SliceEffect | None) -> bool:
+            return effect is not None and effect.has(wanted, blocks_from is not None or (bool(effect.blocks) and in_files(effect)))
+
+        missing = [number for number, effect in enumerate(found) if not is_here(effect)]
 
         def read(number: int) -> SliceEffect:
             before = found[number]

@@ -13,16 +13,16 @@ from lakehouse_engine.spark.frames.effects import SliceEffect
 Sent = TypeVar("Sent")
 
 
-class SentFrames(BySession[tuple[Sequence[SliceEffect], object]]):
+class SentFrames(BySession[tuple[int, object]]):
     """What was sent to each session, of at most `limit` bytes of effects a session."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__(limit, lambda one: sum(effect.nbytes for effect in one[0]))
+        super().__init__(limit, lambda one: one[0])
 
     def get(self, spark: SparkSession, effects: Sequence[SliceEffect], names: Sequence[str], send: Callable[[], Sent]) -> Sent:
         """What `send` made of these very effects, now or before; `names` tell apart what else was made of them."""
-        # The effects are kept with it: their ids are the key.
-        return cast(Sent, self.of(spark).find((*names, *map(id, effects)), lambda: (effects, send()))[1])
+        key = *names, *(effect.number for effect in effects)
+        return cast(Sent, self.of(spark).find(key, lambda: (sum(effect.sent_bytes for effect in effects), send()))[1])
 
 
 SENT = SentFrames(limit=256 * 1024 * 1024)
