@@ -21,6 +21,7 @@ from lakehouse_engine.storage.base import Storage, TaggedStorage
 from lakehouse_engine.storage.locations import discard, has_file, in_object_store, storage_below
 from lakehouse_engine.timeline.config_store import BACKUP, COPY, META_FOLDER, PROPERTIES, ConfigStore
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
+from lakehouse_engine.timeline.locks.hudi_file import LOCK_NAME
 from lakehouse_engine.timeline.locks.storage_lock import LOCK_OBJECT
 
 logger = logging.getLogger(__name__)
@@ -96,7 +97,7 @@ def is_vacant(storage: Storage, place: str) -> bool:
     if entry is None or not entry.is_directory:
         return entry is None
     within = {entry.name for entry in storage.list(place)} | {entry.path for entry in storage.list(f"{place}/{META_FOLDER}")}
-    return within <= {META_FOLDER, f"{place}/{LOCK_FILE.rpartition('/')[0]}"}
+    return within <= {META_FOLDER, f"{place}/{LOCK_FILE.rpartition('/')[0]}", f"{place}/{META_FOLDER}/{LOCK_NAME}"}
 
 
 def clear_place(storage: Storage, name: RelationName) -> None:

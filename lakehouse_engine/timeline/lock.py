@@ -79,8 +79,8 @@ os.register_at_fork(after_in_child=_forget_after_fork)
 
 class TableLock:
     """Lock of the table in `storage`; `timeout_ms` is how long entering waits, in milliseconds. `file`: another lock than the table's.
-    `instead`: what the table is about to say of its lock, for where what it says now allows for none. `known`: its properties, read just
-    now.
+    `instead`: what the table is about to say of its lock, for where it says nothing yet, or what allows for none. `known`: its properties,
+    read just now.
 
     Entering raises `LockTimeoutError`, which names the holder, and `LockError` where the table's file system or its properties allow for
     no lock that the engine can take. In a storage in memory only the threads of this process are excluded.
@@ -180,7 +180,7 @@ class TableLock:
 
     def _options(self, folder: str) -> LockOptions:
         try:
-            return stored_lock_options(self._storage, folder) if self._known is None else lock_options(self._known)
+            return stored_lock_options(self._storage, folder, self._instead) if self._known is None else lock_options(self._known)
         except (LockError, OptionError):
             if self._instead is None:
                 raise

@@ -41,13 +41,13 @@ def lock_options(config: TableConfig) -> LockOptions:
     return LockOptions.read(lock_properties(config))
 
 
-def stored_lock_options(storage: Storage, folder: str = "") -> LockOptions:
+def stored_lock_options(storage: Storage, folder: str = "", instead: LockOptions | None = None) -> LockOptions:
     """Those of the table in `folder` of `storage`. Where its properties cannot be read, those that this engine stored last count; without
-    them nothing but `repair` gets further than the lock.
+    them `instead`, of a table that is about to be: nothing else but `repair` gets further than the lock.
     """
     found = (_stored(storage, f"{folder}/{path}" if folder else path) for path in (PROPERTIES, BACKUP, COPY))
     config = next((config for config in found if config is not None), None)
-    return LockOptions() if config is None else lock_options(config)
+    return (instead or LockOptions()) if config is None else lock_options(config)
 
 
 def _stored(storage: Storage, path: str) -> TableConfig | None:

@@ -24,7 +24,9 @@ from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import LockOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.timeline import lock
 from lakehouse_engine.timeline.locks import mounts
+from lakehouse_engine.timeline.locks.provider import LockProvider
 from lakehouse_engine.write.create import TableSpec, create_table
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -241,6 +243,55 @@ def test_the_new_table_says_how_its_place_is_locked(lake: Lakehouse, monkeypatch
     else:
         make(lake, fill)
     assert ids(lake) == ([] if empty else [1])
+
+
+class NoLock(LockProvider):
+    """The kernel's, to another machine."""
+
+    def __init__(self, *_: object) -> None: ...
+    def acquire(self, *_: object) -> None: ...
+    def release(self) -> None: ...
+    def confirm(self) -> bool:
+        return True
+
+    def keep(self) -> None: ...
+    def forget(self) -> None: ...
+
+
+HUDI_LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
+
+
+def with_hudi_lock(place: Storage, name: RelationName) -> WriteResult:
+    create_table(place, TableSpec(name=name.name, schema=SCHEMA, record_key=("id",), properties=HUDI_LOCK))
+    return HoodieTable(place).bulk_insert(pa.table({"id": [1]}, schema=SCHEMA))
+
+
+def test_makers_on_two_machines_take_a_leftover_one_after_the_other(lake: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hudi's lock file is what the two have in common: each of them took the place, and the other one's table with it."""
+    path = Path(lake.warehouse) / "s" / "t" / ".hoodie"
+    (path / ".locks").mkdir(parents=True)
+    monkeypatch.setattr(lock, "KernelLock", NoLock)
+    monkeypatch.setattr(lock, "_key", lambda storage, file: f"{threading.get_ident()} {file}")
+    with ThreadPoolExecutor(1) as elsewhere:
+        with made_empty(lake.catalog, RelationName("s", "t"), LockOptions.read(HUDI_LOCK)):
+            with pytest.raises(LockTimeoutError):
+                elsewhere.submit(make, lake, with_hudi_lock).result()
+            assert (path / "lock").exists()
+        assert not (path / "lock").exists()
+        elsewhere.submit(make, lake, with_hudi_lock).result()
+    assert ids(lake) == [1]
+    assert not (path / "lock").exists()
+
+
+def test_a_lock_file_of_hudis_that_was_left_does_not_keep_the_name(lake: Lakehouse) -> None:
+    path = Path(lake.warehouse) / "s" / "t" / ".hoodie"
+    path.mkdir(parents=True)
+    (path / "lock").write_text("{}")
+    with pytest.raises(LockTimeoutError):  # whoever made it may be at work
+        make(lake, with_hudi_lock)
+    make(lake, filling(2))
+    assert ids(lake) == [2]
+    assert not (path / "lock").exists()
 
 
 @pytest.mark.parametrize("view", [False, True])
