@@ -201,12 +201,12 @@ def open_base_file(
         yield file
 
 
-def base_file_metadata(storage: Storage, path: str, *, listed: int = -1) -> pq.FileMetaData:
-    """The footer of a base file, checked where it has a checksum; of its pages nothing is read. `listed` as in `open_base_file`, raises as
-    `read_base_file`.
+def base_file_metadata(storage: Storage, path: str, *, listed: int = -1, verify: bool = True) -> pq.FileMetaData:
+    """The footer of a base file, checked (with `verify`) where it has a checksum; of its pages nothing is read. `listed` as in
+    `open_base_file`, raises as `read_base_file`.
     """
     with _opened(storage, path, listed) as source, damage(path):
-        return read_metadata(source)
+        return read_metadata(source, verify=verify)
 
 
 def check_headers(storage: Storage, path: str) -> pq.FileMetaData:

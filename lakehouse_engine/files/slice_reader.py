@@ -151,7 +151,7 @@ class SliceReader:
         """Positions of base rows that go, ascending, the numbers of all rows of the logs that come, and how many the base file has."""
         removed, kept, before = [np.empty(0, np.int64)], [], 0
         if merge.known is not None and base is not None:
-            before = FOOTERS.read(self.storage, base).num_rows
+            before = FOOTERS.read(self.storage, base, verify=self.verify).num_rows
             removed, kept = ([rows] for rows in merge.known_numbers(0, before))
         else:
             for stored in self._stored(base, self.rules.columns(self.schema, base=True)):

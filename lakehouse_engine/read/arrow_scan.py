@@ -127,7 +127,10 @@ def _row_groups(task: ReadTask) -> Iterator[pa.Table]:
     columns = _needed(task)
     wanted = plain(projected_schema(task.schema, columns))
     filters = None if task.commit_range is None else within(task.commit_range)
-    groups = None if task.wanted is None else matching_row_groups(FOOTERS.read(task.storage, task.file), task.wanted, task.file.path)
+    groups = None
+    if task.wanted is not None:
+        footer = FOOTERS.read(task.storage, task.file, verify=task.verify)
+        groups = matching_row_groups(footer, task.wanted, task.file.path)
     for table in iter_base_file(
         task.storage, task.file, task.schema, columns=columns, filters=filters, row_groups=groups, verify=task.verify
     ):

@@ -60,7 +60,7 @@ def without_ruled_out(plan: ScanPlan) -> ScanPlan:
     if wanted is None or not files or (plan.rules is not None and plan.rules.tell_all(wanted.columns)):
         return plan
     key = _key(plan.storage, files, wanted)
-    told = _Told.of(plan.storage, files, wanted) if key is None else _KNOWN.find(key, lambda: _Told.of(plan.storage, files, wanted))
+    told = _Told.of(plan, files, wanted) if key is None else _KNOWN.find((plan.verify, key), lambda: _Told.of(plan, files, wanted))
     out = told.ruled_out(files, wanted)
     kept = tuple(file for file in plan.files if file.path not in out)
     return replace(plan, files=kept, replaced_only=out.difference(file.path for file in plan.files))
@@ -74,11 +74,11 @@ class _Told:
     sets: Guaranteed
 
     @classmethod
-    def of(cls, storage: Storage, files: Sequence[BaseFile], wanted: RowFilter) -> _Told:
+    def of(cls, plan: ScanPlan, files: Sequence[BaseFile], wanted: RowFilter) -> _Told:
         def read(file: BaseFile) -> list[pc.Expression]:
-            return [one for _, one in guarantees_of(FOOTERS.read(storage, file), wanted, file.path)]
+            return [one for _, one in guarantees_of(FOOTERS.read(plan.storage, file, verify=plan.verify), wanted, file.path)]
 
-        found = looking_runner(local_runner({}), storage).run(read, files, name="footers")
+        found = looking_runner(local_runner({}), plan.storage).run(read, files, name="footers")
         owners = tuple(number for number, guarantees in enumerate(found) for _ in guarantees)
         return cls(owners, Guaranteed.of([one for guarantees in found for one in guarantees], wanted.schema))
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.errors import CorruptFileError
+from lakehouse_engine.files.footers import FOOTERS
 
 # Errors of a running query are Py4J's or Spark Connect's, as the session is; the file's name tells them.
 ROWS = pa.table({"id": list(range(2000)), "v": [number * 7 for number in range(2000)], "s": [f"text {number}" for number in range(2000)]})
@@ -62,6 +65,28 @@ def test_the_setting_is_that_of_the_read_and_not_of_the_session(table: HoodieTab
         table.dataframe(spark).collect()
     with pytest.raises(CorruptFileError, match=path.name):
         table.to_arrow(["v"])
+
+
+@pytest.mark.parametrize("logs", [False, True])
+def test_a_footer_that_fails_its_checksum_is_read_where_none_is_to_be_looked_at(
+    lakehouse: Lakehouse, spark: SparkSession, logs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts and numbers with a point are those for which footers are asked what is stored."""
+    rows = ROWS.append_column("f", ROWS["v"].cast(pa.float64()))
+    made = lakehouse.create_table("shop.u", schema=rows.schema, record_key=["id"], table_type="mor")
+    made.bulk_insert(rows)
+    if logs:
+        made.upsert(rows.slice(0, 10))
+    path = base_file(made)
+    flip(path, path.read_bytes().rfind(b"lakehouse.seal") + len("lakehouse.seal__crc32:"))
+    monkeypatch.setattr(FOOTERS, "kept", BoundedCache(0))
+    table = HoodieTable.open(made.path, spark=spark, options={"lakehouse.read.verify.checksums": False})
+    assert table.dataframe().toArrow().sort_by("id").cast(rows.schema).equals(rows)
+    narrowed = pc.field("id") < 5
+    assert table.dataframe(filters=narrowed).count() == table.to_arrow(filters=narrowed).num_rows == 5
+    for read in (made.to_arrow, lambda: made.dataframe(spark)):
+        with pytest.raises(CorruptFileError, match="footer"):
+            read()
 
 
 def test_damaged_page_headers_and_footers_are_refused_before_spark_reads(table: HoodieTable, spark: SparkSession) -> None:

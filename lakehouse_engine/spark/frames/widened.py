@@ -32,7 +32,7 @@ def spark_widens(plan: ScanPlan) -> bool:
 
     def asked() -> tuple[bool, int]:
         def stored(file: BaseFile) -> list[pa.Field]:
-            return list(FOOTERS.read(plan.storage, file).schema.to_arrow_schema())
+            return list(FOOTERS.read(plan.storage, file, verify=plan.verify).schema.to_arrow_schema())
 
         oldest = min(files, key=lambda file: file.instant_time)
         first = stored(oldest) if texts.names else []
@@ -49,7 +49,7 @@ def spark_widens(plan: ScanPlan) -> bool:
     identity = identity_of(plan.storage)
     if identity is None:  # in memory two tables may have one name
         return asked()[0]
-    return _KNOWN.find((identity, floats, texts, tuple((file.path, file.size) for file in files)), asked)[0]
+    return _KNOWN.find((identity, plan.verify, floats, texts, tuple((file.path, file.size) for file in files)), asked)[0]
 
 
 _KNOWN: BoundedCache[tuple[bool, int]] = BoundedCache(100_000, lambda known: 1 + known[1])
