@@ -36,10 +36,19 @@ def rows(ids: Sequence[int], ts: int | None, text: str = "") -> pa.Table:
     return pa.table([list(ids), [ts] * len(ids), [f"{text}{one}" for one in ids], [f"d{one % 2}" for one in ids]], schema=SCHEMA)
 
 
-def made(folder: Path, *, ordering: bool = True, day: bool = False, properties: Mapping[str, str] | None = None) -> HoodieTable:
+def made(
+    folder: Path,
+    *,
+    ordering: bool = True,
+    day: bool = False,
+    properties: Mapping[str, str] | None = None,
+    first: pa.Table | None = None,
+) -> HoodieTable:
+    """Of the rows `first`, with the columns of theirs that are as here."""
+    first = rows(range(100), 5) if first is None else first
     spec = TableSpec(
         name="t",
-        schema=SCHEMA,
+        schema=first.schema,
         record_key=["id"],
         ordering_fields=["ts"] if ordering else [],
         partition_by=["day"] if day else [],
@@ -48,7 +57,7 @@ def made(folder: Path, *, ordering: bool = True, day: bool = False, properties: 
     )
     create_table(LocalStorage(str(folder / "t")), spec)
     table = HoodieTable.open(str(folder / "t"))
-    table.bulk_insert(rows(range(100), 5))
+    table.bulk_insert(first)
     return table
 
 

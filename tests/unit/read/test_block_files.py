@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.routes import route
+from tests.unit.read import test_base_positions as tables
 
 __all__ = ["route"]
 
@@ -41,20 +42,8 @@ def rows(ids: Sequence[int], ts: int, text: str = "") -> pa.Table:
     return pa.table([list(ids), [ts] * len(ids), [f"{text}{one}" for one in ids], [f"d{one % 2}" for one in ids], tags], schema=SCHEMA)
 
 
-def made(folder: Path, *, ordering: bool = True, day: bool = False, properties: Mapping[str, str] | None = None) -> HoodieTable:
-    spec = TableSpec(
-        name="t",
-        schema=SCHEMA,
-        record_key=["id"],
-        ordering_fields=["ts"] if ordering else [],
-        partition_by=["day"] if day else [],
-        table_type="mor",
-        properties={"hoodie.clean.automatic": "false", "hoodie.compact.inline": "false", **(properties or {})},
-    )
-    create_table(LocalStorage(str(folder / "t")), spec)
-    table = HoodieTable.open(str(folder / "t"))
-    table.bulk_insert(rows(range(100), 5))
-    return table
+def made(folder: Path, **given: Any) -> HoodieTable:
+    return tables.made(folder, first=rows(range(100), 5), **given)
 
 
 def that_count(changes: SliceChanges, columns: Sequence[str]) -> pa.Table:
