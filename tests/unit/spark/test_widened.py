@@ -35,9 +35,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     read = FooterCache.read
 
-    def noted(cache: FooterCache, storage: Storage, file: BaseFile) -> pq.FileMetaData:
+    def noted(cache: FooterCache, storage: Storage, file: BaseFile, *, verify: bool = True) -> pq.FileMetaData:
         found.append(file.instant_time)
-        return read(cache, storage, file)
+        return read(cache, storage, file, verify=verify)
 
     monkeypatch.setattr(FooterCache, "read", noted)
     return found
