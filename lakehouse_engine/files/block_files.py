@@ -36,15 +36,15 @@ def rows_of_blocks(scanned: ScannedLogs, piece: LoggedSlice, schema: pa.Schema, 
 
     None where some are not, or where they have less than `least` bytes on average, as files of a few rows cost more than their rows.
     """
-    data = [one for one in scanned.blocks if one.block.type is not BlockType.DELETE]
+    data = scanned.with_rows()
     if not data or any(one.block.type is not BlockType.PARQUET_DATA or one.block.is_partial for one in data):
         return None
     promises = piece.promises_by_path()
     if sum(len(one.block.content) for one in data) < least * len(data) or not all(_is_kept(one, promises) for one in data):
         return None
     wanted = pa.schema([*(pa.field(name, pa.string()) for name in META_COLUMNS), *schema])
-    counts = [_count(one, wanted) for one in data]
-    return None if None in counts else [count for count in counts if count is not None]
+    counts = [count for count in (_count(one, wanted) for one in data) if count is not None]
+    return counts if len(counts) == len(data) else None
 
 
 def _is_kept(one: ScannedBlock, promises: Mapping[str, Sequence[LogPromise]]) -> bool:
@@ -72,7 +72,6 @@ def block_files(scanned: ScannedLogs, counts: Sequence[int], kept: Rows) -> tupl
     """Files of the blocks that have `counts` rows; `kept` numbers the rows that count, over all blocks in their order. A block of which no
     row counts is left out. None where a row counts twice.
     """
-    data = [one.block for one in scanned.blocks if one.block.type is not BlockType.DELETE]
     is_kept = np.zeros(sum(counts), np.bool_)
     is_kept[kept] = True
     if np.count_nonzero(is_kept) < len(kept):
@@ -80,5 +79,7 @@ def block_files(scanned: ScannedLogs, counts: Sequence[int], kept: Rows) -> tupl
     parts = np.split(is_kept, np.cumsum(counts)[:-1])
     # Copies: they are kept for longer than a log is sure to be there, and what is mapped of a file that goes may go with it.
     return tuple(
-        BlockFile(bytes(block.content), len(part), np.flatnonzero(~part)) for block, part in zip(data, parts, strict=True) if part.any()
+        BlockFile(bytes(one.block.content), len(part), np.flatnonzero(~part))
+        for one, part in zip(scanned.with_rows(), parts, strict=True)
+        if part.any()
     )

@@ -33,12 +33,12 @@ class FooterCache:
         `base_file_metadata`.
         """
         key = _key(storage, file)
-        if not verify:  # nobody else is given what was not checked
-            found = None if key is None else self.kept.get(key)
-            return base_file_metadata(storage, file.path, listed=file.size, verify=False) if found is None else found
-        if key is None:
-            return base_file_metadata(storage, file.path, listed=file.size)
-        return self.kept.find(key, lambda: base_file_metadata(storage, file.path, listed=file.size))
+        found = None if key is None else self.kept.get(key)
+        if found is None:
+            found = base_file_metadata(storage, file.path, listed=file.size, verify=verify)
+            if key is not None and verify:  # nobody else is given what was not checked
+                self.kept.put(key, found)
+        return found
 
     def keep(self, storage: Storage, file: BaseFile, footer: pq.FileMetaData) -> None:
         """Have the footer that was just read, and checked, for who asks next."""

@@ -129,6 +129,10 @@ class ScannedLogs:
     rollbacks: int
     corrupt: int
 
+    def with_rows(self) -> list[ScannedBlock]:
+        """The blocks that count and have rows: all but those of deletions."""
+        return [one for one in self.blocks if one.block.type in DATA_BLOCKS]
+
 
 def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope, *, verify: bool = True) -> ScannedLogs:
     """Data and delete blocks of a slice to apply, in order.

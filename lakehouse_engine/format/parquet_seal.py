@@ -20,7 +20,7 @@ PAGES_KEY = "lakehouse.pages"
 """Under this key stands `crc32:<8 hex digits>`, and after it by turns how many bytes are covered and how many are passed over."""
 
 _MAGIC, _END, _TAIL = b"PAR1", 8, 64 * 1024
-_BLANK, _CRC = BLANK_SEAL.encode(), "crc32:"
+_KEY, _BLANK, _CRC = SEAL_KEY.encode(), BLANK_SEAL.encode(), "crc32:"
 # Between the key and its text stand the text's field header and length of Thrift's compact protocol.
 _SEAL = re.compile(rb"lakehouse\.seal..(crc32:[0-9a-f]{8})", re.DOTALL)
 # Rewriting a file with its metadata, as parquet-mr's tools do, makes a file that the texts are not about.
@@ -147,12 +147,12 @@ def _is_sealed(tail: bytes) -> bool | None:
 
 def _last_seal(tail: bytes) -> re.Match[bytes] | None:
     """The last one counts: what comes before may be anybody's text. Looked for from the end, as a footer has megabytes of Bloom filter."""
-    place, end, key = -1, len(tail), SEAL_KEY.encode()
-    while (place := tail.rfind(key, 0, end)) >= 0:
+    place = tail.rfind(_KEY)
+    while place >= 0:
         found = _SEAL.match(tail, place)
         if found is not None:
             return found
-        end = place
+        place = tail.rfind(_KEY, 0, place)
     return None
 
 

@@ -88,7 +88,6 @@ OPTIONS: dict[str, Option[Any]] = _registry()
 """Every key and older name that the engine acts on."""
 
 
-
 def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
     """Options of several places, each stronger than those before it, under whichever of its names an option is given."""
     found: dict[str, Any] = {}

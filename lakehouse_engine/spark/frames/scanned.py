@@ -6,7 +6,7 @@ seconds, in each statement. Each file is looked at before a frame of it is used 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import reduce
 
@@ -29,6 +29,8 @@ from lakehouse_engine.spark.tasks.handshake import ensure_server
 _VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
 _FROM, _TASKS = "spark.sql.sources.parallelPartitionDiscovery.threshold", "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _NEVER = str(2**31 - 1)
+_AS_THEY_ARE = {"recursiveFileLookup": "true"}
+"""Directories' names say nothing."""
 
 
 class ScannedFrames(BySession[tuple[DataFrame, int]]):
@@ -56,12 +58,10 @@ def checked(plan: ScanPlan, files: Sequence[BaseFile]) -> Checked:
     return CHECKED.check(plan.storage, files) if plan.verify else ()
 
 
-def scanned(spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked) -> DataFrame:
-    """All rows of base files, `known` as `checked`, with all columns that are stored."""
-    return _kept(spark, plan, files, known, ())
-
-
-def _kept(spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked, folders: Sequence[str]) -> DataFrame:
+def scanned(
+    spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked, folders: Sequence[str] = ()
+) -> DataFrame:
+    """All rows of base files, `known` as `checked`, with all columns that are stored; those of `folders` (`scanned_beside`) with them."""
     paths = [file.path for file in files]
     if not known:
         return _listed(spark, plan, paths, folders)
@@ -76,9 +76,9 @@ def scanned_beside(
     are in the files.
     """
     if folders and files and not tells_values(plan.rules, [file.path for file in files]):
-        return [_kept(spark, plan, files, known, folders)]
-    frames = [_kept(spark, plan, files, known, ())] if files else []
-    return [*frames, _read(spark, plan, folders)] if folders else frames
+        return [scanned(spark, plan, files, known, folders)]
+    frames = [scanned(spark, plan, files, known)] if files else []
+    return [*frames, _read(spark, plan, folders, _AS_THEY_ARE)] if folders else frames
 
 
 def in_range(frame: DataFrame, plan: ScanPlan) -> DataFrame:
@@ -102,14 +102,14 @@ def _listed(spark: SparkSession, plan: ScanPlan, paths: Sequence[str], folders: 
     ensure_server(spark, plan.storage)
     uris = [*(as_path(plan.storage.uri(path)) for path in paths), *folders]
     if not tells_values(plan.rules, paths):
-        return _read(spark, plan, uris)
+        return _read(spark, plan, uris, _AS_THEY_ARE)
     # Spark takes the partition columns from the directories' names then, opens what a query needs of them, and has them last.
-    return _read(spark, plan, uris, basePath=plan.storage.uri())
+    return _read(spark, plan, uris, {"basePath": plan.storage.uri()})
 
 
-def _read(spark: SparkSession, plan: ScanPlan, uris: Sequence[str], **options: str) -> DataFrame:
-    reader = spark.read.schema(to_spark_schema(stored_schema(plan))).options(**AS_STORED)
-    reader = reader.options(**(options or {"recursiveFileLookup": "true"}))
+def _read(spark: SparkSession, plan: ScanPlan, uris: Sequence[str], found: Mapping[str, str]) -> DataFrame:
+    """`found`: options that say what the directories' names are to Spark."""
+    reader = spark.read.schema(to_spark_schema(stored_schema(plan))).options(**AS_STORED, **found)
     with listed_here(spark):
         return reader.option(_VERIFY_PAGES, str(plan.verify).lower()).parquet(*uris)
 
