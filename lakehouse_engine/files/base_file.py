@@ -6,7 +6,7 @@ there is one answer to what a stored column is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -25,7 +25,8 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.files.projection import convert, match_name
 from lakehouse_engine.format.file_names import is_log_file_name, parse_base_file
-from lakehouse_engine.format.parquet_seal import check_pages, read_metadata
+from lakehouse_engine.format.parquet_chunks import Chunk, ChunkedFile
+from lakehouse_engine.format.parquet_seal import check_pages, read_metadata, read_with_tail
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH
 from lakehouse_engine.record.types import canonical_schema
@@ -83,8 +84,8 @@ def read_base_file(
     Without `verify` no checksum is looked at. Raises `MissingFileError` naming the instant that wrote the file, `CorruptFileError` for
     one that fails a checksum or is no Parquet, `SchemaIncompatibleError` where a stored type does not widen.
     """
-    with _reader(storage, base, schema, columns, meta_columns, verify) as reader:
-        return concat([reader.read(number, filters) for number in range(reader.file.num_row_groups)], reader.wanted)
+    with opened_groups(storage, base, schema, columns=columns, meta_columns=meta_columns, verify=verify) as groups:
+        return concat([groups.read(number, filters) for number in range(groups.file.num_row_groups)], groups.wanted)
 
 
 def iter_base_file(
@@ -104,22 +105,22 @@ def iter_base_file(
     """
     if row_groups is not None and not row_groups:
         return
-    with _reader(storage, base, schema, columns, meta_columns, verify) as reader:
-        for number in range(reader.file.num_row_groups) if row_groups is None else row_groups:
-            yield reader.read(number, filters)
+    with opened_groups(storage, base, schema, columns=columns, meta_columns=meta_columns, verify=verify) as groups:
+        for number in range(groups.file.num_row_groups) if row_groups is None else row_groups:
+            yield groups.read(number, filters)
 
 
 def first_rows(
     storage: Storage, base: BaseFile | str, schema: pa.Schema, count: int, *, meta_columns: MetaColumns = False
 ) -> pa.Table:
     """As `read_base_file`, the first `count` rows only, at the cost of a page a column."""
-    with _reader(storage, base, schema, None, meta_columns, True) as reader:
-        names = [name for name in reader.sources if name is not None]
-        with damage(reader.path):
-            batch = next(reader.file.iter_batches(count, columns=names), None)
+    with opened_groups(storage, base, schema, meta_columns=meta_columns) as groups:
+        names = [name for name in groups.sources if name is not None]
+        with damage(groups.path):
+            batch = next(groups.file.iter_batches(count, columns=names), None)
         if batch is None or not batch.num_rows:
-            return reader.wanted.empty_table()
-        return project(pa.Table.from_batches([batch]), reader.wanted, reader.sources, reader.path)
+            return groups.wanted.empty_table()
+        return project(pa.Table.from_batches([batch]), groups.wanted, groups.sources, groups.path)
 
 
 def concat(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -139,40 +140,72 @@ def stored_schema(stored: pa.Schema) -> pa.Schema:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
-    """An open base file and what is wanted of it; `sources[i]` is the stored name of `wanted[i]`, None where there is none."""
+class RowGroups:
+    """Those of an open base file, read one by one in the schema `wanted`; `sources[i]` is the stored name of its column i, None where there
+    is none. `tail` are the bytes of the file from its footer on.
+    """
 
     file: pq.ParquetFile
     path: str
     wanted: pa.Schema
     sources: tuple[str | None, ...]
+    source: pa.NativeFile
+    tail: bytes
 
-    def read(self, row_group: int, filters: pc.Expression | None) -> pa.Table:
+    def num_rows(self, number: int) -> int:
+        return int(self.file.metadata.row_group(number).num_rows)
+
+    def codecs(self) -> set[str]:
+        """By what column chunks are compressed, as Parquet names it."""
+        metadata = self.file.metadata
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        return {group.column(number).compression for group in groups for number in range(group.num_columns)}
+
+    def read(self, number: int, filters: pc.Expression | None = None, *, columns: Collection[str] | None = None) -> pa.Table:
+        """The rows of one, with all columns or those named. Raises as `read_base_file`."""
+        both = zip(self.wanted, self.sources, strict=True)
+        kept = [(field, name) for field, name in both if columns is None or field.name in columns]
+        names = [name for _, name in kept]
         with damage(self.path):
-            raw = self.file.read_row_group(row_group, columns=[name for name in self.sources if name is not None])
-        table = project(raw, self.wanted, self.sources, self.path)
+            raw = self.file.read_row_group(number, columns=[name for name in names if name is not None])
+        table = project(raw, pa.schema([field for field, _ in kept]), names, self.path)
         return table if filters is None else table.filter(filters)
+
+    def chunks(self) -> ChunkedFile | None:
+        """The column chunks of the file, None for one whose chunks cannot be taken as they are."""
+        with damage(self.path):
+            return ChunkedFile.of(self.tail, self.file.metadata)
+
+    def stored(self, chunk: Chunk) -> memoryview:
+        """The bytes of one. Raises `CorruptFileError` where a page fails its checksum."""
+        with damage(self.path):
+            found = memoryview(self.source.read_at(chunk.length, chunk.start))
+            chunk.check(found)
+            return found
 
 
 @contextmanager
-def _reader(
+def opened_groups(
     storage: Storage,
     base: BaseFile | str,
     schema: pa.Schema | None,
-    columns: Sequence[str] | None,
-    meta_columns: MetaColumns,
-    verify: bool,
-) -> Iterator[_Reader]:
+    *,
+    columns: Sequence[str] | None = None,
+    meta_columns: MetaColumns = False,
+    verify: bool = True,
+) -> Iterator[RowGroups]:
+    """The base file, to read row groups of it, in the columns that `read_base_file` would give. Raises as that."""
     path = base if isinstance(base, str) else base.path
     listed = -1 if isinstance(base, str) else base.size
-    with open_base_file(storage, path, dictionary=DICTIONARY_COLUMNS, verify=verify, listed=listed) as file:
+    with _opened(storage, path, listed) as source:
+        file, tail = _parquet(source, path, DICTIONARY_COLUMNS, verify)
         stored = file.schema_arrow
         table = stored_schema(stored) if schema is None else schema
         wanted = projected_schema(table, columns, meta_columns)
         # Arrow makes the list of names anew each time that it is asked for.
         names, others = stored.names, table.names
         indices = [match_name(names, field.name, path, others) for field in wanted]
-        yield _Reader(file, path, wanted, tuple(None if index is None else names[index] for index in indices))
+        yield RowGroups(file, path, wanted, tuple(None if index is None else names[index] for index in indices), source, tail)
 
 
 @contextmanager
@@ -186,19 +219,20 @@ def open_base_file(
     `read_base_file`.
     """
     with _opened(storage, path, listed) as source:
-        with damage(path):
-            metadata = read_metadata(source, verify=verify)
-            if verify:
-                check_pages(source, metadata)
-            present = [name for name in dictionary if name in metadata.schema.names]
-            file = pq.ParquetFile(
-                source,
-                metadata=metadata,
-                read_dictionary=present,
-                coerce_int96_timestamp_unit="us",
-                page_checksum_verification=verify,
-            )
-        yield file
+        yield _parquet(source, path, dictionary, verify)[0]
+
+
+def _parquet(source: pa.NativeFile, path: str, dictionary: Sequence[str], verify: bool) -> tuple[pq.ParquetFile, bytes]:
+    """The open file, and its bytes from the footer on."""
+    with damage(path):
+        metadata, tail = read_with_tail(source, verify=verify)
+        if verify:
+            check_pages(source, metadata)
+        present = [name for name in dictionary if name in metadata.schema.names]
+        file = pq.ParquetFile(
+            source, metadata=metadata, read_dictionary=present, coerce_int96_timestamp_unit="us", page_checksum_verification=verify
+        )
+        return file, tail
 
 
 def base_file_metadata(storage: Storage, path: str, *, listed: int = -1, verify: bool = True) -> pq.FileMetaData:

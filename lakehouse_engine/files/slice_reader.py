@@ -238,12 +238,21 @@ class SliceMerge:
 
         Of a key that is stored more than once every row changes, as in a compaction.
         """
-        removed, positions, rows, wins = self._met(stored)
+        removed, _, after = self._pairs(stored)
+        return removed, after
+
+    def in_place(self, stored: pa.Table) -> tuple[Rows, Rows, pa.Table]:
+        """As `pairs`: positions of base rows that go, and of those that are replaced, ascending, and the rows that take their places."""
+        removed, places, after = self._pairs(stored)
+        return np.setdiff1d(removed, places, assume_unique=True), places, after
+
+    def _pairs(self, stored: pa.Table) -> tuple[Rows, Rows, pa.Table]:
+        removed, places, rows, wins = self._met(stored)
         after = take_rows(self.outcome.data, rows)
         if self.rules.merger.whole_rows:
-            return removed, after
-        stays = take_rows(stored, positions).select(after.column_names)
-        return removed, combine_rows(stays, after, wins, self.rules.merger)
+            return removed, places, after
+        stays = take_rows(stored, places).select(after.column_names)
+        return removed, places, combine_rows(stays, after, wins, self.rules.merger)
 
     def numbers(self, stored: pa.Table) -> tuple[Rows, Rows]:
         """As `pairs`, with numbers of rows of the logs, where these are taken whole. `stored` has what the merge needs."""

@@ -29,6 +29,27 @@ _I32_FIELD = 0x15
 _SMALL = 1024 * 1024
 
 
+class PageSums:
+    """What is told of the pages of a file: the checksum of all that is not the content of one, and where contents are."""
+
+    def __init__(self) -> None:
+        self._crc = 0
+        self._lengths = [0]
+
+    def cover(self, data: bytes | memoryview) -> None:
+        """Bytes that are no content of a page come next."""
+        self._crc = zlib.crc32(data, self._crc)
+        self._lengths[-1] += len(data)
+
+    def pass_over(self, length: int) -> None:
+        """A page's content comes next, whose checksum is in its header."""
+        self._lengths += (length, 0)
+
+    def texts(self) -> dict[str, str]:
+        """What the footer is to say, last of all, and with a blank for its own checksum."""
+        return {PAGES_KEY: f"{_CRC}{self._crc:08x} {' '.join(map(str, self._lengths))}", SEAL_KEY: BLANK_SEAL}
+
+
 class SealingSink:
     """Where a `ParquetWriter` is to write what goes to `target`; its writes must be page headers and contents of pages by turns.
 
@@ -39,8 +60,7 @@ class SealingSink:
 
     def __init__(self, target: pa.NativeFile) -> None:
         self._target = target
-        self._crc = 0
-        self._lengths = [0]
+        self._sums = PageSums()
         self._page: int | None = None
         self._held: list[bytes] | None = None
         self._size = 0
@@ -51,12 +71,12 @@ class SealingSink:
             self._held.append(bytes(data))
             return len(data)
         if len(data) == self._page:
-            self._lengths += (len(data), 0)
+            self._sums.pass_over(len(data))
             self._page = None
         else:
-            self._crc = zlib.crc32(data, self._crc)
-            self._lengths[-1] += len(data)
-            self._page = _page_size(data)
+            self._sums.cover(data)
+            header = page_header(data)
+            self._page = None if header is None else header[0]
         self._target.write(data)
         return len(data)
 
@@ -72,31 +92,41 @@ class SealingSink:
     def hold(self) -> dict[str, str]:
         """All rows are written: the metadata that belongs into the footer, to be added last. What comes now is held back."""
         self._held = []
-        return {PAGES_KEY: f"{_CRC}{self._crc:08x} {' '.join(map(str, self._lengths))}", SEAL_KEY: BLANK_SEAL}
+        return self._sums.texts()
 
     def finish(self) -> int:
         """Write the footer; the size of the file in bytes. Raises `FormatError` if the writer wrote rows after `hold`."""
         tail = b"".join(self._held or ())
         if len(tail) != _tail_length(tail):
             raise FormatError("the Parquet writer wrote more than a footer at its end; this version of pyarrow cannot be used")
-        before, _, after = tail.rpartition(_BLANK)
-        self._target.write(before + _text(tail) + after)
+        self._target.write(sealed_tail(tail))
         return self._size
+
+
+def sealed_tail(tail: bytes) -> bytes:
+    """The end of a file, from its footer on, which has the texts of `PageSums`, with its checksum in the blank."""
+    before, _, after = tail.rpartition(_BLANK)
+    return before + _text(tail) + after
 
 
 def read_metadata(source: pa.NativeFile, *, verify: bool = True) -> pq.FileMetaData:
     """The footer of a Parquet file. Raises `FormatError` for one that is not as it was sealed, and what Arrow raises."""
+    return read_with_tail(source, verify=verify)[0]
+
+
+def read_with_tail(source: pa.NativeFile, *, verify: bool = True) -> tuple[pq.FileMetaData, bytes]:
+    """As `read_metadata`, and the bytes of the file from its footer on."""
     size = source.size()
-    tail = source.read_at(min(size, _TAIL), max(0, size - _TAIL))
+    tail: bytes = source.read_at(min(size, _TAIL), max(0, size - _TAIL))
     length = _tail_length(tail)
     if len(tail) < length <= size:
         tail = source.read_at(length, size - length)
     if not _END < length <= len(tail):
-        return pq.read_metadata(source)
+        return pq.read_metadata(source), b""
     tail = tail[len(tail) - length :]
     if verify and _is_sealed(tail) is False:
         raise FormatError("its footer fails its checksum")
-    return pq.read_metadata(pa.BufferReader(tail))
+    return pq.read_metadata(pa.BufferReader(tail)), tail
 
 
 def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData) -> None:
@@ -104,7 +134,7 @@ def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData) -> None:
 
     Raises `FormatError`. A file that says nothing about it, as those of other writers, passes.
     """
-    found = _stored(metadata)
+    found = page_lengths(metadata)
     if found is None:
         return
     crc, lengths = found
@@ -122,7 +152,10 @@ def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData) -> None:
         raise FormatError("the headers of its pages fail their checksum")
 
 
-def _stored(metadata: pq.FileMetaData) -> tuple[int, list[int]] | None:
+def page_lengths(metadata: pq.FileMetaData) -> tuple[int, list[int]] | None:
+    """What a footer says of the pages: the checksum of what is covered, and by turns how many bytes are covered and passed over. None where
+    it says nothing, or was rewritten by others since. Raises `FormatError`.
+    """
     texts = metadata.metadata or {}
     text = texts.get(PAGES_KEY.encode())
     if text is None or metadata.created_by.startswith(_REWRITTEN.decode()):
@@ -165,8 +198,8 @@ def _tail_length(tail: bytes) -> int:
     return int.from_bytes(tail[-_END:-4], "little") + _END if len(tail) >= _END and tail.endswith(_MAGIC) else 0
 
 
-def _page_size(header: bytes) -> int | None:
-    """How long the content of a page is whose header, with a checksum, this is; None for anything else.
+def page_header(header: bytes) -> tuple[int, int] | None:
+    """How long the content of a page is whose header, with a checksum, this is, and the checksum; None for anything else.
 
     The first four fields of `PageHeader` are numbers: type, both sizes, checksum.
     """
@@ -176,7 +209,7 @@ def _page_size(header: bytes) -> int | None:
             return None
         number, position = _varint(header, position + 1)
         numbers.append((number >> 1) ^ -(number & 1))
-    return numbers[2] if position < len(header) and header[-1] == 0 else None
+    return (numbers[2], numbers[3] & 0xFFFFFFFF) if position < len(header) and header[-1] == 0 else None
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakehouse_engine.write.tasks import copying
 from tests.interop.client import HudiJudge, Query
 from tests.support.readers import assert_same_rows
 from tests.support.table_builder import TableBuilder, rich_row
@@ -125,6 +126,22 @@ def evolved(folder: Path) -> TableBuilder:
     return built
 
 
+def copied_chunks(folder: Path) -> TableBuilder:
+    """Row groups, and columns of others, stay as they are in the files of each write."""
+    before, copying.COPIED_FROM = copying.COPIED_FROM, 0
+    try:
+        built = table(folder, "copied_chunks", ["id"], index="SIMPLE", options={"lakehouse.parquet.row.group.rows": 6})
+        built.bulk_insert([rich_row(number) for number in range(32)])
+        built.upsert([rich_row(number, ts=200) for number in (7, 9, 31)])
+        built.upsert([rich_row(number, seed=2, name="partly", price=None) for number in range(3, 9)], columns=["name", "price"])
+        built.upsert([rich_row(number, seed=300) for number in (15, 16, 32, 33)])
+        built.delete([rich_row(number) for number in (1, 22, 99)])
+        built.upsert([rich_row(number, ts=1000, tags=["z"]) for number in (11, 29)])
+    finally:
+        copying.COPIED_FROM = before
+    return built
+
+
 TABLES: dict[str, Callable[[Path], TableBuilder]] = {
     "simple": keyed("simple", ["id"], ["region"]),
     "simple_plain": keyed("simple_plain", ["id"], ["region"], hive_style=False, index="SIMPLE"),
@@ -143,11 +160,12 @@ TABLES: dict[str, Callable[[Path], TableBuilder]] = {
     "odd_partitions": odd_partitions("odd_partitions"),
     "odd_partitions_plain": odd_partitions("odd_partitions_plain", hive_style=False, index="BLOOM"),
     "evolved": evolved,
+    "copied_chunks": copied_chunks,
     "emptied": emptied,
     "emptied_by_overwrite": emptied_by_overwrite,
 }
 
-EVERY_MOMENT = ("simple", "nonpartitioned")
+EVERY_MOMENT = ("simple", "nonpartitioned", "copied_chunks")
 """Tables that are read as of every instant and in every range that two neighbouring instants make."""
 
 

@@ -11,9 +11,10 @@ from pyspark.sql import SparkSession
 from lakehouse_engine import Lakehouse
 from tests.support import connect_server
 from tests.support.connect_server import ConnectServer
+from tests.support.copying import copied
 from tests.support.routes import route
 
-__all__ = ["route"]
+__all__ = ["copied", "route"]
 
 SESSION_CONF = {"spark.sql.session.timeZone": "UTC"}
 CONF = {

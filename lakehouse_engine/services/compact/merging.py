@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.files.base_file import iter_base_file
+from lakehouse_engine.files.base_file import RowGroups, opened_groups
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.row_pool import SpillTo, take_rows
 from lakehouse_engine.files.slice_reader import SliceMerge, SliceReader, plain
 from lakehouse_engine.format.file_names import marker_folder
-from lakehouse_engine.model.keys import META_COLUMNS
+from lakehouse_engine.model.keys import FILE_NAME, META_COLUMNS
 from lakehouse_engine.model.write_stats import HoodieWriteStat
-from lakehouse_engine.write.tasks.base_files import FileContext, Portion, WrittenFile, inherited_filter, next_version, write_base_file
+from lakehouse_engine.write.tasks.base_files import (
+    FileContext,
+    Portion,
+    WrittenFile,
+    encoded,
+    inherited_keys,
+    next_version,
+    placed,
+    write_base_file,
+)
+from lakehouse_engine.write.tasks.copying import KEPT_META, Copying, unchanged
 
 _NEW_GROUP = "null"
 
@@ -41,37 +52,53 @@ class CompactTask:
 
 @dataclass(slots=True)
 class _Folding:
-    """The slice of a task on its way into its next base file. `merge` and `scan_ms` are there once the logs have been read."""
+    """The slice of a task on its way into its next base file. `base` are the row groups of its last one, None where there is none, and
+    `copying` what is copied of them. `merge` and `scan_ms` are there once the logs have been read.
+    """
 
     task: CompactTask
     spill: SpillTo
+    base: RowGroups | None
+    copying: Copying | None
     merge: SliceMerge = field(init=False)
     scan_ms: int = 0
 
     def portions(self) -> Iterator[Portion]:
-        """Row group by row group: kept rows as they were, changed rows behind them; at the end rows that only the logs have."""
-        task, base, began = self.task, self.task.piece.slice.base_file, time.monotonic()
+        """Row group by row group, each row in its place; at the end rows that only the logs have."""
+        task, began = self.task, time.monotonic()
         # What is written anew goes by keys, whatever positions the logs say.
         self.merge = replace(task.reader, by_position=False).merge(task.piece, task.columns, self.spill)
         self.scan_ms = _milliseconds(began)
-        if base is not None:
-            for group in iter_base_file(task.reader.storage, base, task.context.schema, meta_columns=META_COLUMNS):
-                yield from self._group(group)
+        if self.base is not None:
+            for number in range(self.base.file.num_row_groups):
+                yield self._group(self.base, number)
         new, step = np.sort(self.merge.insert_numbers()), task.context.options.row_group_rows
         for start in range(0, len(new), step):
             rows = take_rows(self.merge.outcome.data, new[start : start + step])
             yield Portion(rows.select(list(task.columns)), new_keys=True, inserts=rows.num_rows)
 
-    def _group(self, group: pa.Table) -> Iterator[Portion]:
+    def _group(self, base: RowGroups, number: int) -> Portion:
+        if self.copying is None or not self.copying.takes(number):
+            return self._rewritten(base.read(number), None)
+        needed = base.read(number, columns=self.merge.rules.columns(self.task.reader.schema, base=True))
+        if not len(self.merge.numbers(needed)[0]):
+            return Portion(base.read(number, columns=[FILE_NAME]), copied=self.copying.all_chunks(number))
+        rest = base.read(number, columns=[name for name in base.wanted.names if name not in needed.column_names])
+        columns = [(needed if field.name in needed.column_names else rest).column(field.name) for field in base.wanted]
+        return self._rewritten(pa.table(columns, schema=base.wanted), number)
+
+    def _rewritten(self, group: pa.Table, number: int | None) -> Portion:
+        """The rows of a row group; of one whose `number` is given what stays the same is copied, unless some go."""
         if not self.merge.rules.merger.whole_rows:
             # Rows made of two take their values from either side, which must have the same types.
             group = group.cast(plain(group.schema))
-        removed, replaced = self.merge.pairs(group)
-        kept = np.ones(group.num_rows, np.bool_)
-        kept[removed] = False
-        rows = group.filter(pa.array(kept)) if len(removed) else group
-        yield Portion(rows.select(list(self.task.columns)), deletes=len(removed) - replaced.num_rows)
-        yield Portion(replaced.select(list(self.task.columns)), updates=replaced.num_rows)
+        gone, places, after = self.merge.in_place(group)
+        copied, columns = None, list(self.task.columns)
+        if self.copying is not None and number is not None and not len(gone):
+            same = KEPT_META.union(unchanged(group.drop_columns(list(META_COLUMNS)), after, places))
+            copied, columns = self.copying.chunks(number, same), [name for name in columns if name not in same]
+        rows = placed(encoded(group.select(columns)), encoded(after.select(columns)), places, gone)
+        return Portion(rows, copied=copied, updates=len(places), deletes=len(gone))
 
 
 def compact_slice(task: CompactTask) -> HoodieWriteStat:
@@ -83,12 +110,16 @@ def compact_slice(task: CompactTask) -> HoodieWriteStat:
     began = time.monotonic()
     file = next_version(context, piece.partition_path, piece.file_id, task.task)
     spill = SpillTo(context.storage, f"{marker_folder(context.instant_time)}/.spill/{file.name}", task.memory_bytes)
-    inherited = inherited_filter(context, task.reader.storage, piece.base_file)
-    folding, merges = _Folding(task, spill), piece.base_file is not None
-    try:
-        written = write_base_file(context, file, task.task, folding.portions(), merges=merges, inherited=inherited)
-    finally:
-        context.storage.delete_tree(spill.folder)
+    inherited, base = inherited_keys(context, task.reader.storage, piece.base_file), piece.base_file
+    with nullcontext() if base is None else opened_groups(task.reader.storage, base, context.schema, meta_columns=META_COLUMNS) as groups:
+        # Whether new rows come behind those of the base file is known at the end.
+        copying = None if groups is None else Copying.of(context, groups, inherited, joined=True)
+        folding, pattern = _Folding(task, spill, groups, copying), None if copying is None else copying.pattern
+        try:
+            portions, merges = folding.portions(), base is not None
+            written = write_base_file(context, file, task.task, portions, merges=merges, inherited=inherited, pattern=pattern)
+        finally:
+            context.storage.delete_tree(spill.folder)
     return _stat(folding, written, _milliseconds(began))
 
 

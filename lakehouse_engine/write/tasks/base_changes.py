@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.files.base_file import iter_base_file
+from lakehouse_engine.files.base_file import RowGroups, opened_groups
 from lakehouse_engine.model.files import BaseFile
-from lakehouse_engine.model.keys import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.model.keys import FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.record.merging.deletions import HUDI_MARK, DeleteMarks
 from lakehouse_engine.record.merging.mergers import RecordMerger
 from lakehouse_engine.record.merging.ordering_fields import NO_ORDERING, OrderingFields
@@ -23,10 +23,11 @@ from lakehouse_engine.write.tasks.base_files import (
     WriteStatus,
     created_stat,
     given_portions,
-    inherited_filter,
+    inherited_keys,
     next_version,
     write_base_file,
 )
+from lakehouse_engine.write.tasks.copying import KEPT_META, Copying, unchanged
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,65 +83,92 @@ def merge_file(task: MergeTask) -> WriteStatus:
     """Write the next version of a base file. No status when every change lost against what is stored."""
     context, base = task.context, task.base
     file = next_version(context, base.partition_path, base.file_id, task.task)
-    inherited = inherited_filter(context, context.storage, base)
-    written = write_base_file(context, file, task.task, _merged(task), merges=True, inherited=inherited)
+    inherited = inherited_keys(context, context.storage, base)
+    with opened_groups(context.storage, base, context.schema, meta_columns=META_COLUMNS) as groups:
+        copying = Copying.of(context, groups, inherited, joined=len(task.inserts) > 0)
+        portions, pattern = _merged(task, groups, copying), None if copying is None else copying.pattern
+        written = write_base_file(context, file, task.task, portions, merges=True, inherited=inherited, pattern=pattern)
     return written.changed(base.instant_time)
 
 
-def _merged(task: MergeTask) -> Iterator[Portion]:
-    """Row group by row group: kept rows as they were, changed rows behind them; new rows at the end."""
+def _merged(task: MergeTask, groups: RowGroups, copying: Copying | None) -> Iterator[Portion]:
+    """Row group by row group, each row in its place; new rows at the end."""
     start = 0
-    for group in iter_base_file(task.context.storage, task.base, task.context.schema, meta_columns=META_COLUMNS):
-        yield _Group(task, group, start).portion()
-        start += group.num_rows
+    for number in range(groups.file.num_row_groups):
+        yield _Group(task, groups, number, start, copying if copying is not None and copying.takes(number) else None).portion()
+        start += groups.num_rows(number)
     yield from given_portions(task.context, task.source, task.inserts)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """Rows of a row group that change: their `places`, ascending, what they are to be, and the places of those that go."""
+
+    places: Rows
+    given: pa.Table
+    gone: Rows
+
+
+@dataclass(frozen=True, slots=True)
 class _Group:
-    """A row group of the base file, which begins at row number `start`."""
+    """A row group of the base file, which begins at row number `start`. `copying` where chunks of it may be copied."""
 
     task: MergeTask
-    group: pa.Table
+    groups: RowGroups
+    number: int
     start: int
+    copying: Copying | None
 
     def portion(self) -> Portion:
-        keep = np.ones(self.group.num_rows, dtype=bool)
-        low, high = self._within(self.task.deletes)
-        keep[self.task.deletes[low:high] - self.start] = False
-        dropped = int(high - low)
-        low, high = self._within(self.task.positions)
-        if low == high:
-            return Portion(self._kept(keep), deletes=dropped)
-        changed, goes = self._changed(self.task.positions[low:high] - self.start, self.task.rows[low:high], keep)
-        gone = int(goes.sum())
-        given = changed.filter(pa.array(~goes)) if gone else changed
-        return Portion(self._kept(keep), given, updates=len(goes) - gone, deletes=dropped + gone)
+        deletes, met = self._within(self.task.deletes), self._within(self.task.positions)
+        dropped, places = self.task.deletes[deletes] - self.start, self.task.positions[met] - self.start
+        if not len(places):  # rows that only name keys have nothing to compare
+            return Portion(self._read(None), gone=dropped, deletes=len(dropped)) if len(dropped) else self._as_it_is()
+        copying = None if len(dropped) else self.copying
+        stored = self._read(copying)
+        change = self._changed(stored, places, self.task.rows[met])
+        if copying is None or len(change.gone):
+            return self._rewritten(stored if copying is None else self._read(None), change, dropped)
+        if not len(change.places):
+            return self._as_it_is()
+        same = unchanged(stored, change.given, change.places)
+        copied = copying.chunks(self.number, KEPT_META.union(same))
+        return Portion(stored.drop_columns(same), change.given, change.places, copied=copied, updates=len(change.places))
 
-    def _within(self, numbers: Rows) -> tuple[int, int]:
-        low, high = np.searchsorted(numbers, [self.start, self.start + self.group.num_rows])
-        return int(low), int(high)
+    def _within(self, numbers: Rows) -> slice:
+        low, high = np.searchsorted(numbers, [self.start, self.start + self.groups.num_rows(self.number)])
+        return slice(int(low), int(high))
 
-    def _kept(self, keep: Mask) -> pa.Table:
-        return self.group if keep.all() else self.group.filter(pa.array(keep))
+    def _read(self, copying: Copying | None) -> pa.Table:
+        """The rows, without what is copied in any case."""
+        names = None if copying is None else [name for name in self.groups.wanted.names if name not in KEPT_META]
+        return self.groups.read(self.number, columns=names)
 
-    def _changed(self, positions: Rows, rows: Rows, keep: Mask) -> tuple[pa.Table, Mask]:
-        """The rows that change, as they are to be, and which of them delete; clears their old selves in `keep`."""
+    def _as_it_is(self) -> Portion:
+        if self.copying is None:
+            return Portion(self._read(None))
+        return Portion(self.groups.read(self.number, columns=[FILE_NAME]), copied=self.copying.all_chunks(self.number))
+
+    def _rewritten(self, stored: pa.Table, change: _Changed, dropped: Rows) -> Portion:
+        gone = np.setdiff1d(np.union1d(dropped, change.gone), change.places)
+        deletes = len(dropped) + len(change.gone)
+        return Portion(stored, change.given, change.places, gone, updates=len(change.places), deletes=deletes)
+
+    def _changed(self, stored: pa.Table, places: Rows, rows: Rows) -> _Changed:
         merger, incoming = self.task.merger, self.task.source.take(rows)
-        wins, goes = self._decide(positions, incoming)
+        wins, goes = self._decide(stored, places, incoming)
         alive = ~self.task.marks.of(incoming)
-        touched = goes | (alive if merger.losers_matter else wins & alive)
-        if not touched.all():
-            positions, wins, goes = positions[touched], wins[touched], goes[touched]
-            incoming = incoming.filter(pa.array(touched))
-        keep[positions] = False
-        return (incoming if merger.whole_rows else _combined(merger, self.group, positions, incoming, wins)), goes
+        stays = ~goes & (alive if merger.losers_matter else wins & alive)
+        gone = places[goes]
+        if not stays.all():
+            places, wins, incoming = places[stays], wins[stays], incoming.filter(pa.array(stays))
+        return _Changed(places, incoming if merger.whole_rows else _combined(merger, stored, places, incoming, wins), gone)
 
-    def _decide(self, positions: Rows, incoming: pa.Table) -> tuple[Mask, Mask]:
+    def _decide(self, stored: pa.Table, places: Rows, incoming: pa.Table) -> tuple[Mask, Mask]:
         """For each pair: whether the incoming row wins, and whether it deletes the stored one."""
-        task, everything = self.task, np.ones(len(positions), dtype=bool)
+        task, everything = self.task, np.ones(len(places), dtype=bool)
         compared = task.ordering if task.merger.compares_ordering else NO_ORDERING
-        old, new = compared.values(self.group.select(compared.roots).take(pa.array(positions))), compared.values(incoming)
+        old, new = compared.values(stored.select(compared.roots).take(pa.array(places))), compared.values(incoming)
         wins = task.merger.wins(old, new)
         marked = task.marks.of(incoming)
         deletes = task.merger.deletes(old, new) if marked.any() else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,8 @@ import pyarrow as pa
 from lakehouse_engine.errors import PartitionValueError, StoredFileExistsError
 from lakehouse_engine.files.base_file import DICTIONARY_COLUMNS
 from lakehouse_engine.files.footer import read_footer
-from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.format.file_names import PARTITION_METAFILE, MarkerType, marker_path, write_token
+from lakehouse_engine.format.parquet_chunks import ChunkedFile
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
 from lakehouse_engine.index.lookup import stored_filter
 from lakehouse_engine.model.files import BaseFile, LogFile, join_path
@@ -31,7 +31,8 @@ from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.write.source import Rows, RowSource
 from lakehouse_engine.write.tasks.attempt import FileAttempt
-from lakehouse_engine.write.tasks.file_writer import BaseFileWriter, FileIdentity
+from lakehouse_engine.write.tasks.file_writer import BaseFileWriter, FileIdentity, Inherited, base_form
+from lakehouse_engine.write.tasks.parquet_output import CopiedChunks, ParquetForm
 
 Mask = npt.NDArray[np.bool_]
 NO_ROWS: Rows = np.empty(0, dtype=np.int64)
@@ -102,16 +103,23 @@ def attempt_at(context: FileContext, file: BaseFile | LogFile, kind: MarkerType)
     return FileAttempt(context.storage, context.instant_time, file.path, kind, lambda: announce(context, file, kind))
 
 
-def open_writer(context: FileContext, file: BaseFile, kind: MarkerType, inherited: BloomFilter | None = None) -> BaseFileWriter:
+def form_of(context: FileContext) -> ParquetForm:
+    """How base files of the commit store rows."""
+    return base_form(context.schema, context.options, context.unique_columns)
+
+
+def open_writer(
+    context: FileContext, file: BaseFile, kind: MarkerType, inherited: Inherited | None = None, pattern: ChunkedFile | None = None
+) -> BaseFileWriter:
     return BaseFileWriter(
         context.storage,
         file.path,
-        context.schema,
+        form_of(context),
         context.avro_schema,
         context.options,
-        unique_columns=context.unique_columns,
         populate=context.populate,
         inherited=inherited,
+        pattern=pattern,
         attempt=attempt_at(context, file, kind),
     )
 
@@ -135,17 +143,47 @@ def created_stat(file: BaseFile, size: int, rows: int) -> HoodieWriteStat:
 @dataclass(frozen=True, slots=True)
 class Portion:
     """Rows for a base file, about a row group of them: `stored` ones, with meta columns, which keep their stamps but for the file's name,
-    and behind them those `given` by a batch (record key, partition path, user columns), which are stamped by this commit.
+    and those `given` by a batch (record key, partition path, user columns), which are stamped by this commit: they take the `places` of
+    stored ones (row numbers, ascending; None: they come behind them). Stored ones at `gone` are left out.
 
-    `new_keys`: whether their record keys may be none of the file's that is replaced. The numbers are what the commit says of them.
+    `copied`: the columns of the row group of the file before that stay as they are; `stored` has the others. `new_keys`: whether their
+    record keys may be none of the file's that is replaced. The numbers are what the commit says of them.
     """
 
     stored: pa.Table | None = None
     given: pa.Table | None = None
+    places: Rows | None = None
+    gone: Rows = field(default_factory=lambda: NO_ROWS)
+    copied: CopiedChunks | None = None
     new_keys: bool = False
     updates: int = 0
     deletes: int = 0
     inserts: int = 0
+
+    def write(self, writer: BaseFileWriter, stamp: FileIdentity, stamped: int) -> int:
+        """Write the rows, as `stamp` marks them, which has marked so many; how many are marked then."""
+        stored = None if self.stored is None else stamp.restamp(encoded(self.stored))
+        given = None if self.given is None else stamp.stamp(self.given, stamped)
+        if stored is not None and self.places is not None and given is not None:
+            stored, given = placed(stored, given, self.places, self.gone), None
+        elif stored is not None and len(self.gone):
+            stored = placed(stored, stored.slice(0, 0), NO_ROWS, self.gone)
+        if self.copied is not None:
+            assert stored is not None
+            writer.copy(self.copied, stored)
+        elif stored is not None:
+            writer.write(stored, new_keys=self.new_keys)
+        if given is not None:
+            writer.write(given, new_keys=self.new_keys)
+        return stamped + (0 if self.given is None else self.given.num_rows)
+
+
+def placed(stored: pa.Table, given: pa.Table, places: Rows, gone: Rows = NO_ROWS) -> pa.Table:
+    """The stored rows, those at `places` replaced by the given ones, of which the same columns count, and without those at `gone`."""
+    order = np.arange(stored.num_rows)
+    order[places] = stored.num_rows + np.arange(given.num_rows)
+    both = pa.concat_tables([stored, given.select(stored.column_names)])
+    return both.unify_dictionaries().take(pa.array(np.delete(order, gone)))
 
 
 @dataclass(slots=True)
@@ -181,22 +219,19 @@ def write_base_file(
     portions: Iterable[Portion],
     *,
     merges: bool = False,
-    inherited: BloomFilter | None = None,
+    inherited: Inherited | None = None,
+    pattern: ChunkedFile | None = None,
 ) -> WrittenFile:
     """Write all `portions`, in their order, to `file`, which `next_version` named for the task of this number.
 
-    `merges`: whether it replaces another one of its group, whose Bloom filter is `inherited`. Raises what making the portions raises; what
-    was written until then is garbage that the instant's marker names.
+    `merges`: whether it replaces another one of its group, whose keys are `inherited`. With `pattern` portions may be copied.
+    Raises what making the portions raises; what was written until then is garbage that the instant's marker names.
     """
-    writer = open_writer(context, file, MarkerType.MERGE if merges else MarkerType.CREATE, inherited)
+    writer = open_writer(context, file, MarkerType.MERGE if merges else MarkerType.CREATE, inherited, pattern)
     stamp, written, stamped = identity(context, file, task), WrittenFile(file), 0
     try:
         for portion in portions:
-            if portion.stored is not None and portion.stored.num_rows:
-                writer.write(stamp.restamp(_encoded(portion.stored)), new_keys=portion.new_keys)
-            if portion.given is not None and portion.given.num_rows:
-                writer.write(stamp.stamp(portion.given, stamped), new_keys=portion.new_keys)
-                stamped += portion.given.num_rows
+            stamped = portion.write(writer, stamp, stamped)
             written.updates += portion.updates
             written.deletes += portion.deletes
             written.inserts += portion.inserts
@@ -217,14 +252,16 @@ def given_portions(
         yield Portion(given=given, new_keys=new_keys, inserts=given.num_rows if inserts else 0)
 
 
-def inherited_filter(context: FileContext, storage: Storage, base: BaseFile | None) -> BloomFilter | None:
-    """The Bloom filter that the file after `base` (of the table in `storage`) may go on with."""
-    return stored_filter(read_footer(storage, base)) if context.populate and base is not None else None
+def inherited_keys(context: FileContext, storage: Storage, base: BaseFile | None) -> Inherited | None:
+    """What the file after `base` (of the table in `storage`) may go on with; None where there is no Bloom filter."""
+    footer = read_footer(storage, base) if context.populate and base is not None else None
+    bloom = None if footer is None else stored_filter(footer)
+    return None if footer is None or bloom is None else Inherited(bloom, footer.min_key, footer.max_key)
 
 
-def _encoded(rows: pa.Table) -> pa.Table:
-    """The rows with those meta columns as dictionaries that repeat themselves."""
-    for name in DICTIONARY_COLUMNS:
+def encoded(rows: pa.Table) -> pa.Table:
+    """The rows with those meta columns, of which some may be left out, as dictionaries that repeat themselves."""
+    for name in [name for name in DICTIONARY_COLUMNS if name in rows.column_names]:
         column = rows.column(name)
         if not pa.types.is_dictionary(column.type):
             rows = rows.set_column(rows.column_names.index(name), name, column.dictionary_encode())

@@ -8,27 +8,26 @@ headers and the footer have checksums.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from lakehouse_engine.format.bloom import BloomFilter, build_bloom_filter
-from lakehouse_engine.format.parquet_seal import SealingSink
+from lakehouse_engine.format.parquet_chunks import ChunkedFile
 from lakehouse_engine.model.keys import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
 from lakehouse_engine.write.tasks.attempt import FileAttempt
+from lakehouse_engine.write.tasks.parquet_output import AssembledParquet, CopiedChunks, ParquetForm, StreamedParquet
 
 _CONSTANT = pa.dictionary(pa.int32(), pa.string())
 _META_TYPES = {COMMIT_TIME: _CONSTANT, COMMIT_SEQNO: pa.string(), RECORD_KEY: pa.string(), PARTITION_PATH: _CONSTANT, FILE_NAME: _CONSTANT}
 _ROW_GROUP_BYTES = 192 * 1024 * 1024
-_SAMPLE = 4096
 
 BLOOM_KEY = "org.apache.hudi.bloomfilter"
 BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
@@ -40,7 +39,12 @@ AVRO_SCHEMA_KEY = "parquet.avro.schema"
 def file_schema(user_schema: pa.Schema) -> pa.Schema:
     """The Arrow schema in which rows are handed to the writer: meta columns (repeating ones as dictionaries), then user columns."""
     meta = [pa.field(name, _META_TYPES[name]) for name in META_COLUMNS]
-    return pa.schema([*meta, *(field.with_nullable(True).remove_metadata() for field in user_schema)])
+    return pa.schema([*meta, *(_file_field(field) for field in user_schema)])
+
+
+def _file_field(field: pa.Field) -> pa.Field:
+    meta = _META_TYPES.get(field.name)
+    return field.with_nullable(True).remove_metadata() if meta is None else pa.field(field.name, meta)
 
 
 def constant(value: str | None, length: int) -> pa.DictionaryArray:
@@ -84,50 +88,9 @@ class FileIdentity:
         return pa.table([*meta, constant(self.file_name, count), *user.columns], schema=file_schema(user.schema))
 
     def restamp(self, rows: pa.Table) -> pa.Table:
-        """Rows copied from an older version of the file: everything kept but the file name."""
-        kept = rows.set_column(META_COLUMNS.index(FILE_NAME), FILE_NAME, constant(self.file_name, rows.num_rows))
-        return pa.table(kept.columns, schema=file_schema(pa.schema([field for field in rows.schema if field.name not in META_COLUMNS])))
-
-
-def _leaves(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
-    """Paths and types of the Parquet leaves of a column."""
-    if pa.types.is_struct(kind):
-        for child in kind:
-            yield from _leaves(f"{name}.{child.name}", child.type)
-    elif pa.types.is_map(kind):
-        yield from _leaves(f"{name}.key_value.key", kind.key_type)
-        yield from _leaves(f"{name}.key_value.value", kind.item_type)
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        yield from _leaves(f"{name}.list.element", kind.value_type)
-    else:
-        yield name, kind
-
-
-def dictionary_leaves(rows: pa.Table, unique: frozenset[str]) -> list[str]:
-    """The Parquet leaves of columns that repeat themselves, as `rows` show them; columns in `unique` are known not to."""
-    repeating = [field for field in rows.schema if field.name not in unique and _repeats(rows.column(field.name))]
-    return [leaf for field in repeating for leaf, _ in _leaves(field.name, _plain(field.type))]
-
-
-def _bounded_leaves(schema: pa.Schema) -> list[str]:
-    """The leaves that have statistics: not those of floating point numbers, whose bounds leave out NaN, which for Spark is more than every
-    number. It would pass over row groups that have some (parquet-mr, too, writes no bounds then).
-    """
-    return [leaf for field in schema for leaf, kind in _leaves(field.name, _plain(field.type)) if not pa.types.is_floating(kind)]
-
-
-def parquet_codec(compression: str) -> str:
-    """Arrow's name of a codec of `hoodie.parquet.compression.codec`."""
-    return "NONE" if compression == "UNCOMPRESSED" else compression.lower().removesuffix("_raw")
-
-
-def _repeats(column: pa.ChunkedArray) -> bool:
-    """Whether a dictionary pays: few distinct values in a sample. Building one only to drop it costs a third of the write."""
-    kind = column.type
-    if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) or pa.types.is_boolean(kind):
-        return True
-    sample = column.slice(0, _SAMPLE)
-    return bool(pc.count_distinct(sample).as_py() * 2 <= len(sample)) or len(sample) < 64
+        """Columns of rows from an older version of the file, the file's name among them: everything kept but that."""
+        kept = rows.set_column(rows.column_names.index(FILE_NAME), FILE_NAME, constant(self.file_name, rows.num_rows))
+        return pa.table(kept.columns, schema=pa.schema([_file_field(field) for field in rows.schema]))
 
 
 def _utf16_bounds(keys: pa.ChunkedArray) -> tuple[str, str]:
@@ -146,40 +109,50 @@ def _is_ascii(keys: pa.ChunkedArray) -> bool:
     return bool(pc.all(pc.string_is_ascii(keys)).as_py())
 
 
-class BaseFileWriter:
-    """One Parquet base file. `write` takes tables in `file_schema`; `close` writes the footer and returns bytes and rows.
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """What the footer of the file before says of its record keys: their Bloom filter, and the least and greatest (None where it has none).
+    """
 
-    `inherited` is the Bloom filter of the version that this file replaces: while no key is added that it has no room for, it
-    serves again (a filter may know keys that are gone, never miss one that is there).
+    bloom: BloomFilter
+    least: str | None
+    greatest: str | None
+
+
+class BaseFileWriter:
+    """One Parquet base file. `write` takes tables in `file_schema`, `copy` what stays of the file before; `close` writes the footer and
+    returns bytes and rows.
+
+    `inherited` is of the version that this file replaces: while no key is added that its Bloom filter has no room for, that serves again (a
+    filter may know keys that are gone, never miss one that is there). With `pattern`, which is `base_form`'s, chunks can be copied.
     """
 
     def __init__(
         self,
         storage: Storage,
         path: str,
-        user_schema: pa.Schema,
+        form: ParquetForm,
         avro_schema: str,
         options: WriteOptions,
         *,
-        unique_columns: frozenset[str] = frozenset(),
         populate: bool = True,
-        inherited: BloomFilter | None = None,
+        inherited: Inherited | None = None,
+        pattern: ChunkedFile | None = None,
         attempt: FileAttempt | None = None,
     ) -> None:
         self._storage, self._path, self._options, self._attempt = storage, path, options, attempt
-        self._schema = file_schema(user_schema)
+        self._form, self._pattern = form, pattern
         self._avro_schema = avro_schema
-        self._unique = unique_columns | {RECORD_KEY, COMMIT_SEQNO}
         self._populate = populate
         self._inherited = inherited
-        self._writer: pq.ParquetWriter | None = None
+        self._output: StreamedParquet | AssembledParquet | None = None
         self._sink: pa.NativeFile | None = None
-        self._sealing: SealingSink | None = None
         self._buffer: list[pa.Table] = []
         self._buffered = 0
         self._buffered_bytes = 0
         self._keys: list[pa.Array] = []
         self._new_keys: list[pa.Array] = []
+        self._copied_keys: list[Callable[[], pa.ChunkedArray]] = []
         self.rows = 0
 
     def write(self, table: pa.Table, *, new_keys: bool) -> None:
@@ -198,46 +171,44 @@ class BaseFileWriter:
         if self._buffered >= self._options.row_group_rows or self._buffered_bytes >= _ROW_GROUP_BYTES:
             self._flush()
 
+    def copy(self, copied: CopiedChunks, table: pa.Table) -> None:
+        """Add a row group of the file before, of which `table` has the columns that changed. Raises as `RowGroups.stored`."""
+        if self._buffer:
+            self._flush()
+        self.rows += copied.group.num_rows
+        if self._populate:
+            self._copied_keys.append(copied.keys)
+        with as_storage_errors("write", self._path, self._storage.root):
+            output = self._opened()
+            assert isinstance(output, AssembledParquet)
+            output.copy(copied, table)
+
     def _flush(self) -> None:
-        table = pa.concat_tables(self._buffer) if self._buffer else self._schema.empty_table()
+        table = pa.concat_tables(self._buffer) if self._buffer else self._form.schema.empty_table()
         self._buffer, self._buffered, self._buffered_bytes = [], 0, 0
         with as_storage_errors("write", self._path, self._storage.root):
-            if self._writer is None:
-                self._open(table)
-            assert self._writer is not None
-            if table.num_rows:
-                self._writer.write_table(table.unify_dictionaries(), row_group_size=table.num_rows)
+            self._opened().write(table)
 
-    def _open(self, first: pa.Table) -> None:
-        dictionary = dictionary_leaves(first, self._unique)
-        if self._attempt is not None:
-            self._attempt.begin()
-        self._sink = self._storage.open_output(self._path)
-        self._sealing = SealingSink(self._sink)
-        self._writer = pq.ParquetWriter(
-            self._sealing,
-            self._schema,
-            compression=parquet_codec(self._options.compression),
-            use_dictionary=dictionary or False,
-            write_statistics=_bounded_leaves(self._schema),
-            store_schema=False,
-            store_decimal_as_integer=False,
-            use_compliant_nested_type=True,
-            write_page_checksum=True,
-        )
+    def _opened(self) -> StreamedParquet | AssembledParquet:
+        if self._output is None:
+            if self._attempt is not None:
+                self._attempt.begin()
+            self._sink = self._storage.open_output(self._path)
+            if self._pattern is None:
+                self._output = StreamedParquet(self._sink, self._form)
+            else:
+                self._output = AssembledParquet(self._sink, self._form, self._pattern)
+        return self._output
 
     def close(self) -> tuple[int, int]:
         """Write the footer and make the file durable; its size in bytes and its rows."""
-        if self._buffer or self._writer is None:
+        if self._buffer or self._output is None:
             self._flush()
-        assert self._writer is not None
+        assert self._output is not None
         assert self._sink is not None
-        assert self._sealing is not None
-        # The seal comes last, so that it is told from texts of the table that look like one.
-        self._writer.add_key_value_metadata(self._footer() | self._sealing.hold())
+        texts = self._footer()
         with as_storage_errors("write", self._path, self._storage.root):
-            self._writer.close()
-            size = self._sealing.finish()
+            size = self._output.close(texts)
             self._sink.close()
         self._storage.sync(self._path)
         if self._attempt is not None:
@@ -246,9 +217,8 @@ class BaseFileWriter:
 
     def discard(self) -> None:
         """Close without a footer after a failure; the file is garbage, which its marker names, or which is gone if the write is over."""
-        if self._writer is not None:
-            # Or its destructor would try to write the footer.
-            self._writer.is_open = False
+        if self._output is not None:
+            self._output.discard()
         if self._sink is not None and not self._sink.closed:
             with suppress(OSError):  # the failure that led here may come again, and is the one to be told
                 self._sink.close()
@@ -259,20 +229,27 @@ class BaseFileWriter:
         footer = {AVRO_SCHEMA_KEY: self._avro_schema, "writer.model.name": "avro"}
         if not self._populate:
             return footer
-        keys = pa.chunked_array(self._keys, pa.string())
-        bloom = self._bloom(keys)
+        bloom = self._grown()
+        if bloom is None:
+            self._keys += [chunk for keys in self._copied_keys for chunk in keys().chunks]
+            bloom = self._built(pa.chunked_array(self._keys, pa.string()))
+        elif self._copied_keys:
+            # As the filter may, the bounds may know keys that are gone.
+            assert self._inherited is not None
+            self._keys.append(pa.array([self._inherited.least, self._inherited.greatest], pa.string()))
         footer |= {BLOOM_KEY: bloom.to_base64(), BLOOM_TYPE_KEY: bloom.kind}
+        keys = pa.chunked_array(self._keys, pa.string())
         if len(keys):
             footer[MIN_KEY], footer[MAX_KEY] = _utf16_bounds(keys)
         return footer
 
-    def _bloom(self, keys: pa.ChunkedArray) -> BloomFilter:
-        if self._inherited is not None:
-            if not self._new_keys:
-                return self._inherited
-            grown = self._inherited.with_keys(pa.chunked_array(self._new_keys, pa.string()))
-            if grown is not None:
-                return grown
+    def _grown(self) -> BloomFilter | None:
+        """The filter of the file before, with the new keys; None where it has no room for them, or there is none."""
+        if self._inherited is None or not self._new_keys:
+            return None if self._inherited is None else self._inherited.bloom
+        return self._inherited.bloom.with_keys(pa.chunked_array(self._new_keys, pa.string()))
+
+    def _built(self, keys: pa.ChunkedArray) -> BloomFilter:
         options = self._options
         entries = max(1, len(keys)) if options.bloom_type == "SIMPLE" else options.bloom_entries
         return build_bloom_filter(
@@ -280,5 +257,6 @@ class BaseFileWriter:
         )
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+def base_form(user_schema: pa.Schema, options: WriteOptions, unique_columns: frozenset[str] = frozenset()) -> ParquetForm:
+    """How base files store rows with these user columns."""
+    return ParquetForm(file_schema(user_schema), options.compression, unique_columns | {RECORD_KEY, COMMIT_SEQNO})

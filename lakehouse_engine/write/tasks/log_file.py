@@ -17,7 +17,7 @@ from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
 from lakehouse_engine.write.tasks.attempt import FileAttempt
-from lakehouse_engine.write.tasks.file_writer import dictionary_leaves, parquet_codec
+from lakehouse_engine.write.tasks.parquet_output import dictionary_leaves, parquet_codec
 
 _DELETES = 500_000
 """Keys in a delete block; its content is made in memory."""

@@ -24,7 +24,7 @@ from lakehouse_engine.write.tasks.base_files import (
     Portion,
     WriteStatus,
     given_portions,
-    inherited_filter,
+    inherited_keys,
     next_version,
     write_base_file,
 )
@@ -59,7 +59,7 @@ def merge_slice(task: SliceMergeTask) -> WriteStatus:
     """
     context, stored = task.context, task.piece.slice
     file = next_version(context, stored.partition_path, stored.file_id, task.task)
-    inherited = inherited_filter(context, context.storage, stored.base_file)
+    inherited = inherited_keys(context, context.storage, stored.base_file)
     merges = stored.base_file is not None
     written = write_base_file(context, file, task.task, _merged(task), merges=merges, inherited=inherited)
     return written.changed(stored.base_instant)

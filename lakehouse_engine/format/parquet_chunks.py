@@ -1,0 +1,196 @@
+"""Column chunks of Parquet files as they are stored, and files that are put together of them.
+
+A chunk says nothing of where it is: its pages may stand in another file as they are, if that file's footer has the chunk's entry with
+other offsets (parquet.thrift, `ColumnMetaData`). Arrow's writer has no way to do that, so the footer of such a file is made here, on the
+pattern of one that Arrow made of no rows. Only chunks of files with `lakehouse.pages` (`parquet_seal`) are taken: where each of their pages
+begins, and its checksum, is known without decoding one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakehouse_engine.errors import FormatError
+from lakehouse_engine.format.parquet_seal import PageSums, page_header, page_lengths, sealed_tail
+from lakehouse_engine.format.thrift import BINARY, I64, LIST, STRUCT, ThriftList, ThriftStruct, read_struct, write_struct
+
+_MAGIC, _END = b"PAR1", 8
+# Numbers of fields in parquet.thrift.
+_SCHEMA, _ROWS, _GROUPS, _TEXTS = 2, 3, 4, 5  # FileMetaData
+_CHUNKS, _BYTES, _GROUP_ROWS, _FIRST, _COMPRESSED = 1, 2, 3, 5, 6  # RowGroup
+_CHUNK_OFFSET, _ENTRY = 2, 3  # ColumnChunk
+_PATH, _RAW, _STORED, _DATA, _INDEX, _DICTIONARY, _BLOOM = 3, 6, 7, 9, 10, 11, 14  # ColumnMetaData
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A column chunk: its `ColumnChunk` of the footer, its first byte, and by turns the lengths of its pages' headers and contents."""
+
+    entry: ThriftStruct
+    start: int
+    lengths: tuple[int, ...]
+
+    @property
+    def length(self) -> int:
+        return sum(self.lengths)
+
+    @property
+    def column(self) -> str:
+        """The column that it is of, or that it is a leaf of."""
+        path: ThriftList = self.entry.get(_ENTRY).get(_PATH)
+        return str(path.values[0].decode("utf-8"))
+
+
+    def pages(self) -> Iterator[tuple[slice, slice]]:
+        """Where in its bytes the header of each page is, and the content."""
+        at = 0
+        for header, content in zip(self.lengths[::2], self.lengths[1::2], strict=True):
+            yield slice(at, at + header), slice(at + header, at + header + content)
+            at += header + content
+
+    def check(self, data: memoryview) -> None:
+        """Raise `FormatError` where these bytes of it have a page that fails its checksum."""
+        for header, content in self.pages():
+            told = page_header(bytes(data[header]))
+            if told != (content.stop - content.start, zlib.crc32(data[content])):
+                raise FormatError(f"a page of the column {self.column!r} fails its checksum")
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkedGroup:
+    """A row group as it is stored: chunks in the order of the schema's leaves."""
+
+    num_rows: int
+    total_bytes: int
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkedFile:
+    """The footer of a Parquet file whose chunks can be taken out of it."""
+
+    footer: ThriftStruct
+    groups: tuple[ChunkedGroup, ...]
+
+    @classmethod
+    def of(cls, tail: bytes, metadata: pq.FileMetaData) -> ChunkedFile | None:
+        """Of a file's `tail`, from its footer on, and that footer. None where it does not tell where pages are, or chunks have parts
+        elsewhere in the file. Raises `FormatError`.
+        """
+        told = page_lengths(metadata)
+        if told is None:
+            return None
+        footer = read_struct(tail[:-_END])
+        pages = _Pages.of(told[1])
+        groups = []
+        for group in footer.get(_GROUPS).values:
+            chunks = [pages.chunk(entry) for entry in group.get(_CHUNKS).values]
+            found = tuple(chunk for chunk in chunks if chunk is not None)
+            if len(found) < len(chunks):
+                return None
+            groups.append(ChunkedGroup(group.get(_GROUP_ROWS), group.get(_BYTES), found))
+        return cls(footer, tuple(groups))
+
+    def has_schema_of(self, other: ChunkedFile) -> bool:
+        """Whether both files store the same columns in the same way."""
+        return bool(self.footer.get(_SCHEMA) == other.footer.get(_SCHEMA))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    """Where pages are: `lengths` of their headers and contents by turns, without the magic, and the number of the one that begins at a
+    byte.
+    """
+
+    lengths: tuple[int, ...]
+    numbers: dict[int, int]
+
+    @classmethod
+    def of(cls, told: list[int]) -> _Pages:
+        lengths = (told[0] - len(_MAGIC), *told[1:])
+        sizes = map(sum, zip(lengths[:-1:2], lengths[1::2], strict=True))
+        return cls(lengths, {at: number for number, at in enumerate(itertools.accumulate(sizes, initial=len(_MAGIC)))})
+
+    def chunk(self, entry: ThriftStruct) -> Chunk | None:
+        meta: ThriftStruct = entry.get(_ENTRY)
+        if set(entry.fields) - {_CHUNK_OFFSET, _ENTRY} or meta.get(_INDEX) or meta.get(_BLOOM):
+            return None
+        start = meta.get(_DICTIONARY) or meta.get(_DATA)
+        first, behind = self.numbers.get(start), self.numbers.get(start + meta.get(_STORED))
+        return None if first is None or behind is None else Chunk(entry, start, self.lengths[2 * first : 2 * behind])
+
+
+class ChunkAssembly:
+    """A Parquet file, written to `target`, of chunks that are encoded already. `pattern` has its schema, and no rows."""
+
+    def __init__(self, target: pa.NativeFile, pattern: ChunkedFile) -> None:
+        self._target, self._pattern = target, pattern
+        self._sums = PageSums()
+        self._groups: list[ThriftStruct] = []
+        self._rows = self._size = 0
+        self._cover(_MAGIC)
+
+    def add(self, num_rows: int, chunks: Iterable[tuple[Chunk, memoryview]]) -> None:
+        """A row group of chunks, each with its bytes, in the order of the schema's leaves."""
+        start = self._size
+        entries = [self._add(chunk, data) for chunk, data in chunks]
+        metas = [entry.get(_ENTRY) for entry in entries]
+        group = ThriftStruct()
+        group.set(_CHUNKS, LIST, ThriftList(STRUCT, entries))
+        group.set(_BYTES, I64, sum(meta.get(_RAW) for meta in metas))
+        group.set(_GROUP_ROWS, I64, num_rows)
+        group.set(_FIRST, I64, start)
+        group.set(_COMPRESSED, I64, self._size - start)
+        self._groups.append(group)
+        self._rows += num_rows
+
+    def finish(self, texts: Mapping[str, str]) -> int:
+        """Write the footer, with these key-value metadata; the size of the file in bytes."""
+        footer = self._pattern.footer.copy()
+        footer.set(_ROWS, I64, self._rows)
+        footer.set(_GROUPS, LIST, ThriftList(STRUCT, self._groups))
+        footer.set(_TEXTS, LIST, ThriftList(STRUCT, [_text(*pair) for pair in {**texts, **self._sums.texts()}.items()]))
+        content = write_struct(footer)
+        self._write(sealed_tail(content + len(content).to_bytes(4, "little") + _MAGIC))
+        return self._size
+
+    def _add(self, chunk: Chunk, data: memoryview) -> ThriftStruct:
+        shift = self._size - chunk.start
+        for header, content in chunk.pages():
+            self._sums.cover(data[header])
+            self._sums.pass_over(content.stop - content.start)
+        self._write(data)
+        return _shifted(chunk.entry, shift)
+
+    def _cover(self, data: bytes) -> None:
+        self._sums.cover(data)
+        self._write(data)
+
+    def _write(self, data: bytes | memoryview) -> None:
+        self._target.write(data)
+        self._size += len(data)
+
+
+def _shifted(entry: ThriftStruct, shift: int) -> ThriftStruct:
+    """The entry of a chunk that stands so many bytes further."""
+    meta: ThriftStruct = entry.get(_ENTRY).copy()
+    meta.set(_DATA, I64, meta.get(_DATA) + shift)
+    if meta.get(_DICTIONARY):
+        meta.set(_DICTIONARY, I64, meta.get(_DICTIONARY) + shift)
+    moved = entry.copy()
+    moved.set(_CHUNK_OFFSET, I64, 0)
+    moved.set(_ENTRY, STRUCT, meta)
+    return moved
+
+
+def _text(key: str, value: str) -> ThriftStruct:
+    pair = ThriftStruct()
+    pair.set(1, BINARY, key.encode("utf-8"))
+    pair.set(2, BINARY, value.encode("utf-8"))
+    return pair

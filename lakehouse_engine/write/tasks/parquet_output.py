@@ -1,0 +1,186 @@
+"""How rows become the Parquet of a base file: encoded by Arrow row group by row group, or put together with chunks of the file before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakehouse_engine.errors import FormatError
+from lakehouse_engine.files.base_file import RowGroups
+from lakehouse_engine.format.parquet_chunks import Chunk, ChunkAssembly, ChunkedFile, ChunkedGroup
+from lakehouse_engine.format.parquet_seal import SealingSink, read_with_tail
+from lakehouse_engine.model.keys import RECORD_KEY
+
+_SAMPLE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetForm:
+    """How a base file stores rows of this schema; a dictionary of columns in `unique`, which never repeat, is not tried."""
+
+    schema: pa.Schema
+    compression: str
+    unique: frozenset[str]
+
+    def writer(self, sink: SealingSink, first: pa.Table) -> pq.ParquetWriter:
+        """Of the columns that `first` has, whose rows show which columns repeat themselves."""
+        schema = pa.schema([self.schema.field(name) for name in first.column_names])
+        return pq.ParquetWriter(
+            sink,
+            schema,
+            compression=parquet_codec(self.compression),
+            use_dictionary=dictionary_leaves(first, self.unique) or False,
+            write_statistics=_bounded_leaves(schema),
+            store_schema=False,
+            store_decimal_as_integer=False,
+            use_compliant_nested_type=True,
+            write_page_checksum=True,
+        )
+
+    def pattern(self) -> ChunkedFile:
+        """The file of no rows."""
+        return self.encode(self.schema.empty_table())[0]
+
+    def encode(self, rows: pa.Table) -> tuple[ChunkedFile, memoryview]:
+        """One row group of some of the columns, or none if there are no rows, as a file of its own."""
+        buffer = pa.BufferOutputStream()
+        sink = SealingSink(buffer)
+        writer = self.writer(sink, rows)
+        if rows.num_rows:
+            writer.write_table(rows, row_group_size=rows.num_rows)
+        writer.add_key_value_metadata(sink.hold())
+        writer.close()
+        sink.finish()
+        content = buffer.getvalue()
+        metadata, tail = read_with_tail(pa.BufferReader(content), verify=False)
+        file = ChunkedFile.of(tail, metadata)
+        if file is None:
+            raise FormatError("the Parquet writer wrote pages without checksums; this version of pyarrow cannot be used")
+        return file, memoryview(content)
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedChunks:
+    """What stays as it is of a row group of the file before: `columns` of it, the record key among them."""
+
+    groups: RowGroups
+    number: int
+    group: ChunkedGroup
+    columns: frozenset[str]
+
+    def keys(self) -> pa.ChunkedArray:
+        """Its record keys, which are read only where this is asked."""
+        return self.groups.read(self.number, columns=[RECORD_KEY]).column(0)
+
+    def beside(self, encoded: Iterator[tuple[Chunk, memoryview]]) -> Iterator[tuple[Chunk, memoryview]]:
+        """All chunks of the row group in their order, those of other columns as they are `encoded` anew."""
+        for chunk in self.group.chunks:
+            yield (chunk, self.groups.stored(chunk)) if chunk.column in self.columns else next(encoded)
+
+
+class StreamedParquet:
+    """A Parquet file whose rows are encoded on their way into it. Who opened `target` closes it."""
+
+    def __init__(self, target: pa.NativeFile, form: ParquetForm) -> None:
+        self._sink, self._form = SealingSink(target), form
+        self._writer: pq.ParquetWriter | None = None
+
+    def write(self, rows: pa.Table) -> None:
+        """One row group; of no rows none."""
+        if self._writer is None:
+            self._writer = self._form.writer(self._sink, rows)
+        if rows.num_rows:
+            self._writer.write_table(rows.unify_dictionaries(), row_group_size=rows.num_rows)
+
+    def close(self, texts: Mapping[str, str]) -> int:
+        """Write the footer, with these key-value metadata; the size of the file in bytes."""
+        assert self._writer is not None
+        # The seal comes last, so that it is told from texts of the table that look like one.
+        self._writer.add_key_value_metadata({**texts, **self._sink.hold()})
+        self._writer.close()
+        return self._sink.finish()
+
+    def discard(self) -> None:
+        """Write no footer."""
+        if self._writer is not None:
+            # Or its destructor would try to write the footer.
+            self._writer.is_open = False
+
+
+class AssembledParquet:
+    """As `StreamedParquet`; row groups are encoded in memory, and put into the file with chunks that are copied. `pattern` is the form's
+    file of no rows.
+    """
+
+    def __init__(self, target: pa.NativeFile, form: ParquetForm, pattern: ChunkedFile) -> None:
+        self._form, self._assembly = form, ChunkAssembly(target, pattern)
+
+    def write(self, rows: pa.Table) -> None:
+        """One row group; of no rows none."""
+        if rows.num_rows:
+            self._assembly.add(rows.num_rows, self._encoded(rows))
+
+    def copy(self, copied: CopiedChunks, rows: pa.Table) -> None:
+        """One row group, of which `rows` has the columns that are not copied."""
+        self._assembly.add(copied.group.num_rows, copied.beside(self._encoded(rows)))
+
+    def close(self, texts: Mapping[str, str]) -> int:
+        """Write the footer, with these key-value metadata; the size of the file in bytes."""
+        return self._assembly.finish(texts)
+
+    def discard(self) -> None:
+        """Nothing is written but when it is asked for."""
+
+    def _encoded(self, rows: pa.Table) -> Iterator[tuple[Chunk, memoryview]]:
+        file, content = self._form.encode(rows.unify_dictionaries())
+        for chunk in file.groups[0].chunks:
+            yield chunk, content[chunk.start : chunk.start + chunk.length]
+
+
+def parquet_codec(compression: str) -> str:
+    """Arrow's name of a codec of `hoodie.parquet.compression.codec`."""
+    return "NONE" if compression == "UNCOMPRESSED" else compression.lower().removesuffix("_raw")
+
+
+def dictionary_leaves(rows: pa.Table, unique: frozenset[str]) -> list[str]:
+    """The Parquet leaves of columns that repeat themselves, as `rows` show them; columns in `unique` are known not to."""
+    repeating = [field for field in rows.schema if field.name not in unique and _repeats(rows.column(field.name))]
+    return [leaf for field in repeating for leaf, _ in _leaves(field.name, _plain(field.type))]
+
+
+def _bounded_leaves(schema: pa.Schema) -> list[str]:
+    """The leaves that have statistics: not those of floating point numbers, whose bounds leave out NaN, which for Spark is more than every
+    number. It would pass over row groups that have some (parquet-mr, too, writes no bounds then).
+    """
+    return [leaf for field in schema for leaf, kind in _leaves(field.name, _plain(field.type)) if not pa.types.is_floating(kind)]
+
+
+def _leaves(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """Paths and types of the Parquet leaves of a column."""
+    if pa.types.is_struct(kind):
+        for child in kind:
+            yield from _leaves(f"{name}.{child.name}", child.type)
+    elif pa.types.is_map(kind):
+        yield from _leaves(f"{name}.key_value.key", kind.key_type)
+        yield from _leaves(f"{name}.key_value.value", kind.item_type)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _leaves(f"{name}.list.element", kind.value_type)
+    else:
+        yield name, kind
+
+
+def _repeats(column: pa.ChunkedArray) -> bool:
+    """Whether a dictionary pays: few distinct values in a sample. Building one only to drop it costs a third of the write."""
+    kind = column.type
+    if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) or pa.types.is_boolean(kind):
+        return True
+    sample = column.slice(0, _SAMPLE)
+    return bool(pc.count_distinct(sample).as_py() * 2 <= len(sample)) or len(sample) < 64
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

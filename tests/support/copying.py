@@ -1,0 +1,29 @@
+"""Chunks of base files are copied from some megabytes on. Here every other test has them copied from the first byte.
+
+LAKEHOUSE_COPIED    ALL or LARGE: from the first byte, or as it is, for every test
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from lakehouse_engine.write.tasks import copying
+from tests.support.shares import TOLD, commit_here, turn
+
+WANTED = os.environ.get("LAKEHOUSE_COPIED", "")
+_TOLD = "base files of any size are copied from: every other test"
+
+
+@pytest.fixture(autouse=True)
+def copied(request: pytest.FixtureRequest) -> Iterator[None]:
+    """From how many bytes on the writes of this test copy. For folders whose `conftest` imports it."""
+    if not WANTED and _TOLD not in TOLD:
+        TOLD.append(_TOLD)
+    before = copying.COPIED_FROM
+    if (WANTED or ("ALL" if int(turn(commit_here(), f"copied {request.node.nodeid}"), 16) % 2 else "LARGE")) == "ALL":
+        copying.COPIED_FROM = 0
+    yield
+    copying.COPIED_FROM = before
