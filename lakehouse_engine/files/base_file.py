@@ -26,11 +26,15 @@ from lakehouse_engine.errors import (
 from lakehouse_engine.files.projection import convert, match_name
 from lakehouse_engine.format.file_names import is_log_file_name, parse_base_file
 from lakehouse_engine.format.parquet_chunks import Chunk, ChunkedFile
-from lakehouse_engine.format.parquet_seal import check_pages, read_metadata, read_with_tail
+from lakehouse_engine.format.parquet_seal import SMALL, check_pages, read_metadata, read_with_tail
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import in_object_store
+
+_AT_ONCE = 8 * 1024 * 1024
+"""Bytes that are read at once of a file that is checked as a whole."""
 
 DICTIONARY_COLUMNS = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
 """Meta columns with few values a file. They are read as dictionaries, which costs a quarter less than plain text to read and write."""
@@ -176,12 +180,17 @@ class RowGroups:
         with damage(self.path):
             return ChunkedFile.of(self.tail, self.file.metadata)
 
-    def stored(self, chunk: Chunk) -> memoryview:
-        """The bytes of one. Raises `CorruptFileError` where a page fails its checksum."""
+    def stored(self, chunks: Sequence[Chunk]) -> Iterator[tuple[Chunk, memoryview]]:
+        """Chunks that are one behind the other, read at once, each with its bytes. Raises `CorruptFileError` where a page fails its
+        checksum.
+        """
+        start, end = chunks[0].start, chunks[-1].start + chunks[-1].length
         with damage(self.path):
-            found = memoryview(self.source.read_at(chunk.length, chunk.start))
-            chunk.check(found)
-            return found
+            data = memoryview(self.source.read_at(end - start, start))
+            for chunk in chunks:
+                found = data[chunk.start - start : chunk.start - start + chunk.length]
+                chunk.check(found)
+                yield chunk, found
 
 
 @contextmanager
@@ -198,7 +207,7 @@ def opened_groups(
     path = base if isinstance(base, str) else base.path
     listed = -1 if isinstance(base, str) else base.size
     with _opened(storage, path, listed) as source:
-        file, tail = _parquet(source, path, DICTIONARY_COLUMNS, verify)
+        file, tail = _parquet(storage, source, path, DICTIONARY_COLUMNS, verify)
         stored = file.schema_arrow
         table = stored_schema(stored) if schema is None else schema
         wanted = projected_schema(table, columns, meta_columns)
@@ -215,24 +224,32 @@ def open_base_file(
     """The base file as an open Parquet file, to read rows; `dictionary` names text columns to read as dictionaries, where they are there.
 
     Old INT96 timestamps come as microseconds. With `verify` its footer and page headers are as they were written, where the file has
-    checksums of them, and what is read of its pages is checked. `listed` is the size that it has in the listing (-1: not known). Raises as
+    checksums of them, and what is read of its pages is checked. In an object store, which has checksums of its own, headers of large files
+    are left out, each of which would be a request. `listed` is the size that it has in the listing (-1: not known). Raises as
     `read_base_file`.
     """
     with _opened(storage, path, listed) as source:
-        yield _parquet(source, path, dictionary, verify)[0]
+        yield _parquet(storage, source, path, dictionary, verify)[0]
 
 
-def _parquet(source: pa.NativeFile, path: str, dictionary: Sequence[str], verify: bool) -> tuple[pq.ParquetFile, bytes]:
+def _parquet(
+    storage: Storage, source: pa.NativeFile, path: str, dictionary: Sequence[str], verify: bool
+) -> tuple[pq.ParquetFile, bytes]:
     """The open file, and its bytes from the footer on."""
     with damage(path):
         metadata, tail = read_with_tail(source, verify=verify)
         if verify:
-            check_pages(source, metadata)
+            _check_headers(storage, source, metadata)
         present = [name for name in dictionary if name in metadata.schema.names]
         file = pq.ParquetFile(
             source, metadata=metadata, read_dictionary=present, coerce_int96_timestamp_unit="us", page_checksum_verification=verify
         )
         return file, tail
+
+
+def _check_headers(storage: Storage, source: pa.NativeFile, metadata: pq.FileMetaData) -> None:
+    if not in_object_store(storage) or source.size() <= SMALL:
+        check_pages(source, metadata)
 
 
 def base_file_metadata(storage: Storage, path: str, *, listed: int = -1, verify: bool = True) -> pq.FileMetaData:
@@ -244,17 +261,20 @@ def base_file_metadata(storage: Storage, path: str, *, listed: int = -1, verify:
 
 
 def check_headers(storage: Storage, path: str) -> pq.FileMetaData:
-    """Check the footer of a base file, which is returned, and the headers of its pages, where they have checksums. Raises as
+    """Check the footer of a base file, which is returned, and the headers of its pages, as `open_base_file` does. Raises as
     `read_base_file`.
     """
     with _opened(storage, path) as source, damage(path):
         metadata = read_metadata(source)
-        check_pages(source, metadata)
+        _check_headers(storage, source, metadata)
         return metadata
 
 
 def check_base_file(storage: Storage, path: str) -> pq.FileMetaData:
     """Read a base file to its end, and check everything that has a checksum; its footer. Raises as `read_base_file`."""
+    if in_object_store(storage):
+        with _opened(storage, path) as source, damage(path):
+            check_pages(source, read_metadata(source), window=_AT_ONCE)
     with open_base_file(storage, path) as file:
         for number in range(file.num_row_groups):
             with damage(path):

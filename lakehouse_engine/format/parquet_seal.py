@@ -19,6 +19,9 @@ from lakehouse_engine.format.seal import BLANK_SEAL, SEAL_KEY
 PAGES_KEY = "lakehouse.pages"
 """Under this key stands `crc32:<8 hex digits>`, and after it by turns how many bytes are covered and how many are passed over."""
 
+SMALL = 1024 * 1024
+"""Bytes of a file that is read at once for its headers, wherever it is."""
+
 _MAGIC, _END, _TAIL = b"PAR1", 8, 64 * 1024
 _KEY, _BLANK, _CRC = SEAL_KEY.encode(), BLANK_SEAL.encode(), "crc32:"
 # Between the key and its text stand the text's field header and length of Thrift's compact protocol.
@@ -26,7 +29,6 @@ _SEAL = re.compile(rb"lakehouse\.seal..(crc32:[0-9a-f]{8})", re.DOTALL)
 # Rewriting a file with its metadata, as parquet-mr's tools do, makes a file that the texts are not about.
 _REWRITTEN = b"parquet-mr"
 _I32_FIELD = 0x15
-_SMALL = 1024 * 1024
 
 
 class PageSums:
@@ -129,8 +131,9 @@ def read_with_tail(source: pa.NativeFile, *, verify: bool = True) -> tuple[pq.Fi
     return pq.read_metadata(pa.BufferReader(tail)), tail
 
 
-def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData) -> None:
-    """Check what is between the contents of pages, which have checksums of their own that a reader must be told to verify.
+def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, *, window: int = 0) -> None:
+    """Check what is between the contents of pages, which have checksums of their own that a reader must be told to verify. `window`: bytes
+    to read at once, where each reading has its price; 0 reads no more than is checked, but for a small file.
 
     Raises `FormatError`. A file that says nothing about it, as those of other writers, passes.
     """
@@ -141,15 +144,28 @@ def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData) -> None:
     total = sum(lengths)
     if total > source.size():
         raise FormatError("it is shorter than its footer says")
-    whole = source.read_at(total, 0) if total <= _SMALL else None
+    pieces = _Pieces(source, total, total if total <= SMALL else window)
     value = position = 0
     for turn, length in enumerate(lengths):
         if length and not turn % 2:
-            piece = source.read_at(length, position) if whole is None else whole[position : position + length]
-            value = zlib.crc32(piece, value)
+            value = zlib.crc32(pieces.read(position, length), value)
         position += length
     if value != crc:
         raise FormatError("the headers of its pages fail their checksum")
+
+
+class _Pieces:
+    """The first `total` bytes of a file, read in ascending order, at least `window` at once."""
+
+    def __init__(self, source: pa.NativeFile, total: int, window: int) -> None:
+        self._source, self._total, self._window = source, total, window
+        self._start, self._data = 0, b""
+
+    def read(self, position: int, length: int) -> bytes:
+        if not self._start <= position <= position + length <= self._start + len(self._data):
+            wanted = min(max(self._window, length), self._total - position)
+            self._start, self._data = position, self._source.read_at(wanted, position)
+        return self._data[position - self._start : position - self._start + length]
 
 
 def page_lengths(metadata: pq.FileMetaData) -> tuple[int, list[int]] | None:

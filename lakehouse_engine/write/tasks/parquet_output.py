@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -78,8 +79,9 @@ class CopiedChunks:
 
     def beside(self, encoded: Iterator[tuple[Chunk, memoryview]]) -> Iterator[tuple[Chunk, memoryview]]:
         """All chunks of the row group in their order, those of other columns as they are `encoded` anew."""
-        for chunk in self.group.chunks:
-            yield (chunk, self.groups.stored(chunk)) if chunk.column in self.columns else next(encoded)
+        for is_copied, run in itertools.groupby(self.group.chunks, lambda chunk: chunk.column in self.columns):
+            chunks = list(run)
+            yield from self.groups.stored(chunks) if is_copied else itertools.islice(encoded, len(chunks))
 
 
 class StreamedParquet:
