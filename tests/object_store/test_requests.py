@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -95,3 +96,39 @@ def test_requests_of_a_table(s3_store: Store, proxy: Proxy, kind: str, partition
     count("restore", lambda: table.restore("kept"))
     assert table.to_arrow(["n"])["n"].to_pylist().count(2) == 10
     print(kind, partitions, f"{COMMITS} commits", counted.figures)
+
+
+def _wide(numbers: range, value: int = 0) -> pa.Table:
+    chance = np.random.default_rng([len(numbers), value])
+    texts = {f"v{number}": chance.integers(0, 2**60, len(numbers)) for number in range(12)}
+    return pa.table({"id": pa.array([f"k{number:07d}" for number in numbers]), "n": pa.array([value] * len(numbers), pa.int64()), **texts})
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_requests_of_a_large_file(s3_store: Store, proxy: Proxy, kind: str) -> None:
+    """Of twenty megabytes in some three hundred pages: what is read, or written, comes in large pieces."""
+    place = s3_store.place(f"r-{uuid.uuid4().hex}")
+    lake = Lakehouse(place, storage_options=options(s3_store, proxy))
+    rows, simple = _wide(range(200_000)), {"hoodie.index.type": "SIMPLE"}
+    table = lake.create_table("s.t", schema=rows.schema, record_key=["id"], table_type=kind, properties=simple)
+    table.bulk_insert(rows)
+
+    def opened() -> HoodieTable:
+        return Lakehouse(place, storage_options=options(s3_store, proxy)).table("s.t")
+
+    figures, fresh = {}, opened()
+    for action, most, call in (
+        ("first read of two columns", 17, lambda: opened().to_arrow(["id", "n"])),
+        ("ten rows", 58, lambda: fresh.upsert(_wide(range(10), 1))),
+        ("a tenth of the rows", 54, lambda: fresh.upsert(_wide(range(20_000), 2))),
+        ("read of all", 20, lambda: opened().to_arrow()),
+        *([("compaction", 90, lambda: opened().compact())] if kind == "mor" else []),
+        ("deletion", 53, lambda: opened().delete(_wide(range(5)).select(["id"]))),
+    ):
+        found = proxy.requests(call)
+        figures[action] = len(found)
+        asked = "\n".join(" ".join(one) for one in found)
+        assert len(found) <= most, f"{action}: {len(found)} requests\n{asked}"
+    assert opened().to_arrow(["n"])["n"].to_pylist().count(2) == 20_000 - 5
+    print(kind, figures)
