@@ -165,10 +165,13 @@ class BaseFileWriter:
             self._keys.extend(chunks)
             if new_keys:
                 self._new_keys.extend(chunks)
+        most = self._options.row_group_rows
+        if self._buffered + table.num_rows > most and 2 * self._buffered >= most:
+            self._flush()
         self._buffer.append(table)
         self._buffered += table.num_rows
         self._buffered_bytes += table.nbytes
-        if self._buffered >= self._options.row_group_rows or self._buffered_bytes >= _ROW_GROUP_BYTES:
+        if self._buffered >= most or self._buffered_bytes >= _ROW_GROUP_BYTES:
             self._flush()
 
     def copy(self, copied: CopiedChunks, table: pa.Table) -> None:
