@@ -87,6 +87,10 @@ class BloomFilter:
         share = int(np.unpackbits(np.frombuffer(grown.rows[0], dtype=np.uint8)).sum()) / self.vector_size
         return grown if share <= _full_share(self.nb_hash) else None
 
+    def serves(self, fpp: float) -> bool:
+        """Whether it was made for that false positive rate, or a lower one."""
+        return self.nb_hash >= _shape(_LEAST_ENTRIES, fpp)[0]
+
     def might_contain(self, keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
         """For each key, False where it was certainly not added."""
         found = np.zeros(len(keys), dtype=np.bool_)

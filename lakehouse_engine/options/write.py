@@ -43,7 +43,12 @@ UPDATE_PARTITION_PATH = Option(
     "With a global index: a record that arrives under another partition moves there (true), or is updated where it is (false).",
     ("hoodie.bloom.index.update.partition.path", "hoodie.global.index.update.partition.path"),
 )
-BLOOM_FPP = Option("hoodie.index.bloom.fpp", probability, 1e-3, "False positive rate of the Bloom filter in base file footers.")
+BLOOM_FPP: Option[float | None] = Option(
+    "hoodie.index.bloom.fpp",
+    probability,
+    None,
+    "False positive rate of the Bloom filter in base file footers. Not set: 0.001, or 0.1 where the table's index is none that asks it.",
+)
 BLOOM_TYPE = Option(
     "hoodie.bloom.index.filter.type",
     one_of("SIMPLE", "DYNAMIC_V0"),
@@ -181,6 +186,12 @@ KEY_GENERATOR_KEYS = ("hoodie.datasource.write.partitionpath.field", "hoodie.key
 """Keys (or prefixes of them) by which a write says what Hudi 0.15 does not store of a timestamp-based or custom key generator."""
 
 
+def _bloom_fpp(raw: Mapping[str, Any]) -> float:
+    """Where the index asks no filters, they are there for other writers, and every reader of a footer has to read them."""
+    asks = INDEX_TYPE.key not in raw or "BLOOM" in INDEX_TYPE.read(raw)
+    return 1e-3 if asks else 0.1
+
+
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """What a write asks for. Read once from the table's defaults, the session's and the call's options, in that order."""
@@ -190,7 +201,7 @@ class WriteOptions:
     compression: str = COMPRESSION.default
     index_type: str = INDEX_TYPE.default
     update_partition_path: bool = UPDATE_PARTITION_PATH.default
-    bloom_fpp: float = BLOOM_FPP.default
+    bloom_fpp: float = 1e-3
     bloom_type: str = BLOOM_TYPE.default
     bloom_entries: int = BLOOM_ENTRIES.default
     bloom_max_entries: int = BLOOM_MAX_ENTRIES.default
@@ -222,7 +233,7 @@ class WriteOptions:
             compression=COMPRESSION.read(raw),
             index_type=INDEX_TYPE.read(raw),
             update_partition_path=UPDATE_PARTITION_PATH.read(raw),
-            bloom_fpp=BLOOM_FPP.read(raw),
+            bloom_fpp=BLOOM_FPP.read(raw) or _bloom_fpp(raw),
             bloom_type=BLOOM_TYPE.read(raw),
             bloom_entries=BLOOM_ENTRIES.read(raw),
             bloom_max_entries=BLOOM_MAX_ENTRIES.read(raw),

@@ -247,10 +247,11 @@ class BaseFileWriter:
         return footer
 
     def _grown(self) -> BloomFilter | None:
-        """The filter of the file before, with the new keys; None where it has no room for them, or there is none."""
-        if self._inherited is None or not self._new_keys:
-            return None if self._inherited is None else self._inherited.bloom
-        return self._inherited.bloom.with_keys(pa.chunked_array(self._new_keys, pa.string()))
+        """The filter of the file before, with the new keys; None where it has no room, lets too many others pass, or is not there."""
+        bloom = None if self._inherited is None else self._inherited.bloom
+        if bloom is None or not bloom.serves(self._options.bloom_fpp):
+            return None
+        return bloom.with_keys(pa.chunked_array(self._new_keys, pa.string()))
 
     def _built(self, keys: pa.ChunkedArray) -> BloomFilter:
         options = self._options

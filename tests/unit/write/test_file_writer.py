@@ -87,8 +87,48 @@ def test_the_footer_has_what_hudis_indexes_and_readers_ask_for(rich: pq.ParquetF
     assert footer[b"hoodie_bloom_filter_type_code"] == b"SIMPLE"
     bloom = BloomFilter.from_base64(footer[b"org.apache.hudi.bloomfilter"].decode(), "SIMPLE")
     assert bloom.might_contain(keys).all()
-    expected = build_bloom_filter(keys, kind="SIMPLE", entries=len(keys), fpp=1e-3, max_entries=0)
+    expected = build_bloom_filter(keys, kind="SIMPLE", entries=len(keys), fpp=0.1, max_entries=0)
     assert bloom.to_base64() == expected.to_base64()
+
+
+def filter_of(built: TableBuilder) -> BloomFilter:
+    footer = live_file(built).metadata.metadata
+    return BloomFilter.from_base64(footer[b"org.apache.hudi.bloomfilter"].decode(), footer[b"hoodie_bloom_filter_type_code"].decode())
+
+
+@pytest.mark.parametrize(
+    ("index", "given", "fpp"),
+    [
+        ("BLOOM", {}, 1e-3),
+        ("GLOBAL_BLOOM", {}, 1e-3),
+        ("SIMPLE", {}, 0.1),
+        ("AUTO", {}, 0.1),
+        ("SIMPLE", {"hoodie.index.bloom.fpp": 0.01}, 0.01),
+    ],
+)
+def test_a_filter_that_no_index_asks_is_small(index: str, given: dict[str, float], fpp: float, tmp_path: Path) -> None:
+    built = TableBuilder.create(tmp_path / "t", KEYED, index=index, options=given)
+    built.bulk_insert([{"id": f"{number}", "v": 1} for number in range(3000)])
+    keys = pa.array([f"{number}" for number in range(3000)])
+    assert filter_of(built) == build_bloom_filter(keys, kind="SIMPLE", entries=3000, fpp=fpp, max_entries=0)
+
+
+def test_whose_index_asks_filters_gets_better_ones_with_the_next_write(tmp_path: Path) -> None:
+    built = TableBuilder.create(tmp_path / "t", KEYED, index="SIMPLE")
+    built.bulk_insert([{"id": f"{number}", "v": 1} for number in range(3000)])
+    weak = filter_of(built)
+    built.upsert([{"id": "7", "v": 2}])
+    assert filter_of(built) == weak
+    built.options["hoodie.index.type"] = "BLOOM"
+    built.upsert([{"id": "7", "v": 3}, {"id": "new", "v": 3}])
+    better = filter_of(built)
+    assert (weak.serves(1e-3), better.serves(1e-3), better.serves(1e-9)) == (False, True, False)
+    keys = pa.array([*(f"{number}" for number in range(3000)), "new"])
+    assert better == build_bloom_filter(keys, kind="SIMPLE", entries=3001, fpp=1e-3, max_entries=0)
+    del built.options["hoodie.index.type"]
+    built.upsert([{"id": "8", "v": 4}])
+    assert filter_of(built) == better, "one that lets fewer pass serves as well"
+    built.check()
 
 
 def test_the_key_range_is_in_the_order_of_utf16_code_units(tmp_path: Path) -> None:
