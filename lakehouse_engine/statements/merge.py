@@ -19,7 +19,7 @@ from lakehouse_engine.errors import DuplicateKeyError, SqlError, UnsupportedSqlE
 from lakehouse_engine.model.constraints import Generated
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
-from lakehouse_engine.record.nested import children, with_new_fields
+from lakehouse_engine.record.nested import with_new_fields
 from lakehouse_engine.record.schema import check_reserved
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.spark.generated import with_generated
@@ -33,7 +33,7 @@ from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY, Execution
 from lakehouse_engine.statements.defaults import Defaults, defaults_of, merged
 from lakehouse_engine.statements.generated import generated_of, unassigned
 from lakehouse_engine.statements.moving import check_arrivals, may_move
-from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, conformed, edited
+from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, conformed, edited, in_fields_order
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
 
@@ -278,7 +278,7 @@ def _value(clause: MergeClause, field: pa.Field, stored: str, right: str, column
 
 
 def _whole(clause: MergeClause, field: pa.Field, stored: str, right: str, columns: _Columns) -> str:
-    """The column of a clause with `*`: that of the source, fields inside of it by their names."""
+    """The column of a clause with `*`: that of the source, fields inside of it by their names. Raises as `in_fields_order`."""
     kept = stored if clause.action == "update" else None
     name = columns.given.get(field.name.lower())
     if name is None and field.name.lower() in columns.generated:
@@ -288,14 +288,6 @@ def _whole(clause: MergeClause, field: pa.Field, stored: str, right: str, column
     if name is None:
         return kept or columns.defaults.get(field.name.lower(), "null")
     value, kind = f"{right}.{quote_name(name)}", columns.kinds.get(field.name.lower())
-    if kind is None or not (columns.evolves or _same_fields(kind, field.type)):
+    if kind is None:
         return value
-    return conformed(value, kind, field.type, kept if columns.evolves else None)
-
-
-def _same_fields(kind: pa.DataType, other: pa.DataType) -> bool:
-    """Whether structs have fields of the same names, in any order."""
-    own, others = children(kind), {field.name.lower(): field for field in children(other)}
-    if len(own) != len(others) or any(field.name.lower() not in others for field in own):
-        return False
-    return all(_same_fields(field.type, others[field.name.lower()].type) for field in own)
+    return conformed(value, kind, field.type, kept) if columns.evolves else in_fields_order(field.name, value, kind, field.type)

@@ -133,16 +133,17 @@ def by_field_names(assignments: Assignments, schema: pa.Schema, kinds_of: Callab
     for number, given in zip(numbers, kinds, strict=True):
         kind, (name, text) = wanted[number], assignments[number]
         if kind is not None and isinstance(given, NESTED):
-            made[number] = (name, _reordered(name, text, to_arrow_type(given, name), kind))
+            made[number] = (name, in_fields_order(name, f"({text})", to_arrow_type(given, name), kind))
     return tuple(made)
 
 
-def _reordered(name: str, text: str, given: pa.DataType, wanted: pa.DataType) -> str:
+def in_fields_order(name: str, value: str, given: pa.DataType, wanted: pa.DataType) -> str:
+    """`value` for the column `name`, its structs with their fields in the column's order. Raises `SqlError` where it has other fields."""
     if _in_order(given, wanted):
-        return text
+        return value
     check_fields(given, wanted, name)
     check_fields(wanted, given, name, "the value for ")
-    return conformed(f"({text})", given, wanted)
+    return conformed(value, given, wanted)
 
 
 def _in_order(given: pa.DataType, wanted: pa.DataType) -> bool:

@@ -75,6 +75,27 @@ def test_values_of_nothing_fit_every_column(people: Lakehouse) -> None:
             people.sql(f"update shop.name as t set xs = {value}")
 
 
+@pytest.mark.parametrize(
+    ("around", "shown"), [("{}", "{}"), ("array({})", "[{}]"), ("map('k', {})", "{{k -> {}}}"), ("struct(1 as y, {} as x)", "{{1, {}}}")]
+)
+def test_a_clause_with_a_star_meets_fields_by_name(lakehouse: Lakehouse, around: str, shown: str) -> None:
+    def value(made: str) -> str:
+        return around.format(made)
+
+    lakehouse.sql(f"create table shop.t tblproperties (primaryKey = 'id') as select 1 as id, {value('struct(1 as a, 2 as b)')} as v")
+    merge = "merge into shop.t t using (select 1 as id, {} as v) q on t.id = q.id when matched then update set *"
+    for made, field in (
+        ("struct(20 as b, 30 as c)", "c"),  # of as many fields: by position b would be stored as a, and c as b
+        ("struct(10 as a)", "b"),
+        ("struct(10 as a, 20 as b, 30 as c)", "c"),
+    ):
+        with pytest.raises(SqlError, match=f"has no field '{field}'"):
+            lakehouse.sql(merge.format(value(made)))
+    for made, stored in (("struct(20 as B, 10 as a)", "{10, 20}"), ("null", "null")):
+        lakehouse.sql(merge.format(value(made)))
+        assert rows(lakehouse, "select coalesce(cast(v as string), 'null') from shop.t") == [(shown.format(stored),)]
+
+
 def test_an_insert_by_name_keeps_the_types_and_columns_of_the_table(people: Lakehouse) -> None:
     before = people.table("shop.name").schema
     people.sql("insert into shop.name by name select named_struct('last', 'BL') as name, 7L as ID, null as xs")
