@@ -277,7 +277,10 @@ class Catalog:
         or_replace: bool = False,
         if_not_exists: bool = False,
     ) -> RelationName:
-        """Store a view; its name as stored. Raises `TableExistsError` when a table has the name, or a view and neither flag is given."""
+        """Store a view; its name as stored. Raises `TableExistsError` when a table has the name, or a view and neither flag is given, and
+        `SqlError` for a name that no file can have.
+        """
+        name = RelationName.of((name.schema, name.name))
         view = StoredView(sql, columns, comment, datetime.now(UTC).isoformat(timespec="seconds"))
         found = self.find(name)
         if found is not None and found[1] is RelationKind.VIEW and (or_replace or if_not_exists):

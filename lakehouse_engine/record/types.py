@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -99,6 +99,11 @@ def check_names(fields: Iterable[pa.Field], path: str = "") -> None:
                 " which is all an Avro name can hold; rename it",
                 column=f"{path}.{name}" if path else name,
             )
+    check_differ(names, where)
+
+
+def check_differ(names: Sequence[str], where: str = "") -> None:
+    """Raise `SchemaIncompatibleError` for columns whose names do not differ, or in case only; `where` says of what they are."""
     doubled = [name for name, count in Counter(name.lower() for name in names).items() if count > 1]
     if doubled:
         same = [name for name in names if name.lower() == doubled[0]]

@@ -16,12 +16,14 @@ from lakehouse_engine.errors import (
     CommitOutcomeUnknownError,
     MissingOptionError,
     OptionError,
+    SqlError,
     UnsupportedSqlError,
 )
 from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import LOCK_TIMEOUT_MS, OPTIONS, STORED_PREFIX
+from lakehouse_engine.record.types import check_differ
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.sql.grammar.statements import (
     Comment,
@@ -66,11 +68,15 @@ def use_schema(run: Execution, statement: UseSchema) -> None:
 
 
 def create_view(run: Execution, statement: CreateView) -> None:
-    """The query is analysed before it is stored, so that a view that cannot be read is not made."""
+    """The query is analysed before it is stored, so that a view that cannot be read is not made, nor one with two columns of one name."""
     if run.args:
         raise UnsupportedSqlError("the query of a view is kept as it is; write values in the place of its parameters")
-    run.query(statement.query)
+    rows = run.query(statement.query)
     name = run.pins.name(statement.name)
+    columns = [column for column, _ in statement.columns] or rows.columns
+    if len(columns) != len(rows.columns):
+        raise SqlError(f"the view {name} names {len(columns)} columns, and its query gives {len(rows.columns)}", relation=name)
+    check_differ(columns, f" of the view {name}")
     run.catalog.create_view(
         name,
         statement.query,

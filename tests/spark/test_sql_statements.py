@@ -73,6 +73,25 @@ def test_view_is_stored_and_read_from_another_session(orders: Lakehouse) -> None
         other.sql("create view shop.orders as select 1 as one")
 
 
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("v as select 1 as a, 2 as A", SchemaIncompatibleError),
+        ("v (a, A) as select 1 as x, 2 as y", SchemaIncompatibleError),
+        ("v (a, b) as select 1 as x", SqlError),
+        ("v (a) as select 1 as x, 2 as y", SqlError),
+        ("`..` as select 1 as a", SqlError),
+        (f"{'v' * 240} as select 1 as a", SqlError),
+    ],
+)
+def test_view_that_could_not_be_used_is_not_made(lakehouse: Lakehouse, text: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        lakehouse.sql(f"create view shop.{text}")
+    assert lakehouse.views() == []
+    lakehouse.sql("create view shop.v (a, b) as select 1 as x, 2 as x")
+    assert lakehouse.sql("select a, b from shop.v").collect() == [(1, 2)]
+
+
 def test_view_that_cannot_be_read_is_not_made(orders: Lakehouse) -> None:
     with pytest.raises(AnalysisException):
         orders.sql("create view shop.broken as select nothing from shop.orders")

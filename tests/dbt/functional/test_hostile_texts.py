@@ -81,3 +81,19 @@ class TestHostileTexts:
     def test_descriptions_are_kept_as_they_are(self, project):
         rows = run_dbt(["show", "--inline", f"select comment from information_schema.tables where table_schema = '{project.test_schema}'"])
         assert PAYLOADS["quote, statement"] in [row[0] for row in rows.results[0].agate_table.rows]
+
+
+class TestViewsThatCannotBe:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "twice.sql": "select 1 as a, 2 as A",
+            "dots.sql": "{{ config(alias='..') }} select 1 as a",
+            "slash.sql": "{{ config(alias='a/b') }} select 1 as a",
+            "long.sql": f"{{{{ config(alias='{'v' * 240}') }}}} select 1 as a",
+        }
+
+    def test_they_are_refused_by_name(self, project: Any) -> None:
+        results = {result.node.name: result.message for result in run_dbt(["run"], expect_pass=False)}
+        assert "the columns ['a', 'A'] of the view" in results.pop("twice")
+        assert all("cannot be the name of a relation" in message for message in results.values()), results

@@ -216,6 +216,9 @@ def test_view_is_stored_replaced_and_dropped(catalog: Catalog) -> None:
 def test_name_is_a_table_or_a_view(catalog: Catalog) -> None:
     make_table(catalog, "s.t")
     catalog.create_view(name("s.v"), "select 1")
+    for wrong in ("..", "a/b", "v" * 240):  # a name is made of parts that nobody looked at, as dbt's is
+        with pytest.raises(SqlError, match="cannot be the name of a relation"):
+            catalog.create_view(RelationName("s", wrong), "select 1", or_replace=True)
     with pytest.raises(TableExistsError, match="as a table"):
         catalog.create_view(name("s.T"), "select 1", or_replace=True)
     with pytest.raises(TableExistsError, match="as a view"):

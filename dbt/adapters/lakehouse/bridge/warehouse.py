@@ -34,6 +34,7 @@ _moments = Later("lakehouse_engine.read.moments")
 _settings = Later("lakehouse_engine.spark.settings")
 _staging = Later("lakehouse_engine.commit.staging")
 _stashed = Later("lakehouse_engine.spark.frames.stashed")
+_types = Later("lakehouse_engine.record.types")
 
 KEPT_OPTIONS = ("hoodie.index.type", "hoodie.bucket.index.", "hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class")
 """Options that a table keeps from its creation on: whoever else writes or reads it has to do it by the same rules."""
@@ -280,6 +281,11 @@ class Warehouse:
             self._lakehouse.rename_table(str(RelationName(*source)), str(RelationName(*target)))
 
     # views and comments
+
+    def check_view(self, schema: str, identifier: str, columns: Sequence[str]) -> None:
+        """Raise `SqlError` for a name that no view can have, and `SchemaIncompatibleError` for two columns of one name."""
+        name = RelationName.of((schema, identifier))
+        _types.check_differ(columns, f" of the view {name}")
 
     def create_view(self, schema: str, identifier: str, sql: str) -> None:
         self.catalog.create_view(RelationName(schema, identifier), sql, or_replace=True)

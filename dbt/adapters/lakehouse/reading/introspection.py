@@ -88,9 +88,9 @@ def keep_comments(warehouse: Warehouse, relation: LakehouseRelation, comment: st
 def store_view(warehouse: Warehouse, relation: LakehouseRelation, sql: str, rows: Any) -> None:
     """Store a view of `sql`, which gives `rows`, in place of whatever has its name. A definition without columns changes nothing.
 
-    Raises `DbtDatabaseError` for a table with savepoints, which would go with it.
+    Raises `DbtDatabaseError` for a table with savepoints, which would go with it, and as `Warehouse.check_view`.
     """
-    rows.schema  # noqa: B018 - what Spark could not analyse has none
+    warehouse.check_view(relation.schema, relation.identifier, rows.columns)  # what Spark could not analyse has none
     if warehouse.kind(relation.schema, relation.identifier) == "table":
         warehouse.vacate(relation.schema, relation.identifier, lambda: check_nothing_is_kept(warehouse, relation))
     warehouse.create_view(relation.schema, relation.identifier, sql)
