@@ -11,6 +11,8 @@ from lakehouse_engine.errors import OptionError
 
 T = TypeVar("T")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_MOST = 2**31 - 1
+"""Of Java's int, which Hudi reads such options as. Nothing can be waited for much longer."""
 
 
 def boolean(text: str) -> bool:
@@ -22,15 +24,25 @@ def boolean(text: str) -> bool:
 
 
 def positive(text: str) -> int:
-    """A whole number above 0."""
+    """A whole number above 0, as Java's int has them."""
+    return _at_most(positive_size(text))
+
+
+def natural(text: str) -> int:
+    """A whole number, 0 or more, as Java's int has them."""
+    return _at_most(natural_size(text))
+
+
+def positive_size(text: str) -> int:
+    """A whole number above 0: of bytes, or of what may be as many."""
     value = _whole(text)
     if value is None or value <= 0:
         raise ValueError("expected a positive whole number")
     return value
 
 
-def natural(text: str) -> int:
-    """A whole number, 0 or more."""
+def natural_size(text: str) -> int:
+    """A whole number, 0 or more: of bytes, or of what may be as many."""
     value = _whole(text)
     if value is None or value < 0:
         raise ValueError("expected a whole number, 0 or more")
@@ -39,6 +51,12 @@ def natural(text: str) -> int:
 
 def _whole(text: str) -> int | None:
     return int(text) if _WHOLE.fullmatch(text.strip()) else None
+
+
+def _at_most(value: int) -> int:
+    if value > _MOST:
+        raise ValueError(f"expected {_MOST} at most")
+    return value
 
 
 def probability(text: str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakehouse_engine.options.base import Option, boolean, natural, one_of
+from lakehouse_engine.options.base import Option, boolean, natural_size, one_of
 
 VERIFY_CHECKSUMS = Option(
     "lakehouse.read.verify.checksums",
@@ -18,7 +18,7 @@ TRUST_PARTITION_PATHS = Option(
 )
 LOGS_ON_DRIVER = Option(
     "lakehouse.read.logs.driver.max.bytes",
-    natural,
+    natural_size,
     32 * 1024 * 1024,
     "Up to this size of all log files of a Spark read the driver decodes them, once for all statements; above, executors do in each query;"
     " 0: always executors.",
@@ -32,7 +32,7 @@ READ_FILES = Option(
 )
 FILES_ON_DRIVER = Option(
     "lakehouse.read.files.driver.max.bytes",
-    natural,
+    natural_size,
     8 * 1024 * 1024,
     "Up to this size of all files of a read that the engine does for Spark the driver reads them, once for all statements; above, executors"
     " do in each query; 0: always executors.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lakehouse_engine.errors import OptionError
-from lakehouse_engine.options.base import Option, boolean, natural, one_of, positive
+from lakehouse_engine.options.base import Option, boolean, natural_size, one_of, positive, positive_size
 
 # Compaction
 
@@ -48,16 +48,22 @@ COMPACTION_STRATEGY = Option(
     " BoundedPartitionAwareCompactionStrategy or UnBoundedCompactionStrategy (a Java class name, of which the last part counts).",
 )
 COMPACTION_TARGET_IO = Option(
-    "hoodie.compaction.target.io", positive, 500 * 1024, "Megabytes that one compaction reads and writes, for strategies with bounds."
+    "hoodie.compaction.target.io", positive_size, 500 * 1024, "Megabytes that one compaction reads and writes, for strategies with bounds."
 )
 COMPACTION_LOG_SIZE_THRESHOLD = Option(
-    "hoodie.compaction.logfile.size.threshold", natural, 0, "Bytes of logs from which on a slice is compacted, for strategies by log size."
+    "hoodie.compaction.logfile.size.threshold",
+    natural_size,
+    0,
+    "Bytes of logs from which on a slice is compacted, for strategies by log size.",
 )
 COMPACTION_DAY_PARTITIONS = Option(
     "hoodie.compaction.daybased.target.partitions", positive, 10, "Newest partitions that a day-based compaction takes."
 )
 COMPACTION_MEMORY = Option(
-    "hoodie.memory.compaction.max.size", positive, 1024 * 1024 * 1024, "Bytes of log records that a compaction keeps in memory; more spill."
+    "hoodie.memory.compaction.max.size",
+    positive_size,
+    1024 * 1024 * 1024,
+    "Bytes of log records that a compaction keeps in memory; more spill.",
 )
 COMPACTION_TIMEOUT_SECONDS = Option(
     "compaction.timeout.seconds", positive, 1200, "Seconds after which a compaction that Hudi began and did not finish is taken over."
@@ -134,7 +140,10 @@ MERGE_ARCHIVES_OF = Option(
     "hoodie.archive.merge.files.batch.size", positive, 10, "How many small files of the archive, at least 2, are merged, or more."
 )
 MERGE_ARCHIVES_BELOW = Option(
-    "hoodie.archive.merge.small.file.limit.bytes", positive, 20 * 1024 * 1024, "A file of the archive above it is not merged with others."
+    "hoodie.archive.merge.small.file.limit.bytes",
+    positive_size,
+    20 * 1024 * 1024,
+    "A file of the archive above it is not merged with others.",
 )
 ARCHIVE_BEYOND_SAVEPOINT = Option(
     "hoodie.archive.beyond.savepoint",

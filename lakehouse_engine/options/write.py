@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lakehouse_engine.errors import OptionError, UnavailableError
-from lakehouse_engine.options.base import Option, boolean, natural, one_of, positive, probability
+from lakehouse_engine.options.base import Option, boolean, natural, natural_size, one_of, positive, positive_size, probability
 from lakehouse_engine.options.unavailable import RECORD_INDEX, RECORD_INDEXES
 
 _INDEXES = one_of("AUTO", "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET")
@@ -20,9 +20,12 @@ def _index_type(text: str) -> str:
     return _INDEXES(text)
 
 
-MAX_FILE_SIZE = Option("hoodie.parquet.max.file.size", positive, 120 * 1024 * 1024, "Target size of a base file, in bytes.")
+MAX_FILE_SIZE = Option("hoodie.parquet.max.file.size", positive_size, 120 * 1024 * 1024, "Target size of a base file, in bytes.")
 SMALL_FILE_LIMIT = Option(
-    "hoodie.parquet.small.file.limit", natural, 100 * 1024 * 1024, "Base files below this many bytes take new records; 0 turns that off."
+    "hoodie.parquet.small.file.limit",
+    natural_size,
+    100 * 1024 * 1024,
+    "Base files below this many bytes take new records; 0 turns that off.",
 )
 COMPRESSION = Option(
     "hoodie.parquet.compression.codec",
@@ -59,7 +62,7 @@ BLOOM_ENTRIES = Option("hoodie.index.bloom.num_entries", positive, 60000, "Keys 
 BLOOM_MAX_ENTRIES = Option(
     "hoodie.bloom.index.filter.dynamic.max.entries", positive, 100000, "Keys up to which a DYNAMIC_V0 filter grows."
 )
-ROW_GROUP_ROWS = Option("lakehouse.parquet.row.group.rows", positive, 500_000, "Rows in a Parquet row group of a base file.")
+ROW_GROUP_ROWS = Option("lakehouse.parquet.row.group.rows", positive_size, 500_000, "Rows in a Parquet row group of a base file.")
 COMBINE_BEFORE_INSERT = Option(
     "hoodie.combine.before.insert", boolean, False, "Whether insert and bulk_insert reduce a batch to one row a key."
 )
@@ -168,14 +171,14 @@ SHIP_ENGINE = Option(
 TASK_THREADS = Option("lakehouse.task.threads", natural, 0, "Threads for file tasks in this process; 0 takes one a processor.")
 DRIVER_BYTES = Option(
     "lakehouse.stage.driver.max.bytes",
-    natural,
+    natural_size,
     4 * 1024 * 1024,
     "Bytes that a query reads up to which its rows come to the driver instead of being staged by Python workers, where it makes no more"
     " than eight times as many of them; those of at most 100 rows by its plan always do, and of 10,000 where no value is wide. 0: never.",
 )
 BROADCAST_BYTES = Option(
     "lakehouse.write.broadcast.max.bytes",
-    natural,
+    natural_size,
     64 * 1024 * 1024,
     "Bytes of record keys and partition paths of a batch up to which one process plans the write; above, they are dealt into shares, which"
     " tasks plan. 0: always shares.",

@@ -150,3 +150,28 @@ def test_a_handle_goes_by_what_the_table_keeps_now(tmp_path: Path) -> None:
     held = HoodieTable.open(table.path)
     set_properties(table.storage, dict.fromkeys(changes), lock_timeout_ms=1000)
     assert (table.clean(dry_run=True).policy, held.clean(dry_run=True).policy) == ("KEEP_LATEST_COMMITS", "KEEP_LATEST_COMMITS")
+
+
+@pytest.mark.parametrize("key", PARSED)
+def test_a_number_is_one_that_can_be_counted_and_waited_for(key: str) -> None:
+    default = OPTIONS[key].default
+    if not isinstance(default, int) or isinstance(default, bool):
+        return
+    size = any(word in key for word in ("bytes", "file.size", "max.size", "file.limit", "size.threshold", "target.io", "group.rows"))
+    if size and not key.startswith("write."):
+        assert OPTIONS[key].read({key: 10**17}) == 10**17
+        return
+    assert OPTIONS[key].read({key: 2**31 - 1}) == 2**31 - 1
+    with pytest.raises(OptionError, match=f"{key}='{10**17}' does not parse: expected 2147483647 at most"):
+        OPTIONS[key].read({key: 10**17})
+
+
+@pytest.mark.parametrize("key", ["hoodie.write.lock.wait_time_ms", "hoodie.client.heartbeat.interval_in_ms"])
+def test_a_time_that_no_clock_can_wait_for_is_refused_before_it_is_waited_for(tmp_path: Path, key: str) -> None:
+    table = _table(tmp_path)
+    before = table.state.timeline
+    with pytest.raises(OptionError, match=key):
+        table.upsert(ROWS, options={key: 10**17})
+    with pytest.raises(OptionError, match=key):
+        _table(tmp_path / "other", {key: str(10**17)})
+    assert HoodieTable.open(table.path).state.timeline == before
