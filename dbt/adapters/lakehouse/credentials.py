@@ -17,6 +17,7 @@ from dbt.adapters.lakehouse.names import did_you_mean
 
 METHODS = ("local", "session", "connect")
 _PROFILE_KEYS = ("type", "threads")
+_DAY = 24 * 60 * 60
 _OF_CONNECT = ("url", "host", "port", "token", "connect_retries", "connect_timeout")
 
 
@@ -110,8 +111,8 @@ class LakehouseCredentials(Credentials):
         self.url, self.host, self.port, self.token = remote.bare, None, None, remote.token
         self.connect_retries = 0 if self.connect_retries is None else self.connect_retries
         self.connect_timeout = 10 if self.connect_timeout is None else self.connect_timeout
-        if self.connect_retries < 0 or self.connect_timeout <= 0:
-            raise DbtConfigError("connect_retries is 0 or more, and connect_timeout more than 0 seconds")
+        if self.connect_retries < 0 or not 0 < self.connect_timeout <= _DAY:  # also what is no number
+            raise DbtConfigError(f"connect_retries is 0 or more, and connect_timeout more than 0 seconds and at most {_DAY}")
         for key in ("spark.remote", "spark.api.mode"):
             if key in self.spark_config:
                 raise DbtConfigError(f"spark_config has '{key}', but with method 'connect' the server is named by 'url'.")

@@ -27,7 +27,7 @@ from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.bridge.words import check_folder, check_options, takes_limit
 from dbt.adapters.lakehouse.config.dispatch import ask_adapter_first
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConfig, ModelConfig
-from dbt.adapters.lakehouse.config.validation import check_nodes, check_profile
+from dbt.adapters.lakehouse.config.validation import check_nodes, check_profile, check_threads
 from dbt.adapters.lakehouse.environments import environment_of
 from dbt.adapters.lakehouse.operations import Report, check_arguments, operate
 from dbt.adapters.lakehouse.reading.introspection import keep_comments, store_view
@@ -85,6 +85,7 @@ class LakehouseAdapter(WarehouseAdapter):
     def __init__(self, config: Any, mp_context: Any) -> None:
         """dbt makes the adapter before it parses: a command that runs SQL has Spark start meanwhile."""
         super().__init__(config, mp_context)
+        check_threads(getattr(config, "threads", None))
         ask_adapter_first(config)
         if self._command in RUNS_SQL:
             environment_of(config.credentials).start_early()

@@ -63,6 +63,13 @@ def test_a_mistyped_config_is_refused_with_the_models_name(project: Path) -> Non
         assert wanted in said
 
 
+@pytest.mark.parametrize("threads", ["0", "-1"])
+def test_threads_that_run_nothing_are_refused(project: Path, threads: str) -> None:
+    answer = dbt(project, "parse", "--threads", threads)
+    assert answer.returncode == 1
+    assert f"threads is 1 or more, not {threads}" in answer.stdout
+
+
 def test_a_database_of_a_source_is_refused_with_the_sources_name(project: Path) -> None:
     (project / "models" / "sources.yml").write_text("sources: [{name: crm, database: legacy, tables: [{name: users}]}]")
     (project / "models" / "orders.sql").write_text("select * from {{ source('crm', 'users') }}")

@@ -30,6 +30,8 @@ class Remote:
             raise DbtConfigError("A lakehouse profile names a Spark Connect server by 'url' or by 'host' and 'port', not by both.")
         if url is None and host is None:
             raise DbtConfigError("method 'connect' needs the server's 'url' (sc://host:15002), or its 'host' and 'port'.")
+        if port is not None and not 0 < port < 2**16:
+            raise DbtConfigError(f"port is a number from 1 to {2**16 - 1}, not {port}")
         found = _parsed(url) if url is not None else cls(str(host), _PORT if port is None else port)
         if token is not None and found.token is not None:
             raise DbtConfigError("A lakehouse profile has the token in 'token' or in the 'url', not in both.")

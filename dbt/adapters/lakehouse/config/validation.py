@@ -16,6 +16,12 @@ CHECKED = ("model", "seed", "snapshot")
 OptionCheck = Callable[[Mapping[str, Any]], object]
 
 
+def check_threads(threads: Any) -> None:
+    """Raise `DbtConfigError` for a number of threads that runs nothing: dbt would end in an error of Python's."""
+    if isinstance(threads, int) and threads < 1:
+        raise DbtConfigError(f"threads is 1 or more, not {threads}: correct the profile's 'threads', or --threads")
+
+
 def check_profile(hoodie: Mapping[str, Any], check_options: OptionCheck) -> None:
     """Check the profile's defaults for every table. Raises `DbtConfigError`."""
     try:
