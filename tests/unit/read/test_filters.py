@@ -106,6 +106,21 @@ def test_one_day_lists_and_opens_one_partition(table: LocalTable) -> None:
     assert partitions(storage.listed) == partitions(storage.opened) == {"day=2026-01-03"}
 
 
+def test_after_the_newest_write_nothing_is_listed(table: LocalTable) -> None:
+    first, last = table.instants()
+    storage = watched(table)
+    for given in ({"begin": last}, {"begin": last, "end": last}, {"begin": "29991231000000000"}):
+        nothing = table.read(query="incremental", filters=F("n") == 1, **given)
+        assert (nothing.num_rows, nothing.schema) == (0, SCHEMA)
+        assert table.read(["id"], query="incremental", **given).schema.names == ["id"]
+    assert storage.listed == storage.opened == []
+    assert table.read(query="incremental", begin=first).num_rows == 12
+    table.upsert(rows(range(3), ts=2))
+    assert table.read(query="incremental", begin=last).num_rows == 3
+    table.rollback()
+    assert table.read(query="incremental", begin=last).num_rows == 0
+
+
 def test_some_days_and_something_else_of_their_rows(table: LocalTable) -> None:
     storage = watched(table)
     condition = F("day").isin(["2026-01-03", "2026-01-04", "2027-01-01"]) & (F("n") == 1)
