@@ -44,6 +44,7 @@ from dbt.adapters.lakehouse.writing.functions import default_text, stored_functi
 from dbt.adapters.lakehouse.writing.guards import Guards
 from dbt.adapters.lakehouse.writing.microbatch import mend_batches
 from dbt.adapters.lakehouse.writing.selection import select_tables
+from dbt.adapters.lakehouse.writing.snapshots import by_members
 from dbt.adapters.lakehouse.writing.writes import TableWriter, commit_metadata
 
 if TYPE_CHECKING:
@@ -231,6 +232,18 @@ class LakehouseAdapter(WarehouseAdapter):
         """Add the rows of `sql` by one of the writer's increments; `argument` is its keys or its condition."""
         arguments = [] if argument is None else [argument]
         return self._write_rows(relation, sql, model, lambda writer, rows: getattr(writer, strategy)(rows, *arguments))
+
+    @available.parse(lambda _self, _relation, sql, *_: sql)
+    def snapshot_source(self, relation: LakehouseRelation, sql: str, hard_deletes: str | None) -> str:
+        """A snapshot's query, as dbt's own may compare its rows with those of the table, and put them together."""
+        session = self.connections.session()
+
+        def source(house: Warehouse) -> str:
+            schema = house.table(relation.schema, relation.identifier).schema
+            return by_members(str(relation), sql, schema, lambda: session.rows(sql, house), unites=hard_deletes == "new_record")
+
+        with self.connections.exception_handler(sql):
+            return session.work(source)
 
     @available.parse(_nothing)
     def write_snapshot(

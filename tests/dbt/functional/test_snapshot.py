@@ -155,3 +155,41 @@ class TestVersionsEndWhereTheyAreStored:
             found = project.run_sql(f"select id, v, day, at, {is_open} from {project.test_schema}.{name}", fetch="all")
             deletion = [(2, "b", "d1", 5, True)] if "new_record" in config else []
             assert sorted(found, key=str) == sorted(kept + deletion, key=str), name
+
+
+class TestMembersOfStructs:
+    """Spark compares structs, and unites them, by the places of their members; dbt's own queries of a snapshot do both."""
+
+    ROWS = (
+        "(1, timestamp'2026-01-01', struct(1 as a, 2 as b)), (2, timestamp'2026-01-01', struct(1 as a, 2 as b))",
+        "(1, timestamp'2026-01-02', struct(1 as b, 2 as a))",
+        "(1, timestamp'2026-01-03', struct(1 as b, 2 as c))",
+    )
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        choice = "{{ [" + ", ".join(f'"{rows}"' for rows in self.ROWS) + "][var('run')] }}"
+        return {"src.sql": "{{ config(materialized='table') }} select * from values " + choice + " as t (id, changed, s)"}
+
+    @pytest.fixture(scope="class")
+    def snapshots(self) -> dict[str, str]:
+        kinds = {
+            "deleted": "strategy='timestamp', updated_at='changed', hard_deletes='new_record'",
+            "compared": "strategy='check', check_cols=['s']",
+        }
+        return {
+            f"{name}.sql": f"{{% snapshot {name} %}} {{{{ config(unique_key='id', {kind}) }}}}"
+            " select * from {{ ref('src') }} -- all of them\n{% endsnapshot %}"
+            for name, kind in kinds.items()
+        }
+
+    def test_they_are_met_by_their_names(self, project: Any) -> None:
+        for run in (0, 1):
+            run_dbt(["build", "--vars", f"{{run: {run}}}"])
+        newest = "from {schema}.deleted where dbt_valid_to is null order by id"
+        found = project.run_sql(f"select id, s.a, s.b, dbt_is_deleted {newest}", fetch="all")
+        assert [tuple(row) for row in found] == [(1, 2, 1, "False"), (2, 1, 2, "True")]
+        found = project.run_sql("select s.a, s.b from {schema}.compared where id = 1 order by dbt_valid_from", fetch="all")
+        assert [tuple(row) for row in found] == [(1, 2), (2, 1)]
+        results = {result.node.name: result.message for result in run_dbt(["build", "--vars", "{run: 2}"], expect_pass=False)}
+        assert "s has members that the table does not have" in results["deleted"]

@@ -25,7 +25,8 @@
     {%- do lakehouse_main(select, adapter.replace_relation(target_relation, select, model)) -%}
   {%- else -%}
     {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, columns, strategy) -%}
-    {%- set select = snapshot_staging_table(strategy, sql, target_relation) -%}
+    {%- set source = adapter.snapshot_source(target_relation, sql, config.get('hard_deletes')) -%}
+    {%- set select = snapshot_staging_table(strategy, source, target_relation) -%}
     {%- do check_time_data_types(select) -%}
     {%- set response = adapter.write_snapshot(target_relation, select, model, columns, config.get('dbt_valid_to_current')) -%}
     {%- do lakehouse_main(select, response) -%}

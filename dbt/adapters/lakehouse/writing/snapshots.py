@@ -1,0 +1,41 @@
+"""What dbt-core's queries of snapshots are given: Spark compares structs, and puts them together, by the places of their members."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dbt_common.exceptions import DbtDatabaseError
+
+from dbt.adapters.lakehouse.bridge.members import members
+from dbt.adapters.lakehouse.columns import quoted
+from dbt.adapters.lakehouse.later import Later
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.types as pat
+else:
+    pat = Later("pyarrow.types")
+
+
+def by_members(table: str, sql: str, schema: pa.Schema, rows: Callable[[], Any], *, unites: bool) -> str:
+    """The query, with the members of its structs where the table, of that schema, has them: also in lists and maps.
+
+    `rows` are those of the query. Raises `DbtDatabaseError` for members that the table does not have where stored rows are put together
+    with the query's (`unites`), which Spark would do by their places.
+    """
+    if not any(pat.is_nested(column.type) for column in schema):
+        return sql
+    frame = rows()
+    met = {name.lower(): one for name, one in members(schema, frame, follows=False).items()}
+    new = [name for name in frame.columns if name.lower() in met and met[name.lower()].grows]
+    if unites and new:
+        raise DbtDatabaseError(
+            f"{table}: {new[0]} has members that the table does not have, which with hard_deletes 'new_record' cannot be put together with"
+            f" its rows; add them to the table first: alter table {table} add columns ({new[0]}.<member> <type>)"
+        )
+    if not met:
+        return sql
+    values = [met[name.lower()].of_given(quoted(name)) if name.lower() in met else quoted(name) for name in frame.columns]
+    columns = ", ".join(f"{value} as {quoted(name)}" for value, name in zip(values, frame.columns, strict=True))
+    return f"select {columns} from (\n{sql}\n) as __dbt_rows"
