@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine.spark.frames.partitions import as_path
 from lakehouse_engine.spark.schema import to_spark_schema
-from lakehouse_engine.spark.settings import AS_STORED
+from lakehouse_engine.spark.settings import AS_STORED, PARQUET
 from lakehouse_engine.storage.local import LocalStorage
 
 logger = logging.getLogger(__name__)
@@ -54,8 +54,8 @@ def file_frame(spark: SparkSession, rows: pa.Table) -> DataFrame | None:
     written = _written_to(spark, f"lakehouse-rows-{uuid.uuid4()}.parquet", rows.nbytes, write)
     if written is None:
         return None
-    reader = spark.read.schema(to_spark_schema(numbered.schema)).options(**AS_STORED)
-    return reader.parquet(spark_path(written)).toDF(*rows.column_names)
+    reader = spark.read.format(PARQUET).schema(to_spark_schema(numbered.schema)).options(**AS_STORED)
+    return reader.load(spark_path(written)).toDF(*rows.column_names)
 
 
 def files_of(spark: SparkSession, contents: Sequence[bytes]) -> list[Path] | None:

@@ -19,6 +19,11 @@ AS_STORED = {
 days counts.
 """
 
+PARQUET = "org.apache.spark.sql.parquet"
+"""The format of readers, by a name that is always Spark's own scan, which knows numbers of rows: what the short one stands for the session
+says (`spark.sql.sources.useV1SourceList`).
+"""
+
 _ONE_AT_A_TIME = Lock()
 
 

@@ -317,3 +317,15 @@ def test_columns_may_be_called_as_spark_and_the_scan_call_theirs(
     table.insert(pa.table([[1, 2, 3], ["a", "b", "c"], ["d", "e", "f"]], schema=schema))
     table.upsert(pa.table([[2], ["x"], ["y"]], schema=schema))
     assert_spark_reads_as_arrow(table, spark)
+
+
+@pytest.mark.parametrize("partitioned", [True, False])
+def test_a_session_whose_parquet_is_of_another_interface_reads_the_same(
+    partitioned: bool, spark: SparkSession, tmp_path: Path, cache: EffectCache
+) -> None:
+    """Spark's second interface of sources has no columns of what a file is, and no numbers of rows."""
+    table = make(tmp_path / "t", partitioned=partitioned)
+    table.bulk_insert(rows(list(range(100)), 1))
+    table.upsert(rows([0, 1, 2], 2))
+    spark.conf.set("spark.sql.sources.useV1SourceList", "")
+    assert_spark_reads_as_arrow(table, spark)

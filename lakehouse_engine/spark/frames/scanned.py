@@ -23,7 +23,7 @@ from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.partitions import as_path, tells_values
 from lakehouse_engine.spark.schema import to_spark_schema
-from lakehouse_engine.spark.settings import AS_STORED, with_settings
+from lakehouse_engine.spark.settings import AS_STORED, PARQUET, with_settings
 from lakehouse_engine.spark.tasks.handshake import ensure_server
 
 _VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
@@ -109,9 +109,9 @@ def _listed(spark: SparkSession, plan: ScanPlan, paths: Sequence[str], folders: 
 
 def _read(spark: SparkSession, plan: ScanPlan, uris: Sequence[str], found: Mapping[str, str]) -> DataFrame:
     """`found`: options that say what the directories' names are to Spark."""
-    reader = spark.read.schema(to_spark_schema(stored_schema(plan))).options(**AS_STORED, **found)
+    reader = spark.read.format(PARQUET).schema(to_spark_schema(stored_schema(plan))).options(**AS_STORED, **found)
     with listed_here(spark):
-        return reader.option(_VERIFY_PAGES, str(plan.verify).lower()).parquet(*uris)
+        return reader.option(_VERIFY_PAGES, str(plan.verify).lower()).load([*uris])
 
 
 def _within(window: InstantRange) -> Column:
