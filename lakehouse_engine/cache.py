@@ -49,10 +49,11 @@ class BoundedCache(Generic[Value]):
             self.size -= weight
             return value
 
-    def find(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The value, made (outside of the lock) where it is not kept."""
+    def find(self, key: Hashable, make: Callable[[], Value], holds: Callable[[Value], bool] | None = None) -> Value:
+        """The value, made (outside of the lock) where it is not kept, or does not hold any more."""
         found = self.get(key)
-        if found is None:
+        if found is None or not (holds is None or holds(found)):
             found = make()
+            self.pop(key)
             self.put(key, found)
         return found

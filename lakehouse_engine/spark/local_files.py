@@ -33,6 +33,7 @@ _ROW_GROUP = 1 << 16
 """Rows of a group, which is the least that a task reads."""
 _ENCRYPTED = "spark.io.encryption.enabled"
 
+_frames: WeakKeyDictionary[DataFrame, Path] = WeakKeyDictionary()
 _applications: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 _written: dict[str, int] = {}
 _lock = Lock()
@@ -55,7 +56,17 @@ def file_frame(spark: SparkSession, rows: pa.Table) -> DataFrame | None:
     if written is None:
         return None
     reader = spark.read.format(PARQUET).schema(to_spark_schema(numbered.schema)).options(**AS_STORED)
-    return reader.load(spark_path(written)).toDF(*rows.column_names)
+    frame = reader.load(spark_path(written)).toDF(*rows.column_names)
+    _frames[frame] = written
+    return frame
+
+
+def is_there(frame: DataFrame | None) -> bool:
+    """Whether what a frame reads is there, as far as it is a file of `file_frame`: who cleans folders for temporary files takes those of
+    sessions that live for weeks.
+    """
+    path = None if frame is None else _frames.get(frame)
+    return path is None or path.exists()
 
 
 def files_of(spark: SparkSession, contents: Sequence[bytes]) -> list[Path] | None:

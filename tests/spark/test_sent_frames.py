@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark import SparkFiles
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.read.query import Query, plan_query
-from lakehouse_engine.spark.frames import composed
+from lakehouse_engine.spark import local_files
+from lakehouse_engine.spark.frames import composed, fetched
 from lakehouse_engine.spark.frames.effects import EffectCache, effect_key
 from lakehouse_engine.spark.frames.sent import SentFrames
 from tests.spark.test_positions import make, rows
-from tests.support.connect_server import WANTED
+from tests.support.connect_server import WANTED, classic_only
 from tests.support.readers import assert_same_rows
 
 
@@ -80,6 +82,25 @@ def test_a_frame_outlives_what_is_kept_for_it(table: HoodieTable, sent: SentFram
     table.upsert(rows([3, 9], 3))
     assert_same_rows(table.dataframe().toArrow(), table.to_arrow())
     assert_same_rows(frame.toArrow(), expected)
+
+
+@classic_only("a server's executors are not of this machine")
+@pytest.mark.parametrize("options", [{}, {"lakehouse.read.files": "ENGINE"}], ids=["logs", "fetched"])
+def test_rows_whose_file_somebody_removed_are_sent_again(
+    table: HoodieTable, sent: SentFrames, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who cleans folders for temporary files takes those of sessions that live for weeks."""
+    monkeypatch.setattr(local_files, "_written", {})
+    monkeypatch.setattr(local_files, "_LEAST", 0)
+    monkeypatch.setattr(fetched, "_IN_PLAN", 0)
+    flat = HoodieTable.open(table.path, spark=table._spark, options=options)
+    names, folder = ["id", "region", "ts", "name"], Path(SparkFiles.getRootDirectory())
+    for _ in range(3):
+        assert_same_rows(flat.dataframe(columns=names).toArrow(), flat.to_arrow(columns=names))
+        written = list(folder.glob("lakehouse-rows-*"))
+        assert written
+        for path in written:
+            path.unlink()
 
 
 def test_columns_are_told_apart(table: HoodieTable, sent: SentFrames) -> None:

@@ -22,6 +22,7 @@ from lakehouse_engine.spark.frames.logged_files import BLOCKS_FROM, LoggedFiles,
 from lakehouse_engine.spark.frames.replaced.positions import StayingRows, replaced_of, told_apart
 from lakehouse_engine.spark.frames.scanned import Checked, checked, in_range, scanned, scanned_beside, stored_schema
 from lakehouse_engine.spark.frames.sent import SENT
+from lakehouse_engine.spark.local_files import is_there
 from lakehouse_engine.spark.schema import to_spark_schema, to_spark_type
 from lakehouse_engine.sql.grammar.lexer import quote_name
 
@@ -59,6 +60,15 @@ class _Parts:
             logged,
         )
 
+    @property
+    def files(self) -> int:
+        """How many files Spark reads."""
+        return len(self.whole) + len(self.thinned) + sum(len(one.files) for one in self.logged)
+
+    @property
+    def sent_bytes(self) -> int:
+        return sum({one.number: one.sent_bytes for one in (*self.replacing, *self.adding)}.values())
+
     def thinned_files(self) -> list[tuple[ThinnedFile, ...]]:
         """All files that are read by number of row, in groups that can be told apart; files of logs, whose names are their own, are in the
         first.
@@ -75,16 +85,21 @@ _OF_A_FILE = 1024
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A frame over so many files, and bytes that were sent for it."""
+    """A frame over so many files, and bytes that were sent for it; `rows` are those of logs in it that were decoded."""
 
     frame: DataFrame
     files: int
     sent: int
+    rows: DataFrame | None
 
     @property
     def nbytes(self) -> int:
         """What stays in memory for it, even when nothing else keeps it."""
         return (1 + self.files) * _OF_A_FILE + self.sent
+
+    def holds(self) -> bool:
+        """Whether the rows are where they were."""
+        return is_there(self.rows)
 
 
 class ComposedFrames(BySession[_Kept]):
@@ -114,17 +129,15 @@ def composed(
     parts = _Parts.of(spark, plan, wanted.names if abilities_of(spark).plans_values else read)
     whole, thinned = (tuple(known[file.path] for file in files) if known else () for files in (parts.whole, parts.thinned))
 
-    def make() -> DataFrame:
+    def make() -> _Kept:
         return _united_parts(spark, plan, wanted, parts, whole, thinned)
 
     if not plan.verify:
-        return make()
+        return make().frame
     numbers = tuple(one.number for one in parts.replacing), tuple(one.number for one in parts.adding)
     folders = tuple(one.folder for one in parts.logged)
-    sent = sum({one.number: one.sent_bytes for one in (*parts.replacing, *parts.adding)}.values())
-    files = len(whole) + len(thinned) + sum(len(one.files) for one in parts.logged)
     key: Hashable = plan.storage.root, stored_schema(plan), plan.rules, plan.commit_range, wanted, whole, thinned, numbers, folders
-    return COMPOSED.of(spark).find(key, lambda: _Kept(make(), files, sent)).frame
+    return COMPOSED.of(spark).find(key, make, _Kept.holds).frame
 
 
 def united(frames: Sequence[DataFrame], names: Sequence[str]) -> DataFrame:
@@ -149,14 +162,18 @@ def _effects_in_files(spark: SparkSession, plan: ScanPlan, read: Sequence[str]) 
 
 def _united_parts(
     spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, parts: _Parts, whole: Checked, thinned: Checked
-) -> DataFrame:
+) -> _Kept:
     frames = [scanned(spark, plan, parts.whole, whole)] if parts.whole else []
     frames += _thinned(spark, plan, parts, thinned)
+    rows = None
     if parts.adding:
-        frames.append(_added(spark, plan, wanted, parts))
+        asked = wanted.names if plan.commit_range is None else [COMMIT_TIME, *wanted.names]
+        names = [name for name in parts.decoded if name in asked]
+        rows = SENT.get(spark, parts.adding, ["rows", *names], lambda: _send_rows(spark, parts.adding, names))
+        frames.append(_with_all(rows, names, wanted))
     if not frames:
         frames = [spark.createDataFrame([], to_spark_schema(stored_schema(plan)))]
-    return united([in_range(frame, plan) for frame in frames], wanted.names)
+    return _Kept(united([in_range(frame, plan) for frame in frames], wanted.names), parts.files, parts.sent_bytes, rows)
 
 
 def _thinned(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[DataFrame]:
@@ -173,11 +190,8 @@ def _thinned(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked)
         yield from frames
 
 
-def _added(spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, parts: _Parts) -> DataFrame:
-    """The rows of logs with all columns `wanted`, and the one that `in_range` asks."""
-    asked = wanted.names if plan.commit_range is None else [COMMIT_TIME, *wanted.names]
-    names = [name for name in parts.decoded if name in asked]
-    rows = SENT.get(spark, parts.adding, ["rows", *names], lambda: _send_rows(spark, parts.adding, names))
+def _with_all(rows: DataFrame, names: Sequence[str], wanted: pa.Schema) -> DataFrame:
+    """Rows of logs, which have the columns `names`, with those of `wanted` that were not read."""
     missing = [left_out(field) for field in wanted if field.name not in names]
     return rows.select(*(col(quote_name(name)) for name in names), *missing) if missing else rows
 

@@ -21,6 +21,7 @@ from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.effects import effect_key
+from lakehouse_engine.spark.local_files import is_there
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import identity_of
 
@@ -52,7 +53,11 @@ class FetchedFrames(BySession[_Kept]):
         most = FILES_ON_DRIVER.read(options)
         if plan.size > most:
             return None
-        return self.of(spark).find(_key(plan, schema), lambda: _fetched(spark, plan, schema, most * _GROWN, options))[0]
+        return self.of(spark).find(_key(plan, schema), lambda: _fetched(spark, plan, schema, most * _GROWN, options), _holds)[0]
+
+
+def _holds(kept: _Kept) -> bool:
+    return is_there(kept[0])
 
 
 FETCHED = FetchedFrames(limit=256 * 1024 * 1024)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.effects import SliceEffect
+from lakehouse_engine.spark.local_files import is_there
 
 Sent = TypeVar("Sent")
 
@@ -22,7 +23,12 @@ class SentFrames(BySession[tuple[int, object]]):
     def get(self, spark: SparkSession, effects: Sequence[SliceEffect], names: Sequence[str], send: Callable[[], Sent]) -> Sent:
         """What `send` made of these very effects, now or before; `names` tell apart what else was made of them."""
         key = *names, *(effect.number for effect in effects)
-        return cast(Sent, self.of(spark).find(key, lambda: (sum(effect.sent_bytes for effect in effects), send()))[1])
+        made = self.of(spark).find(key, lambda: (sum(effect.sent_bytes for effect in effects), send()), lambda one: _holds(one[1]))
+        return cast(Sent, made[1])
+
+
+def _holds(sent: object) -> bool:
+    return not isinstance(sent, DataFrame) or is_there(sent)
 
 
 SENT = SentFrames(limit=256 * 1024 * 1024)
