@@ -148,9 +148,15 @@ class HoodieTable(TableServices):
         if session is None:
             raise MissingOptionError("dataframe() needs a SparkSession: pass one, or use to_arrow()")
         check_session(session)
-        state = self.state
-        plan = plan_query(state, Query(query, as_of, begin, end, on_restore, filters), self._options, paths=True)
-        return scan(session, plan, columns=columns, meta_columns=meta_columns, options=read_options(state, self._options))
+        asked = Query(query, as_of, begin, end, on_restore, filters)
+
+        def frame(now: TableState) -> DataFrame:
+            with told_of_crossing(now):
+                plan = plan_query(now, asked, self._options, paths=True)
+                return scan(session, plan, columns=columns, meta_columns=meta_columns, options=read_options(now, self._options))
+
+        # What is read and looked at here may be taken meanwhile, as by `to_arrow`.
+        return at_one_moment(self.state, frame)
 
     # writing
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+import lakehouse_engine.table as facade
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import MissingFileError
 from lakehouse_engine.spark.frames import composed, scanned
@@ -174,3 +175,40 @@ def test_threads_that_name_one_frame_agree_on_its_view(lakehouse: Lakehouse, spa
     with ThreadPoolExecutor(4) as pool:
         (chosen,) = set(pool.map(name, range(4)))
     assert _views(spark) - before == {chosen}
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+@pytest.mark.parametrize("when", ["planned", pytest.param("looked at", marks=classic_only("a server looks when a frame is run"))])
+def test_a_frame_is_made_of_what_a_restore_leaves(
+    table_type: str, when: str, lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = lakehouse.create_table("shop.u", schema=SCHEMA, record_key=["id"], table_type=table_type)
+    table.bulk_insert(pa.table({"id": range(80), "day": ["a"] * 80}, schema=SCHEMA))
+    first = table.savepoint()
+    table.upsert(pa.table({"id": range(100), "day": ["b"] * 100}, schema=SCHEMA))
+    place, name = (facade, "scan") if when == "planned" else (scanned, "_read")
+    original, done = getattr(place, name), list[int]()
+
+    def restored(*given: Any, **named: Any) -> Any:
+        if not done:
+            done.append(1)
+            lakehouse.table("shop.u").restore(first.instant)
+        return original(*given, **named)
+
+    monkeypatch.setattr(place, name, restored)
+    assert_same_rows(table.dataframe().toArrow(), table.to_arrow())
+    assert done
+    assert table.to_arrow()["day"].unique().to_pylist() == ["a"]
+
+
+@classic_only("a server looks when a frame is run")
+def test_a_file_that_goes_after_it_was_looked_at_is_named(table: HoodieTable, lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, path = scanned._read, next(Path(table.path).rglob("*.parquet"))
+
+    def gone(*given: Any) -> Any:
+        path.unlink(missing_ok=True)
+        return original(*given)
+
+    monkeypatch.setattr(scanned, "_read", gone)
+    with pytest.raises(MissingFileError, match=path.name):
+        lakehouse.sql("select * from shop.t")

@@ -11,9 +11,11 @@ from contextlib import AbstractContextManager
 from functools import reduce
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col
 
+from lakehouse_engine.files.base_file import missing_file
 from lakehouse_engine.files.checked import CHECKED
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.instant import InstantRange
@@ -101,10 +103,15 @@ def listed_here(spark: SparkSession) -> AbstractContextManager[None]:
 def _listed(spark: SparkSession, plan: ScanPlan, paths: Sequence[str], folders: Sequence[str]) -> DataFrame:
     ensure_server(spark, plan.storage)
     uris = [*(as_path(plan.storage.uri(path)) for path in paths), *folders]
-    if not tells_values(plan.rules, paths):
-        return _read(spark, plan, uris, _AS_THEY_ARE)
-    # Spark takes the partition columns from the directories' names then, opens what a query needs of them, and has them last.
-    return _read(spark, plan, uris, {"basePath": plan.storage.uri()})
+    # Of directories whose names tell Spark takes the partition columns from these, opens what a query needs of them, and has them last.
+    found = {"basePath": plan.storage.uri()} if tells_values(plan.rules, paths) else _AS_THEY_ARE
+    try:
+        return _read(spark, plan, uris, found)
+    except PySparkException as error:
+        gone = next((path for path in paths if plan.storage.head(path) is None), None)
+        if error.getCondition() != "PATH_NOT_FOUND" or gone is None:
+            raise
+        raise missing_file(gone) from error  # since it was looked at
 
 
 def _read(spark: SparkSession, plan: ScanPlan, uris: Sequence[str], found: Mapping[str, str]) -> DataFrame:
