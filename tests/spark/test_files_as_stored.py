@@ -199,3 +199,16 @@ def test_rows_are_right_where_files_are_told_apart(tmp_path: Path, spark: SparkS
     frame: DataFrame = HoodieTable.open(table.path, spark=spark).dataframe(meta_columns=True)
     assert_same_rows(frame.toArrow(), table.to_arrow(meta_columns=True))
     assert groups == [2]
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_zero_below_zero_is_zero(table_type: str, lakehouse: Lakehouse) -> None:
+    """Parquet's dictionaries have them for two numbers, and Spark asks these which row groups to read."""
+    zeros = pa.array([-0.0] * 4 + [1.0])
+    schema = pa.schema([("id", pa.int64()), ("v", pa.float64()), ("s", pa.struct([("v", pa.float32())]))])
+    table = lakehouse.create_table("shop.z", schema=schema, record_key=["id"], table_type=table_type)
+    table.bulk_insert(pa.table([range(5), zeros, pa.StructArray.from_arrays([zeros.cast(pa.float32())], ["v"])], schema=schema))
+    for condition in ("v = 0.0D", "v = 0", "v >= 0 and v < 1", "v in (0, 5)", "s.v = 0", "v = -0.0D"):
+        assert lakehouse.sql(f"select id from shop.z where {condition}").count() == 4, condition
+    lakehouse.sql("delete from shop.z where v = 0")
+    assert lakehouse.table("shop.z").to_arrow()["id"].to_pylist() == [4]

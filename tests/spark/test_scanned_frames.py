@@ -202,7 +202,9 @@ def test_a_frame_is_made_of_what_a_restore_leaves(
 
 
 @classic_only("a server looks when a frame is run")
-def test_a_file_that_goes_after_it_was_looked_at_is_named(table: HoodieTable, lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_went_after_it_was_looked_at_is_named(
+    table: HoodieTable, lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     original, path = scanned._read, next(Path(table.path).rglob("*.parquet"))
 
     def gone(*given: Any) -> Any:

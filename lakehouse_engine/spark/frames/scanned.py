@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from functools import reduce
 
 import pyarrow as pa
+import pyarrow.types as pat
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col
@@ -24,11 +25,16 @@ from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.partitions import as_path, tells_values
+from lakehouse_engine.spark.frames.widened import has_type
 from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.spark.settings import AS_STORED, PARQUET, with_settings
 from lakehouse_engine.spark.tasks.handshake import ensure_server
 
 _VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
+_BY_DICTIONARY = "parquet.filter.dictionary.enabled"
+"""Whether Spark leaves out row groups because a column's dictionary has no value that a condition wants: of a dictionary -0.0 is another
+number than 0.0, and to Spark they are one.
+"""
 _FROM, _TASKS = "spark.sql.sources.parallelPartitionDiscovery.threshold", "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _NEVER = str(2**31 - 1)
 _AS_THEY_ARE = {"recursiveFileLookup": "true"}
@@ -116,9 +122,11 @@ def _listed(spark: SparkSession, plan: ScanPlan, paths: Sequence[str], folders: 
 
 def _read(spark: SparkSession, plan: ScanPlan, uris: Sequence[str], found: Mapping[str, str]) -> DataFrame:
     """`found`: options that say what the directories' names are to Spark."""
-    reader = spark.read.format(PARQUET).schema(to_spark_schema(stored_schema(plan))).options(**AS_STORED, **found)
+    by_dictionary = not any(has_type(field.type, pat.is_floating) for field in plan.schema)
+    options = {**AS_STORED, **found, _VERIFY_PAGES: str(plan.verify).lower(), _BY_DICTIONARY: str(by_dictionary).lower()}
+    reader = spark.read.format(PARQUET).schema(to_spark_schema(stored_schema(plan))).options(**options)
     with listed_here(spark):
-        return reader.option(_VERIFY_PAGES, str(plan.verify).lower()).load([*uris])
+        return reader.load([*uris])
 
 
 def _within(window: InstantRange) -> Column:

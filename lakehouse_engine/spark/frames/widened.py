@@ -24,8 +24,8 @@ def spark_widens(plan: ScanPlan) -> bool:
 
     Raises as `base_file_metadata`.
     """
-    floats = pa.schema([field for field in plan.schema if _has(field.type, pat.is_floating)])
-    texts = pa.schema([field for field in plan.schema if plan.foreign and _has(field.type, pat.is_string)])
+    floats = pa.schema([field for field in plan.schema if has_type(field.type, pat.is_floating)])
+    texts = pa.schema([field for field in plan.schema if plan.foreign and has_type(field.type, pat.is_string)])
     files = tuple(plan.base_files())
     if not (floats.names or texts.names) or not files:
         return True
@@ -56,8 +56,9 @@ _KNOWN: BoundedCache[tuple[bool, int]] = BoundedCache(100_000, lambda known: 1 +
 """Of the last files that this process asked, with how many they were."""
 
 
-def _has(kind: pa.DataType, member: Callable[[pa.DataType], bool]) -> bool:
-    return member(kind) or any(_has(one.type, member) for one in _children(kind))
+def has_type(kind: pa.DataType, member: Callable[[pa.DataType], bool]) -> bool:
+    """Whether a type is such a one, or one inside of it is."""
+    return member(kind) or any(has_type(one.type, member) for one in _children(kind))
 
 
 def _lacks(stored: list[pa.Field], wanted: list[pa.Field], path: str) -> bool:
