@@ -25,7 +25,7 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.files.projection import convert, match_name
 from lakehouse_engine.format.file_names import is_log_file_name, parse_base_file
-from lakehouse_engine.format.parquet_chunks import Chunk, ChunkedFile
+from lakehouse_engine.format.parquet_chunks import Chunk, ChunkedFile, Pieces
 from lakehouse_engine.format.parquet_seal import SMALL, check_pages, read_metadata, read_with_tail
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH
@@ -180,17 +180,15 @@ class RowGroups:
         with damage(self.path):
             return ChunkedFile.of(self.tail, self.file.metadata)
 
-    def stored(self, chunks: Sequence[Chunk]) -> Iterator[tuple[Chunk, memoryview]]:
-        """Chunks that are one behind the other, read at once, each with its bytes. Raises `CorruptFileError` where a page fails its
-        checksum.
+    def stored(self, chunks: Sequence[Chunk]) -> Iterator[tuple[Chunk, Pieces]]:
+        """Chunks that are one behind the other, read at once, each with its bytes by turns of headers and contents. Raises
+        `CorruptFileError` where a page fails its checksum.
         """
         start, end = chunks[0].start, chunks[-1].start + chunks[-1].length
         with damage(self.path):
             data = memoryview(self.source.read_at(end - start, start))
             for chunk in chunks:
-                found = data[chunk.start - start : chunk.start - start + chunk.length]
-                chunk.check(found)
-                yield chunk, found
+                yield chunk, chunk.checked(data[chunk.start - start : chunk.start - start + chunk.length])
 
 
 @contextmanager

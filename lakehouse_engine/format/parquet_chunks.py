@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -27,13 +27,18 @@ _CHUNKS, _BYTES, _GROUP_ROWS, _FIRST, _COMPRESSED = 1, 2, 3, 5, 6  # RowGroup
 _CHUNK_OFFSET, _ENTRY = 2, 3  # ColumnChunk
 _PATH, _RAW, _STORED, _DATA, _INDEX, _DICTIONARY, _BLOOM = 3, 6, 7, 9, 10, 11, 14  # ColumnMetaData
 
+Pieces = Sequence[bytes | memoryview]
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A column chunk: its `ColumnChunk` of the footer, its first byte, and by turns the lengths of its pages' headers and contents."""
+    """A column chunk: its `ColumnChunk` of the footer, its first byte, the number of its first page in the file, and by turns the lengths
+    of its pages' headers and contents.
+    """
 
     entry: ThriftStruct
     start: int
+    page: int
     lengths: tuple[int, ...]
 
     @property
@@ -47,19 +52,14 @@ class Chunk:
         return str(path.values[0].decode("utf-8"))
 
 
-    def pages(self) -> Iterator[tuple[slice, slice]]:
-        """Where in its bytes the header of each page is, and the content."""
-        at = 0
-        for header, content in zip(self.lengths[::2], self.lengths[1::2], strict=True):
-            yield slice(at, at + header), slice(at + header, at + header + content)
-            at += header + content
-
-    def check(self, data: memoryview) -> None:
-        """Raise `FormatError` where these bytes of it have a page that fails its checksum."""
-        for header, content in self.pages():
-            told = page_header(bytes(data[header]))
-            if told != (content.stop - content.start, zlib.crc32(data[content])):
+    def checked(self, data: memoryview) -> list[memoryview]:
+        """Its bytes by turns of headers and contents. Raises `FormatError` where a page fails its checksum."""
+        ends = list(itertools.accumulate(self.lengths, initial=0))
+        pieces = [data[start:end] for start, end in itertools.pairwise(ends)]
+        for header, content in zip(pieces[::2], pieces[1::2], strict=True):
+            if page_header(bytes(header)) != (len(content), zlib.crc32(content)):
                 raise FormatError(f"a page of the column {self.column!r} fails its checksum")
+        return pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +123,11 @@ class _Pages:
             return None
         start = meta.get(_DICTIONARY) or meta.get(_DATA)
         first, behind = self.numbers.get(start), self.numbers.get(start + meta.get(_STORED))
-        return None if first is None or behind is None else Chunk(entry, start, self.lengths[2 * first : 2 * behind])
+        return None if first is None or behind is None else Chunk(entry, start, first, self.lengths[2 * first : 2 * behind])
 
 
 class ChunkAssembly:
-    """A Parquet file, written to `target`, of chunks that are encoded already. `pattern` has its schema, and no rows."""
+    """A Parquet file, written to `target`, of chunks that are encoded already. `pattern` has its schema; its rows do not count."""
 
     def __init__(self, target: pa.NativeFile, pattern: ChunkedFile) -> None:
         self._target, self._pattern = target, pattern
@@ -136,10 +136,10 @@ class ChunkAssembly:
         self._rows = self._size = 0
         self._cover(_MAGIC)
 
-    def add(self, num_rows: int, chunks: Iterable[tuple[Chunk, memoryview]]) -> None:
-        """A row group of chunks, each with its bytes, in the order of the schema's leaves."""
+    def add(self, num_rows: int, chunks: Iterable[tuple[Chunk, Pieces]]) -> None:
+        """A row group of chunks, each with its bytes by turns of headers and contents, in the order of the schema's leaves."""
         start = self._size
-        entries = [self._add(chunk, data) for chunk, data in chunks]
+        entries = [self._add(chunk, pieces) for chunk, pieces in chunks]
         metas = [entry.get(_ENTRY) for entry in entries]
         group = ThriftStruct()
         group.set(_CHUNKS, LIST, ThriftList(STRUCT, entries))
@@ -160,15 +160,15 @@ class ChunkAssembly:
         self._write(sealed_tail(content + len(content).to_bytes(4, "little") + _MAGIC))
         return self._size
 
-    def _add(self, chunk: Chunk, data: memoryview) -> ThriftStruct:
+    def _add(self, chunk: Chunk, pieces: Pieces) -> ThriftStruct:
         shift = self._size - chunk.start
-        for header, content in chunk.pages():
-            self._sums.cover(data[header])
-            self._sums.pass_over(content.stop - content.start)
-        self._write(data)
+        for header, content in zip(pieces[::2], pieces[1::2], strict=True):
+            self._cover(header)
+            self._sums.pass_over(len(content))
+            self._write(content)
         return _shifted(chunk.entry, shift)
 
-    def _cover(self, data: bytes) -> None:
+    def _cover(self, data: bytes | memoryview) -> None:
         self._sums.cover(data)
         self._write(data)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -52,6 +53,12 @@ class PageSums:
         return {PAGES_KEY: f"{_CRC}{self._crc:08x} {' '.join(map(str, self._lengths))}", SEAL_KEY: BLANK_SEAL}
 
 
+class Target(Protocol):
+    """What a file is written to."""
+
+    def write(self, data: bytes) -> object: ...
+
+
 class SealingSink:
     """Where a `ParquetWriter` is to write what goes to `target`; its writes must be page headers and contents of pages by turns.
 
@@ -60,7 +67,7 @@ class SealingSink:
 
     closed = False
 
-    def __init__(self, target: pa.NativeFile) -> None:
+    def __init__(self, target: Target) -> None:
         self._target = target
         self._sums = PageSums()
         self._page: int | None = None

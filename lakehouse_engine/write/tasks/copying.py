@@ -49,7 +49,9 @@ class Copying:
         if stored is None or groups.codecs() != {context.options.compression}:
             return None
         pattern = form_of(context).pattern()
-        return cls(groups, stored, pattern, context.options.row_group_rows, joined) if stored.has_schema_of(pattern) else None
+        if pattern is None or not stored.has_schema_of(pattern):
+            return None
+        return cls(groups, stored, pattern, context.options.row_group_rows, joined)
 
     def takes(self, number: int) -> bool:
         """Whether a row group may stay one: small ones are joined with what comes behind them, so that they do not become more and more."""

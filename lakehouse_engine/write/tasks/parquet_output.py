@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.files.base_file import RowGroups
-from lakehouse_engine.format.parquet_chunks import Chunk, ChunkAssembly, ChunkedFile, ChunkedGroup
+from lakehouse_engine.format.parquet_chunks import Chunk, ChunkAssembly, ChunkedFile, ChunkedGroup, Pieces
 from lakehouse_engine.format.parquet_seal import SealingSink, read_with_tail
 from lakehouse_engine.model.keys import RECORD_KEY
 
@@ -42,26 +42,41 @@ class ParquetForm:
             write_page_checksum=True,
         )
 
-    def pattern(self) -> ChunkedFile:
-        """The file of no rows."""
-        return self.encode(self.schema.empty_table())[0]
+    def pattern(self) -> ChunkedFile | None:
+        """A file of a row of nulls; None where Arrow writes files whose chunks cannot be taken out of them."""
+        nulls = pa.table([pa.nulls(1, field.type) for field in self.schema], schema=self.schema)
+        return self._encode(nulls)[0]
 
-    def encode(self, rows: pa.Table) -> tuple[ChunkedFile, memoryview]:
-        """One row group of some of the columns, or none if there are no rows, as a file of its own."""
-        buffer = pa.BufferOutputStream()
-        sink = SealingSink(buffer)
+    def chunks(self, rows: pa.Table) -> Iterator[tuple[Chunk, Pieces]]:
+        """One row group of some of the columns, encoded."""
+        file, pieces = self._encode(rows)
+        if file is None:
+            raise FormatError("the Parquet writer wrote pages without checksums; this version of pyarrow cannot be used")
+        for chunk in file.groups[0].chunks:
+            first = 1 + 2 * chunk.page  # the magic comes before
+            yield chunk, pieces[first : first + len(chunk.lengths)]
+
+    def _encode(self, rows: pa.Table) -> tuple[ChunkedFile | None, list[bytes]]:
+        """A file of one row group, as it was written: the magic, headers and contents of pages by turns, the rest."""
+        written = _Written()
+        sink = SealingSink(written)
         writer = self.writer(sink, rows)
-        if rows.num_rows:
-            writer.write_table(rows, row_group_size=rows.num_rows)
+        writer.write_table(rows, row_group_size=rows.num_rows)
         writer.add_key_value_metadata(sink.hold())
         writer.close()
         sink.finish()
-        content = buffer.getvalue()
-        metadata, tail = read_with_tail(pa.BufferReader(content), verify=False)
-        file = ChunkedFile.of(tail, metadata)
-        if file is None:
-            raise FormatError("the Parquet writer wrote pages without checksums; this version of pyarrow cannot be used")
-        return file, memoryview(content)
+        metadata, tail = read_with_tail(pa.BufferReader(written.pieces[-1]), verify=False)
+        return ChunkedFile.of(tail, metadata), written.pieces
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What is written, piece by piece."""
+
+    pieces: list[bytes] = field(default_factory=list)
+
+    def write(self, data: bytes) -> None:
+        self.pieces.append(bytes(data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +92,7 @@ class CopiedChunks:
         """Its record keys, which are read only where this is asked."""
         return self.groups.read(self.number, columns=[RECORD_KEY]).column(0)
 
-    def beside(self, encoded: Iterator[tuple[Chunk, memoryview]]) -> Iterator[tuple[Chunk, memoryview]]:
+    def beside(self, encoded: Iterator[tuple[Chunk, Pieces]]) -> Iterator[tuple[Chunk, Pieces]]:
         """All chunks of the row group in their order, those of other columns as they are `encoded` anew."""
         for is_copied, run in itertools.groupby(self.group.chunks, lambda chunk: chunk.column in self.columns):
             chunks = list(run)
@@ -114,8 +129,8 @@ class StreamedParquet:
 
 
 class AssembledParquet:
-    """As `StreamedParquet`; row groups are encoded in memory, and put into the file with chunks that are copied. `pattern` is the form's
-    file of no rows.
+    """As `StreamedParquet`; row groups are encoded in memory, and put into the file with chunks that are copied. `pattern` is the
+    form's.
     """
 
     def __init__(self, target: pa.NativeFile, form: ParquetForm, pattern: ChunkedFile) -> None:
@@ -124,11 +139,11 @@ class AssembledParquet:
     def write(self, rows: pa.Table) -> None:
         """One row group; of no rows none."""
         if rows.num_rows:
-            self._assembly.add(rows.num_rows, self._encoded(rows))
+            self._assembly.add(rows.num_rows, self._form.chunks(rows.unify_dictionaries()))
 
     def copy(self, copied: CopiedChunks, rows: pa.Table) -> None:
         """One row group, of which `rows` has the columns that are not copied."""
-        self._assembly.add(copied.group.num_rows, copied.beside(self._encoded(rows)))
+        self._assembly.add(copied.group.num_rows, copied.beside(self._form.chunks(rows.unify_dictionaries())))
 
     def close(self, texts: Mapping[str, str]) -> int:
         """Write the footer, with these key-value metadata; the size of the file in bytes."""
@@ -136,11 +151,6 @@ class AssembledParquet:
 
     def discard(self) -> None:
         """Nothing is written but when it is asked for."""
-
-    def _encoded(self, rows: pa.Table) -> Iterator[tuple[Chunk, memoryview]]:
-        file, content = self._form.encode(rows.unify_dictionaries())
-        for chunk in file.groups[0].chunks:
-            yield chunk, content[chunk.start : chunk.start + chunk.length]
 
 
 def parquet_codec(compression: str) -> str:

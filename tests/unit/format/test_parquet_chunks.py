@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakehouse_engine.errors import FormatError
-from lakehouse_engine.format.parquet_chunks import Chunk, ChunkAssembly, ChunkedFile
+from lakehouse_engine.format.parquet_chunks import Chunk, ChunkAssembly, ChunkedFile, Pieces
 from lakehouse_engine.format.parquet_seal import SealingSink, check_pages, read_with_tail
 from tests.support.table_builder import RICH, rich_row
 
@@ -39,11 +39,11 @@ def chunked(content: bytes) -> ChunkedFile:
     return found
 
 
-def part(content: bytes, chunk: Chunk) -> tuple[Chunk, memoryview]:
-    return chunk, memoryview(content)[chunk.start : chunk.start + chunk.length]
+def part(content: bytes, chunk: Chunk) -> tuple[Chunk, Pieces]:
+    return chunk, chunk.checked(memoryview(content)[chunk.start : chunk.start + chunk.length])
 
 
-def assembled(groups: list[tuple[int, list[tuple[Chunk, memoryview]]]], texts: dict[str, str]) -> bytes:
+def assembled(groups: list[tuple[int, list[tuple[Chunk, Pieces]]]], texts: dict[str, str]) -> bytes:
     output = pa.BufferOutputStream()
     assembly = ChunkAssembly(output, chunked(sealed(ROWS.schema.empty_table())))
     for rows, chunks in groups:
@@ -114,7 +114,7 @@ def test_filters_by_statistics_find_the_rows() -> None:
 def take(content: bytes, chunk: Chunk) -> None:
     """What is looked at: headers when the file is opened, contents when they are copied. The footer has a seal of its own."""
     check_pages(pa.BufferReader(content), pq.read_metadata(pa.BufferReader(content)))
-    chunk.check(part(content, chunk)[1])
+    part(content, chunk)
 
 
 def test_every_flipped_bit_of_a_chunk_shows_before_it_is_copied() -> None:

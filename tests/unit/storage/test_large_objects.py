@@ -77,7 +77,7 @@ def test_a_file_of_many_pages_is_read_in_few_requests(bucket: Bucket) -> None:
         assert bucket.asked() <= 2
         chunks = groups.chunks()
         assert chunks is not None
-        assert sum(len(data) for _, data in groups.stored(chunks.groups[0].chunks)) > 10_000_000
+        assert sum(len(piece) for _, pieces in groups.stored(chunks.groups[0].chunks) for piece in pieces) > 10_000_000
         assert bucket.asked() == 1
     check_headers(bucket, "t/base.parquet")  # type: ignore[arg-type]
     assert bucket.asked() <= 4
