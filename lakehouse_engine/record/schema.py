@@ -48,14 +48,15 @@ def check_reserved(schema: pa.Schema) -> None:
             )
 
 
-def reconcile(table_schema: pa.Schema, incoming: pa.Schema, *, evolve: bool) -> pa.Schema:
+def reconcile(table_schema: pa.Schema, incoming: pa.Schema, *, evolve: bool, partial: bool = False) -> pa.Schema:
     """The table's schema after a write of `incoming` (both canonical): the table's columns in order, new ones nullable at the end.
 
-    Without `evolve` the result is `table_schema` itself, or an error. Raises `SchemaIncompatibleError` naming the column (with its
+    Without `evolve` the result is `table_schema` itself, or an error. With `partial` columns may be left out, but none inside of others.
+    Raises `SchemaIncompatibleError` naming the column (with its
     path inside structs) and both types.
     """
     check_names(incoming)
-    return pa.schema(_merge_fields(list(table_schema), list(incoming), "", evolve))
+    return pa.schema(_merge_fields(list(table_schema), list(incoming), "", evolve, evolve or partial))
 
 
 def conform(batch: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -76,7 +77,9 @@ def conform(batch: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _merge_fields(table: Sequence[pa.Field], incoming: Sequence[pa.Field], path: str, evolve: bool) -> list[pa.Field]:
+def _merge_fields(
+    table: Sequence[pa.Field], incoming: Sequence[pa.Field], path: str, evolve: bool, may_miss: bool
+) -> list[pa.Field]:
     offered = {field.name.lower(): field for field in incoming}
     known = {field.name.lower() for field in table}
     merged = []
@@ -84,7 +87,7 @@ def _merge_fields(table: Sequence[pa.Field], incoming: Sequence[pa.Field], path:
         name = f"{path}{field.name}"
         other = offered.get(field.name.lower())
         if other is None:
-            _check_may_miss(field, name, evolve)
+            _check_may_miss(field, name, may_miss)
             merged.append(field)
         else:
             merged.append(field.with_type(_merge_type(field.type, other.type, name, evolve)))
@@ -98,10 +101,10 @@ def _merge_fields(table: Sequence[pa.Field], incoming: Sequence[pa.Field], path:
     return merged + [field.with_nullable(True) for field in extra]
 
 
-def _check_may_miss(field: pa.Field, name: str, evolve: bool) -> None:
+def _check_may_miss(field: pa.Field, name: str, may_miss: bool) -> None:
     if not field.nullable:
         raise SchemaIncompatibleError(f"the column {name} of type {field.type} takes no nulls and is not in the batch", column=name)
-    if not evolve:
+    if not may_miss:
         raise SchemaIncompatibleError(
             f"the column {name} of type {field.type} is not in the batch; add it (as null), or set"
             " hoodie.datasource.write.reconcile.schema=true to fill it with null",
@@ -113,7 +116,7 @@ def _merge_type(table: pa.DataType, incoming: pa.DataType, name: str, evolve: bo
     if table == incoming or _fits(incoming, table):
         return table
     if pat.is_struct(table) and pat.is_struct(incoming):
-        return pa.struct(_merge_fields(_children(table), _children(incoming), f"{name}.", evolve))
+        return pa.struct(_merge_fields(_children(table), _children(incoming), f"{name}.", evolve, evolve))
     if pat.is_list(table) and pat.is_list(incoming):
         element = table.value_field
         return pa.list_(element.with_type(_merge_type(element.type, incoming.value_type, f"{name}.element", evolve)))

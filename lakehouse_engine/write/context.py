@@ -269,8 +269,8 @@ def _write_schema(state: TableState, request: WriteRequest) -> pa.Schema:
     check_reserved(incoming)
     if request.replace_schema or not len(table):
         return pa.schema([field.with_nullable(True) for field in incoming])
-    evolve = request.options.schema_evolution or request.update_columns is not None
-    return pa.schema([field.with_nullable(True) for field in reconcile(table, incoming, evolve=evolve)])
+    evolve, partial = request.options.schema_evolution, request.update_columns is not None
+    return pa.schema([field.with_nullable(True) for field in reconcile(table, incoming, evolve=evolve, partial=partial)])
 
 
 def _check_columns(config: TableConfig, request: WriteRequest, ordering: OrderingFields) -> None:

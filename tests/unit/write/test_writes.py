@@ -337,6 +337,35 @@ def test_timestamps_without_zone_are_refused_unless_allowed(tmp_path: Path) -> N
     assert_same_rows(built.table.to_arrow(), batch)
 
 
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_an_update_of_some_columns_changes_no_type_and_adds_no_column(kind: str, tmp_path: Path) -> None:
+    inner = pa.struct([("a", pa.int32()), ("c", pa.int32())])
+    schema = pa.schema([("id", pa.int64()), ("s", inner), ("n", pa.int32()), ("v", pa.string())])
+    built = TableBuilder.create(tmp_path / "t", schema, table_type=kind)
+    table, one = built.table, {"id": 1, "s": {"a": 1, "c": 2}, "n": 1, "v": "x"}
+    table.insert(pa.Table.from_pylist([one], schema=schema))
+    wider, narrower = pa.struct([*inner, ("b", pa.int32())]), pa.struct([("a", pa.int32())])
+    for name, column in (
+        ("s.b", pa.field("s", wider)),
+        ("n", pa.field("n", pa.int64())),
+        ("more", pa.field("more", pa.int32())),
+    ):
+        batch = pa.table([[1], pa.nulls(1, column.type)], schema=pa.schema([("id", pa.int64()), column]))
+        changed = ["n"] if name == "n" else ["s"]
+        if name == "more":
+            batch = batch.append_column("s", pa.nulls(1, inner))
+        with pytest.raises(SchemaIncompatibleError, match="reconcile") as refused:
+            table.upsert(batch, merge_update_columns=changed)
+        assert refused.value.context["column"] == name
+        assert table.to_arrow().schema.equals(schema)
+    less = pa.table([[1], pa.nulls(1, narrower)], schema=pa.schema([("id", pa.int64()), ("s", narrower)]))
+    with pytest.raises(SchemaIncompatibleError, match=r"s\.c"):
+        table.upsert(less, merge_update_columns=["s"])
+    assert table.to_arrow().to_pylist() == [one]
+    table.upsert(pa.table({"id": [1], "n": pa.array([2], pa.int64())}), merge_update_columns=["n"], options=EVOLVE)
+    assert table.to_arrow().to_pylist() == [{**one, "n": 2}]
+
+
 # tables with virtual keys, lost files
 
 
