@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 from lakehouse_engine.write.tasks import copying
+from lakehouse_engine.write.tasks.parquet_output import AssembledParquet, CopiedChunks
 from tests.support.shares import TOLD, commit_here, turn
 
 WANTED = os.environ.get("LAKEHOUSE_COPIED", "")
@@ -27,3 +29,18 @@ def copied(request: pytest.FixtureRequest) -> Iterator[None]:
         copying.COPIED_FROM = 0
     yield
     copying.COPIED_FROM = before
+
+
+@pytest.fixture
+def copies(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[str]]:
+    """The columns of each row group that is copied, of files of any size."""
+    seen: list[frozenset[str]] = []
+    copy = AssembledParquet.copy
+
+    def seeing(self: AssembledParquet, chunks: CopiedChunks, rows: pa.Table) -> None:
+        seen.append(chunks.columns)
+        copy(self, chunks, rows)
+
+    monkeypatch.setattr(AssembledParquet, "copy", seeing)
+    monkeypatch.setattr(copying, "COPIED_FROM", 0)
+    return seen

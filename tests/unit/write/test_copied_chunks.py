@@ -21,7 +21,6 @@ from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.verify.table import verify
 from lakehouse_engine.write.tasks import copying
-from lakehouse_engine.write.tasks.parquet_output import AssembledParquet, CopiedChunks
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 from tests.support.table_builder import RICH, TableBuilder, rich_row
 from tests.support.table_model import Row
@@ -33,20 +32,6 @@ SMALL = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("v", pa.string()), (
 @pytest.fixture(autouse=True)
 def of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "COPIED_FROM", 0)
-
-
-@pytest.fixture
-def copies(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[str]]:
-    """The columns of each row group that is copied."""
-    seen: list[frozenset[str]] = []
-    copy = AssembledParquet.copy
-
-    def seeing(self: AssembledParquet, copied: CopiedChunks, rows: pa.Table) -> None:
-        seen.append(copied.columns)
-        copy(self, copied, rows)
-
-    monkeypatch.setattr(AssembledParquet, "copy", seeing)
-    return seen
 
 
 def row(number: int, ts: int = 1, v: str | None = "v", w: float | None = 0.5, n: list[float] | None = None) -> Row:

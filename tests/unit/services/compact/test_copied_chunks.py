@@ -5,31 +5,13 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from lakehouse_engine.verify.table import verify
-from lakehouse_engine.write.tasks import copying
-from lakehouse_engine.write.tasks.parquet_output import AssembledParquet, CopiedChunks
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 from tests.support.table_builder import RICH, TableBuilder, rich_row
 
 DAY = rich_row(0)["day"]
-
-
-@pytest.fixture(autouse=True)
-def copies(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[str]]:
-    """The columns of each row group that is copied, of files of any size."""
-    seen: list[frozenset[str]] = []
-    copy = AssembledParquet.copy
-
-    def seeing(self: AssembledParquet, copied: CopiedChunks, rows: pa.Table) -> None:
-        seen.append(copied.columns)
-        copy(self, copied, rows)
-
-    monkeypatch.setattr(AssembledParquet, "copy", seeing)
-    monkeypatch.setattr(copying, "COPIED_FROM", 0)
-    return seen
 
 
 def made(folder: Path, group: int, payload: str = "event_time", index: str = "SIMPLE") -> TableBuilder:
