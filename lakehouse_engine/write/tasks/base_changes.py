@@ -131,9 +131,10 @@ class _Group:
             return self._rewritten(stored if copying is None else self._read(None), change, dropped)
         if not len(change.places):
             return self._as_it_is()
-        same = unchanged(stored, change.given, change.places)
-        copied = copying.chunks(self.number, KEPT_META.union(same))
-        return Portion(stored.drop_columns(same), change.given, change.places, copied=copied, updates=len(change.places))
+        same = KEPT_META.union(unchanged(stored, change.given, change.places))
+        # Arrow drops columns one by one, and copies the list of all for each.
+        rest = stored.select([name for name in stored.column_names if name not in same])
+        return Portion(rest, change.given, change.places, copied=copying.chunks(self.number, same), updates=len(change.places))
 
     def _within(self, numbers: Rows) -> slice:
         low, high = np.searchsorted(numbers, [self.start, self.start + self.groups.num_rows(self.number)])
@@ -141,7 +142,7 @@ class _Group:
 
     def _read(self, copying: Copying | None) -> pa.Table:
         """The rows, without what is copied in any case."""
-        names = None if copying is None else [name for name in self.groups.wanted.names if name not in KEPT_META]
+        names = None if copying is None else {name for name in self.groups.wanted.names if name not in KEPT_META}
         return self.groups.read(self.number, columns=names)
 
     def _as_it_is(self) -> Portion:
