@@ -203,12 +203,18 @@ def opened_groups(
     columns: Sequence[str] | None = None,
     meta_columns: MetaColumns = False,
     verify: bool = True,
+    whole: bool = False,
 ) -> Iterator[RowGroups]:
-    """The base file, to read row groups of it, in the columns that `read_base_file` would give. Raises as that."""
+    """The base file, to read row groups of it, in the columns that `read_base_file` would give. Raises as that.
+
+    Who makes another file of it needs the `whole` one: from an object store it comes at once, so that all headers of pages are checked.
+    """
     path = base if isinstance(base, str) else base.path
     listed = -1 if isinstance(base, str) else base.size
-    with _opened(storage, path, listed) as source:
-        file, tail = _parquet(storage, source, path, DICTIONARY_COLUMNS, verify)
+    with _opened(storage, path, listed) as stored_at:
+        at_once = whole and in_object_store(storage)
+        source = pa.BufferReader(stored_at.read_at(stored_at.size(), 0)) if at_once else stored_at
+        file, tail = _parquet(source, path, DICTIONARY_COLUMNS, verify, at_once or _has_cheap_pieces(storage, source))
         stored = file.schema_arrow
         table = stored_schema(stored) if schema is None else schema
         wanted = projected_schema(table, columns, meta_columns)
@@ -230,17 +236,17 @@ def open_base_file(
     `read_base_file`.
     """
     with _opened(storage, path, listed) as source:
-        yield _parquet(storage, source, path, dictionary, verify)[0]
+        yield _parquet(source, path, dictionary, verify, _has_cheap_pieces(storage, source))[0]
 
 
 def _parquet(
-    storage: Storage, source: pa.NativeFile, path: str, dictionary: Sequence[str], verify: bool
+    source: pa.NativeFile, path: str, dictionary: Sequence[str], verify: bool, headers: bool
 ) -> tuple[pq.ParquetFile, bytes]:
-    """The open file, and its bytes from the footer on."""
+    """The open file, and its bytes from the footer on. `headers`: whether to look at those of its pages."""
     with damage(path):
         metadata, tail = read_with_tail(source, verify=verify)
-        if verify:
-            _check_headers(storage, source, metadata)
+        if verify and headers:
+            check_pages(source, metadata)
         present = [name for name in dictionary if name in metadata.schema.names]
         file = pq.ParquetFile(
             source, metadata=metadata, read_dictionary=present, coerce_int96_timestamp_unit="us", page_checksum_verification=verify
@@ -248,9 +254,9 @@ def _parquet(
         return file, tail
 
 
-def _check_headers(storage: Storage, source: pa.NativeFile, metadata: pq.FileMetaData) -> None:
-    if not in_object_store(storage) or source.size() <= SMALL:
-        check_pages(source, metadata)
+def _has_cheap_pieces(storage: Storage, source: pa.NativeFile) -> bool:
+    """Whether looking at pieces of the file costs no requests, or one."""
+    return not in_object_store(storage) or bool(source.size() <= SMALL)
 
 
 def base_file_metadata(storage: Storage, path: str, *, listed: int = -1, verify: bool = True) -> pq.FileMetaData:
@@ -267,7 +273,8 @@ def check_headers(storage: Storage, path: str) -> pq.FileMetaData:
     """
     with _opened(storage, path) as source, damage(path):
         metadata = read_metadata(source)
-        _check_headers(storage, source, metadata)
+        if _has_cheap_pieces(storage, source):
+            check_pages(source, metadata)
         return metadata
 
 

@@ -51,7 +51,6 @@ class Chunk:
         path: ThriftList = self.entry.get(_ENTRY).get(_PATH)
         return str(path.values[0].decode("utf-8"))
 
-
     def checked(self, data: memoryview) -> list[memoryview]:
         """Its bytes by turns of headers and contents. Raises `FormatError` where a page fails its checksum."""
         ends = list(itertools.accumulate(self.lengths, initial=0))

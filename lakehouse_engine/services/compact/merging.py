@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.row_pool import SpillTo, take_rows
 from lakehouse_engine.files.slice_reader import SliceMerge, SliceReader, plain
 from lakehouse_engine.format.file_names import marker_folder
+from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import FILE_NAME, META_COLUMNS
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.write.tasks.base_files import (
@@ -111,7 +112,7 @@ def compact_slice(task: CompactTask) -> HoodieWriteStat:
     file = next_version(context, piece.partition_path, piece.file_id, task.task)
     spill = SpillTo(context.storage, f"{marker_folder(context.instant_time)}/.spill/{file.name}", task.memory_bytes)
     inherited, base = inherited_keys(context, task.reader.storage, piece.base_file), piece.base_file
-    with nullcontext() if base is None else opened_groups(task.reader.storage, base, context.schema, meta_columns=META_COLUMNS) as groups:
+    with nullcontext() if base is None else _opened(task, base) as groups:
         # Whether new rows come behind those of the base file is known at the end.
         copying = None if groups is None else Copying.of(context, groups, inherited, joined=True)
         folding, pattern = _Folding(task, spill, groups, copying), None if copying is None else copying.pattern
@@ -121,6 +122,10 @@ def compact_slice(task: CompactTask) -> HoodieWriteStat:
         finally:
             context.storage.delete_tree(spill.folder)
     return _stat(folding, written, _milliseconds(began))
+
+
+def _opened(task: CompactTask, base: BaseFile) -> AbstractContextManager[RowGroups]:
+    return opened_groups(task.reader.storage, base, task.context.schema, meta_columns=META_COLUMNS, whole=True)
 
 
 def _milliseconds(since: float) -> int:

@@ -84,7 +84,7 @@ def merge_file(task: MergeTask) -> WriteStatus:
     context, base = task.context, task.base
     file = next_version(context, base.partition_path, base.file_id, task.task)
     inherited = inherited_keys(context, context.storage, base)
-    with opened_groups(context.storage, base, context.schema, meta_columns=META_COLUMNS) as groups:
+    with opened_groups(context.storage, base, context.schema, meta_columns=META_COLUMNS, whole=True) as groups:
         copying = Copying.of(context, groups, inherited, joined=len(task.inserts) > 0)
         portions, pattern = _merged(task, groups, copying), None if copying is None else copying.pattern
         written = write_base_file(context, file, task.task, portions, merges=True, inherited=inherited, pattern=pattern)

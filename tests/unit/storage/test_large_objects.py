@@ -88,15 +88,31 @@ def test_a_check_of_all_of_it_reads_it_in_large_pieces(bucket: Bucket, content: 
     assert bucket.asked() <= 12 + len(content) // 2**20
 
 
-def test_a_damaged_header_shows_when_all_of_it_is_checked(bucket: Bucket, content: bytes) -> None:
+def with_a_damaged_header(bucket: Bucket, content: bytes) -> None:
     damaged = bytearray(content)
     with opened_groups(bucket, "t/base.parquet", SCHEMA) as groups:  # type: ignore[arg-type]
         column = groups.file.metadata.row_group(0).column(8)
     place = content.index(b"\x15", column.data_page_offset + 1)
     damaged[place + 20] ^= 1
     bucket.put(bytes(damaged))
+
+
+def test_a_damaged_header_shows_when_all_of_it_is_checked(bucket: Bucket, content: bytes) -> None:
+    with_a_damaged_header(bucket, content)
     with pytest.raises(CorruptFileError):
         check_base_file(bucket, "t/base.parquet")  # type: ignore[arg-type]
+
+
+def test_who_makes_another_file_of_it_reads_it_at_once_and_checks_all_headers(bucket: Bucket, content: bytes) -> None:
+    with opened_groups(bucket, "t/base.parquet", SCHEMA, meta_columns=META_COLUMNS, whole=True) as groups:  # type: ignore[arg-type]
+        assert groups.read(0).num_rows == ROWS
+        assert bucket.asked() == 1
+    with_a_damaged_header(bucket, content)
+    with (
+        pytest.raises(CorruptFileError, match="headers of its pages"),
+        opened_groups(bucket, "t/base.parquet", SCHEMA, whole=True),  # type: ignore[arg-type]
+    ):
+        pass
 
 
 def test_a_damaged_page_shows_when_it_is_read(bucket: Bucket, content: bytes) -> None:
