@@ -52,8 +52,10 @@ class BoundedCache(Generic[Value]):
     def find(self, key: Hashable, make: Callable[[], Value], holds: Callable[[Value], bool] | None = None) -> Value:
         """The value, made (outside of the lock) where it is not kept, or does not hold any more."""
         found = self.get(key)
-        if found is None or not (holds is None or holds(found)):
-            found = make()
+        if found is not None:
+            if holds is None or holds(found):
+                return found
             self.pop(key)
-            self.put(key, found)
+        found = make()
+        self.put(key, found)
         return found

@@ -155,9 +155,9 @@ class SliceReader:
             removed, kept = ([rows] for rows in merge.known_numbers(0, before))
         else:
             for stored in self._stored(base, self.rules.columns(self.schema, base=True)):
-                gone, rows = merge.numbers(stored)
-                removed.append(gone + before)
-                kept.append(rows)
+                met = merge.met(stored)
+                removed.append(met.removed + before)
+                kept.append(met.rows)
                 before += stored.num_rows
         return np.concatenate(removed), np.concatenate([*kept, merge.insert_numbers()]), before
 
@@ -207,6 +207,23 @@ class SliceReader:
 
 
 @dataclass(frozen=True, slots=True)
+class Met:
+    """Base rows that the logs change: positions of all, ascending; of those that a row of the logs changes, their `places`, the numbers of
+    these `rows`, and whether they win (None: all do).
+    """
+
+    removed: Rows
+    places: Rows
+    rows: Rows
+    wins: npt.NDArray[np.bool_] | None
+
+    @property
+    def gone(self) -> Rows:
+        """Positions of those that nothing takes the place of."""
+        return np.setdiff1d(self.removed, self.places, assume_unique=True)
+
+
+@dataclass(frozen=True, slots=True)
 class SliceMerge:
     """The outcome of a slice's logs, met by the rows of its base file part by part.
 
@@ -238,31 +255,18 @@ class SliceMerge:
 
         Of a key that is stored more than once every row changes, as in a compaction.
         """
-        removed, _, after = self._pairs(stored)
-        return removed, after
+        met = self.met(stored)
+        return met.removed, self.replacing(stored, met)
 
-    def in_place(self, stored: pa.Table) -> tuple[Rows, Rows, pa.Table]:
-        """As `pairs`: positions of base rows that go, and of those that are replaced, ascending, and the rows that take their places."""
-        removed, places, after = self._pairs(stored)
-        return np.setdiff1d(removed, places, assume_unique=True), places, after
-
-    def _pairs(self, stored: pa.Table) -> tuple[Rows, Rows, pa.Table]:
-        removed, places, rows, wins = self._met(stored)
-        after = take_rows(self.outcome.data, rows)
+    def replacing(self, stored: pa.Table, met: Met) -> pa.Table:
+        """The rows that take the places of base rows that were met. Those that are made of two need all columns of these."""
+        after = take_rows(self.outcome.data, met.rows)
         if self.rules.merger.whole_rows:
-            return removed, places, after
-        stays = take_rows(stored, places).select(after.column_names)
-        return removed, places, combine_rows(stays, after, wins, self.rules.merger)
+            return after
+        return combine_rows(take_rows(stored, met.places).select(after.column_names), after, met.wins, self.rules.merger)
 
-    def numbers(self, stored: pa.Table) -> tuple[Rows, Rows]:
-        """As `pairs`, with numbers of rows of the logs, where these are taken whole. `stored` has what the merge needs."""
-        removed, _, rows, _ = self._met(stored)
-        return removed, rows
-
-    def _met(self, stored: pa.Table) -> tuple[Rows, Rows, Rows, npt.NDArray[np.bool_] | None]:
-        """Positions of base rows that change, ascending; then of those that a row of the logs changes its position, the number of that row,
-        and whether it wins (None: all do).
-        """
+    def met(self, stored: pa.Table) -> Met:
+        """Which base rows change. `stored` has what the merge needs, at least."""
         found = pc.index_in(self.rules.record_keys(stored), value_set=self.outcome.keys)
         matched = np.flatnonzero(np.asarray(found.is_valid()))
         codes = np.asarray(found.drop_null()).astype(np.int64)
@@ -270,7 +274,8 @@ class SliceMerge:
         rows = self.outcome.rows[codes]
         deleted = rows == DELETED
         gone, positions, offered, wins = self._decided(stored, matched[~deleted], rows[~deleted])
-        return np.sort(np.concatenate([self._deleted(stored, matched[deleted], codes[deleted]), gone])), positions, offered, wins
+        removed = np.sort(np.concatenate([self._deleted(stored, matched[deleted], codes[deleted]), gone]))
+        return Met(removed, positions, offered, wins)
 
     def _deleted(self, stored: pa.Table, positions: Rows, codes: Rows) -> Rows:
         """Those of `positions` whose base rows go by the deletions that keys `codes` of the outcome ended as."""
@@ -305,7 +310,7 @@ class SliceMerge:
             )
 
     def _decided(self, stored: pa.Table, positions: Rows, rows: Rows) -> tuple[Rows, Rows, Rows, npt.NDArray[np.bool_] | None]:
-        """As `_met`, for base rows at `positions` whose keys ended as the given rows of the logs; those that change come in any order."""
+        """As in `Met`, for base rows at `positions` whose keys ended as the given rows of the logs; those that change come in any order."""
         merger, gone, roots = self.rules.merger, self.deletions[rows], self.rules.ordering.roots
         sides = ((stored, positions), (self.outcome.data, rows)) if merger.compares_ordering and roots else ()
         ordering = [self.rules.ordering.values(take_rows(side.select(roots), at)) for side, at in sides] or [[], []]

@@ -52,8 +52,7 @@ def reconcile(table_schema: pa.Schema, incoming: pa.Schema, *, evolve: bool, par
     """The table's schema after a write of `incoming` (both canonical): the table's columns in order, new ones nullable at the end.
 
     Without `evolve` the result is `table_schema` itself, or an error. With `partial` columns may be left out, but none inside of others.
-    Raises `SchemaIncompatibleError` naming the column (with its
-    path inside structs) and both types.
+    Raises `SchemaIncompatibleError` naming the column (with its path inside structs) and both types.
     """
     check_names(incoming)
     return pa.schema(_merge_fields(list(table_schema), list(incoming), "", evolve, evolve or partial))

@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakehouse_engine.files.base_file import RowGroups, opened_groups
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.row_pool import SpillTo, take_rows
-from lakehouse_engine.files.slice_reader import SliceMerge, SliceReader, plain
+from lakehouse_engine.files.slice_reader import Met, SliceMerge, SliceReader, plain
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import FILE_NAME, META_COLUMNS
@@ -80,20 +80,22 @@ class _Folding:
 
     def _group(self, base: RowGroups, number: int) -> Portion:
         if self.copying is None or not self.copying.takes(number):
-            return self._rewritten(base.read(number), None)
+            group = base.read(number)
+            return self._rewritten(group, self.merge.met(group), None)
         needed = base.read(number, columns=self.merge.rules.columns(self.task.reader.schema, base=True))
-        if not len(self.merge.numbers(needed)[0]):
+        met, known = self.merge.met(needed), set(needed.column_names)
+        if not len(met.removed):
             return Portion(base.read(number, columns=[FILE_NAME]), copied=self.copying.all_chunks(number))
-        rest = base.read(number, columns=[name for name in base.wanted.names if name not in needed.column_names])
-        columns = [(needed if field.name in needed.column_names else rest).column(field.name) for field in base.wanted]
-        return self._rewritten(pa.table(columns, schema=base.wanted), number)
+        rest = base.read(number, columns={name for name in base.wanted.names if name not in known})
+        columns = [(needed if field.name in known else rest).column(field.name) for field in base.wanted]
+        return self._rewritten(pa.table(columns, schema=base.wanted), met, number)
 
-    def _rewritten(self, group: pa.Table, number: int | None) -> Portion:
+    def _rewritten(self, group: pa.Table, met: Met, number: int | None) -> Portion:
         """The rows of a row group; of one whose `number` is given what stays the same is copied, unless some go."""
         if not self.merge.rules.merger.whole_rows:
             # Rows made of two take their values from either side, which must have the same types.
             group = group.cast(plain(group.schema))
-        gone, places, after = self.merge.in_place(group)
+        gone, places, after = met.gone, met.places, self.merge.replacing(group, met)
         copied, columns = None, list(self.task.columns)
         if self.copying is not None and number is not None and not len(gone):
             same = KEPT_META.union(unchanged(group.drop_columns(list(META_COLUMNS)), after, places))
