@@ -173,7 +173,7 @@ sql-full: setup java ## the corpora of SQL statements, whole
 
 # A quarter of an hour on two cores; in `core` every other of these tests does.
 routes: setup ## writes planned in shares, and copied from files of any size, under every test of writes
-	LAKEHOUSE_ROUTE=LARGE LAKEHOUSE_COPIED=ALL LAKEHOUSE_CORE=all $(PYTEST) tests/unit/write tests/model_based
+	LAKEHOUSE_ROUTE=LARGE LAKEHOUSE_COPIED=ALL LAKEHOUSE_JOINED=ALL LAKEHOUSE_CORE=all $(PYTEST) tests/unit/write tests/model_based
 
 # Half an hour and more on two cores; not part of `test`.
 crash-full: setup ## crashes in full: also pairs of actions, and 600 killed processes

@@ -9,7 +9,10 @@ from importlib import import_module
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.matching import joined
 from tests.support.shares import TOLD
+
+__all__ = ["joined"]
 
 # Spark's workers would take the first `python3` of the PATH, which need not have the project installed.
 os.environ["PYSPARK_PYTHON"] = sys.executable

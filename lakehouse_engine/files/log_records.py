@@ -97,7 +97,7 @@ def fold_logs(
     ranked = ranks(rules.ordering.comparable(ordering), len(codes))
     events = _Events(codes, _rows(decoded), ranked, _always(decoded, wanted, rules))
     records = sum(part.num_rows for part in decoded if isinstance(part, pa.Table))
-    rows, last = _fold(events, len(encoded.dictionary), pool, rules)
+    rows, last = _fold(events, pool, rules)
     deleted_at = _deleted_at(ordering[0], events, rows, last) if len(ordering) == 1 else None
     at = None if positions is None else of_keys(positions, codes, len(encoded.dictionary))
     return LogOutcome(encoded.dictionary, rows, pool.table(), records, deleted_at, at)
@@ -181,15 +181,16 @@ def _flat(parts: Sequence[pa.Array | pa.ChunkedArray], kind: pa.DataType | None 
     return pa.concat_arrays(chunks) if chunks else pa.array([], kind or pa.string())
 
 
-def _fold(events: _Events, keys: int, pool: RowPool, rules: MergeRules) -> tuple[Rows, Rows]:
+def _fold(events: _Events, pool: RowPool, rules: MergeRules) -> tuple[Rows, Rows]:
     """The last state of every key, and the event that made it. The first events of all keys are taken together, then the second, and so
     on.
 
     Rows that are made of two come behind those in `pool`.
     """
-    merger, state, held_ranks = rules.merger, np.full(keys, NO_ROW, np.int64), np.zeros(keys, np.int64)
-    last = np.zeros(keys, np.int64)
-    for at in _turns(events.codes):
+    merger, turns = rules.merger, _turns(events.codes)
+    last = turns[0].copy()  # whatever a key begins with, there is nothing to hold it against
+    state, held_ranks = events.rows[last], events.ranks[last]
+    for at in turns[1:]:
         codes, rows, offered = events.codes[at], events.rows[at], events.ranks[at]
         held = state[codes] >= 0
         deletes = rows == DELETED
@@ -220,10 +221,10 @@ def _deleted_at(ordering: pa.Array, events: _Events, rows: Rows, last: Rows) -> 
 
 def _turns(codes: Rows) -> list[Rows]:
     """Numbers of events, split so that no turn has a key twice and each key's events come in order. `codes` number the keys in the order
-    in which they come first.
+    in which they come first, so that the first turn has each key at its place.
     """
     if not len(codes):
-        return []
+        return [codes]
     first = np.ones(len(codes), np.bool_)
     first[1:] = codes[1:] > np.maximum.accumulate(codes)[:-1]
     # Only those that come again are sorted: mostly few.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakehouse_engine.errors import CorruptLogError
 from lakehouse_engine.files.base_file import concat, iter_base_file, projected_schema
@@ -21,6 +20,7 @@ from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.row_pool import SpillTo, take_rows
 from lakehouse_engine.format.log.positions import NOT_IN_BASE, Positions
 from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.record.matching import matches
 from lakehouse_engine.storage.base import Storage
 
 Rows = npt.NDArray[np.int64]
@@ -267,9 +267,7 @@ class SliceMerge:
 
     def met(self, stored: pa.Table) -> Met:
         """Which base rows change. `stored` has what the merge needs, at least."""
-        found = pc.index_in(self.rules.record_keys(stored), value_set=self.outcome.keys)
-        matched = np.flatnonzero(np.asarray(found.is_valid()))
-        codes = np.asarray(found.drop_null()).astype(np.int64)
+        matched, codes = matches(self.rules.record_keys(stored), self.outcome.keys)
         self.fresh[codes] = False
         rows = self.outcome.rows[codes]
         deleted = rows == DELETED

@@ -1,8 +1,8 @@
 """Looks the keys of a batch up in the key columns of base files.
 
-Row groups that can hold none of the keys, by their statistics or the file's Bloom filter, are not read. Arrow makes a hash table of the
-keys anew for each call that looks some up. So a file whose range holds few of the keys is asked for those alone, and files that may have
-any of them are asked together.
+Row groups that can hold none of the keys, by their statistics or the file's Bloom filter, are not read. A hash table of the keys is made
+anew for each look. So a file whose range holds few of the keys is asked for those alone, and files that may have any of them are asked
+together.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.index.base import Rows, StoredKeys, TaggedFile
 from lakehouse_engine.index.key_bounds import Bounds, bounds_of
 from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.record.matching import matches
 from lakehouse_engine.storage.base import Storage
 
-_CHUNK = 2_000_000
-"""Keys of a batch, and of files, that are looked up at once: bounds a task's memory, whatever their number."""
+_AT_ONCE = 2_000_000
+"""Keys of a batch that are looked up at once: bounds a task's memory, whatever their number."""
+_STORED_BYTES = 128 * 1024 * 1024
+"""Of the keys of files that they are looked up in at once."""
 _SAMPLE = 64
 """Keys by which it is told whether most of them are in the range of a file."""
 _NO_ROWS: Rows = np.empty(0, dtype=np.int64)
@@ -129,11 +132,12 @@ def _count(keys: pa.Array, low: str, high: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Stored keys of a file, and the numbers of their rows in it."""
+    """Stored keys of a file, of `size` bytes, and the numbers of their rows in it."""
 
     file: _Found
     numbers: Rows
     keys: list[pa.Array]
+    size: int
 
 
 @dataclass(slots=True)
@@ -141,29 +145,27 @@ class _Together:
     """Pieces of files that may have any of the keys, to be looked up in one go."""
 
     pieces: list[_Piece] = field(default_factory=list)
-    rows: int = 0
+    size: int = 0
 
     def add(self, piece: _Piece, asked: _Asked) -> None:
         self.pieces.append(piece)
-        self.rows += len(piece.numbers)
-        if self.rows >= _CHUNK:
+        self.size += piece.size
+        if self.size >= _STORED_BYTES:
             self.look_up(asked)
 
     def look_up(self, asked: _Asked) -> None:
         if self.pieces:
             _look_up(self.pieces, asked)
-        self.pieces, self.rows = [], 0
+        self.pieces, self.size = [], 0
 
 
 def _look_up(pieces: Sequence[_Piece], asked: _Asked) -> None:
     """Add every hit to what was found in its file."""
     stored = pa.chunked_array([chunk for piece in pieces for chunk in piece.keys], pa.string())
     starts = np.cumsum([0, *(len(piece.numbers) for piece in pieces)])
-    for low in range(0, len(asked.keys), _CHUNK):
-        hits = pc.index_in(stored, value_set=asked.keys.slice(low, _CHUNK))
-        where = np.flatnonzero(pc.is_valid(hits).to_numpy())
-        keys = pc.drop_null(hits).to_numpy().astype(np.int64) + low
-        keys = keys if asked.numbers is None else asked.numbers[keys]
+    for low in range(0, len(asked.keys), _AT_ONCE):
+        where, found = matches(stored, asked.keys.slice(low, _AT_ONCE))
+        keys = found + low if asked.numbers is None else asked.numbers[found + low]
         cuts = np.searchsorted(where, starts)
         for piece, start, begin, end in zip(pieces, starts[:-1], cuts[:-1], cuts[1:], strict=True):
             piece.file.positions.append(piece.numbers[where[begin:end] - start])
@@ -179,11 +181,12 @@ def _stored_keys(task: TagTask, file: _Found, footer: BaseFileFooter, asked: _As
     tables = iter_base_file(task.storage, file.base, task.stored.schema, meta_columns=task.stored.meta_columns, row_groups=wanted)
     numbers: list[Rows] = []
     chunks: list[pa.Array] = []
-    rows = 0
+    size = 0
     for number, table in zip(wanted, tables, strict=True):
+        keys = task.stored.keys(table)
         numbers.append(np.arange(starts[number], starts[number] + table.num_rows))
-        chunks += task.stored.keys(table).chunks
-        rows += table.num_rows
-        if rows >= _CHUNK or number == wanted[-1]:
-            yield _Piece(file, np.concatenate(numbers), chunks)
-            numbers, chunks, rows = [], [], 0
+        chunks += keys.chunks
+        size += keys.nbytes
+        if size >= _STORED_BYTES or number == wanted[-1]:
+            yield _Piece(file, np.concatenate(numbers), chunks, size)
+            numbers, chunks, size = [], [], 0

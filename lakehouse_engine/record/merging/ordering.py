@@ -45,7 +45,7 @@ def ranks(ordering: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> npt.NDAr
     """A number for each of the `rows` rows that compares as their ordering values do; all 0 where there is no ordering field."""
     if not ordering:
         return np.zeros(rows, np.int64)
-    columns = [_ranks(column).astype(np.int64) for column in ordering]
+    columns = [_numbers(column) for column in ordering]
     if len(columns) == 1:
         return columns[0]
     order = np.lexsort(columns[::-1])
@@ -135,6 +135,15 @@ def _ranks(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
     ranks = np.array(pc.rank(values, sort_keys="ascending", tiebreaker="dense"))
     ranks[np.asarray(values.is_null())] = 0
     return ranks
+
+
+def _numbers(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """Numbers that compare as the values do: the values themselves, where these are whole numbers or moments, or their ranks."""
+    values = _comparable(column)
+    if values.null_count or not (pat.is_signed_integer(values.type) or pat.is_temporal(values.type)):
+        return _ranks(values).astype(np.int64)
+    whole = pa.int32() if values.type.bit_width == 32 else pa.int64()
+    return np.asarray(values if pat.is_integer(values.type) else values.view(whole)).astype(np.int64, copy=False)
 
 
 def _comparable(column: pa.Array | pa.ChunkedArray) -> pa.Array:

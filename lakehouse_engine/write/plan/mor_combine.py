@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.record.matching import matches
 from lakehouse_engine.record.merging.mergers import RecordMerger
 from lakehouse_engine.write.source import Rows, RowSource, packed_source
 from lakehouse_engine.write.tasks.base_files import NO_ROWS, Mask
@@ -61,9 +61,9 @@ def _stored(task: CombineTask, keys: pa.ChunkedArray, user: list[str]) -> tuple[
     names = [RECORD_KEY, *user] if rules.key_generator is None else user
     found, parts = [NO_ROWS], []
     for table in task.reader.iter(task.piece, names):
-        hits = pc.index_in(rules.record_keys(table), value_set=wanted)
-        parts.append(table.select(user).filter(hits.is_valid()))
-        found.append(np.asarray(hits.drop_null()).astype(np.int64))
+        places, hits = matches(rules.record_keys(table), wanted)
+        parts.append(table.select(user).take(pa.array(places)))
+        found.append(hits)
     numbers = np.concatenate(found)
     at, last = np.unique(numbers[::-1], return_index=True)
     return at.astype(np.int64), pa.concat_tables(parts).take(pa.array(len(numbers) - 1 - last))

@@ -14,6 +14,7 @@ from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.index.base import TaggedFile
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.record.matching import matches
 from lakehouse_engine.record.merging.ordering_fields import OrderingFields
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.locate.numbered import FoundNumbers
@@ -135,14 +136,8 @@ def _hits(keys: pa.Array, rows: Rows | None, tables: Sequence[pa.Table | None]) 
     stored = [table.column(KEY) for table in tables if table is not None]
     if not stored or not len(keys):
         return [(NO_ROWS, NO_ROWS)] * len(tables)
-    codes = pc.index_in(pa.chunked_array([chunk for column in stored for chunk in column.chunks]), value_set=keys)
-    valid = np.asarray(codes.is_valid())
-    numbers = np.asarray(codes.fill_null(0)).astype(np.int64)
-    if rows is not None:
-        numbers = rows[numbers]
-    pairs, start = [], 0
-    for length in lengths:
-        at = np.flatnonzero(valid[start : start + length]).astype(np.int64)
-        pairs.append((at, numbers[start + at]))
-        start += length
-    return pairs
+    where, found = matches(pa.chunked_array([chunk for column in stored for chunk in column.chunks]), keys)
+    numbers = found if rows is None else rows[found]
+    starts = np.cumsum([0, *lengths])
+    cuts = np.searchsorted(where, starts)
+    return [(where[low:high] - start, numbers[low:high]) for start, low, high in zip(starts[:-1], cuts[:-1], cuts[1:], strict=True)]

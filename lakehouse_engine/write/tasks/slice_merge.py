@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.model.keys import COMMIT_SEQNO, META_COLUMNS, RECORD_KEY
+from lakehouse_engine.record.matching import matches
 from lakehouse_engine.write.source import Rows, RowSource, packed_source
 from lakehouse_engine.write.tasks.append import NO_KEYS
 from lakehouse_engine.write.tasks.base_files import (
@@ -73,11 +74,12 @@ def _merged(task: SliceMergeTask) -> Iterator[Portion]:
     waiting = np.ones(len(task.rows), dtype=bool)
     for stored, in_base in _marked_last(reader.iter(task.piece, [*META_COLUMNS, *schema.names])):
         keys = reader.rules.record_keys(stored)
-        found = pc.index_in(keys, value_set=incoming)
-        replaced = np.asarray(found.is_valid())
+        at, found = matches(keys, incoming)
+        replaced = np.zeros(stored.num_rows, dtype=bool)
+        replaced[at] = True
         dropped = _dropped(task, stored, keys) & ~replaced
         # A key that is stored twice is replaced once.
-        hits = np.unique(np.asarray(found.drop_null()).astype(np.int64))
+        hits = np.unique(found)
         hits = hits[waiting[hits]]
         waiting[hits] = False
         kept = ~replaced & ~dropped

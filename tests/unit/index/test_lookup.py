@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from lakehouse_engine.files.base_file import iter_base_file
@@ -13,6 +12,8 @@ from lakehouse_engine.index.lookup import TagTask, tag_files
 from lakehouse_engine.index.simple import MetaColumnKeys, RowNumbers
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_SEQNO, RECORD_KEY
+from lakehouse_engine.record import matching
+from lakehouse_engine.record.matching import matches
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.write.create import TableSpec, create_table
@@ -50,10 +51,15 @@ def stored(storage: Storage, base: BaseFile, column: str) -> list[str]:
 
 
 @pytest.mark.parametrize("use_bloom", [False, True], ids=["ranges alone", "with Bloom filters"])
-@pytest.mark.parametrize("chunk", [2_000_000, 90])
+@pytest.mark.parametrize("at_once", [2_000_000, 90], ids=["all at once", "some at once"])
+@pytest.mark.parametrize("joined", [0, 100_000], ids=["joined", "looked up"])
 @pytest.mark.parametrize("kind", ["ranges", "spread", "both", "repeated"])
-def test_every_place_of_every_key_is_found(kind: str, chunk: int, use_bloom: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup, "_CHUNK", chunk)
+def test_every_place_of_every_key_is_found(
+    kind: str, joined: int, at_once: int, use_bloom: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matching, "JOINED", joined)
+    monkeypatch.setattr(lookup, "_AT_ONCE", at_once)
+    monkeypatch.setattr(lookup, "_STORED_BYTES", 10 * at_once)
     storage, bases = made(kind, 3)
     assert len(bases) == FILES
     by_file = {base.path: stored(storage, base, RECORD_KEY) for base in bases}
@@ -81,17 +87,16 @@ def test_rows_are_found_by_their_numbers_where_the_range_of_keys_says_nothing() 
 
 
 def test_files_that_may_have_any_of_the_keys_are_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What Arrow makes of the keys for a call is made once for all of them."""
+    """What is made of the keys for a look is made once for all of them."""
     storage, bases = made("spread", 5)
     keys = pa.array(sorted({key for base in bases for key in stored(storage, base, RECORD_KEY)}))
     calls: list[int] = []
-    index_in = pc.index_in
 
-    def counted(values: pa.ChunkedArray, value_set: pa.Array) -> pa.ChunkedArray:
-        calls.append(len(value_set))
-        return index_in(values, value_set=value_set)
+    def counted(values: pa.ChunkedArray, wanted: pa.Array) -> tuple[lookup.Rows, lookup.Rows]:
+        calls.append(len(wanted))
+        return matches(values, wanted)
 
-    monkeypatch.setattr(lookup.pc, "index_in", counted)
+    monkeypatch.setattr(lookup, "matches", counted)
     tag_files(TagTask(storage, bases, MetaColumnKeys(), keys, None, False))
     assert calls == [len(keys)]
     calls.clear()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse_engine.errors import SchemaIncompatibleError
-from lakehouse_engine.record.merging.ordering import incoming_wins, last_values_per_key, latest_per_key
+from lakehouse_engine.record.merging.ordering import incoming_wins, last_values_per_key, latest_per_key, ranks
 
 # Each row of values ascends strictly.
 ASCENDING = [
@@ -38,6 +38,18 @@ def test_higher_value_wins_in_every_type(values: pa.Array) -> None:
         shuffled = values.take(pa.array(list(order)))
         kept = latest_per_key(pa.array(["k"] * count), [shuffled])
         assert shuffled.take(kept).equals(values.slice(count - 1)) or math.isnan(shuffled.take(kept)[0].as_py())
+
+
+@pytest.mark.parametrize(
+    "values", [*ASCENDING, *(values.drop_null() for values in ASCENDING)], ids=lambda values: f"{len(values)} {values.type}"
+)
+def test_ranks_compare_as_the_values_do(values: pa.Array) -> None:
+    at = np.random.default_rng(3).integers(0, len(values), 50)
+    found = ranks([values.take(pa.array(at))], len(at))
+    assert found.dtype == np.int64
+    assert (np.sign(np.subtract.outer(found.astype(object), found.astype(object))) == np.sign(np.subtract.outer(at, at))).all()
+    both = ranks([values.take(pa.array(at)), pa.array(range(len(at)))], len(at))
+    assert np.argsort(both).tolist() == np.lexsort((np.arange(len(at)), at)).tolist()
 
 
 def test_distinct_keys_are_all_kept_in_order() -> None:
