@@ -42,6 +42,11 @@ class BoundedCache(Generic[Value]):
             while self.size > self.limit:
                 self.size -= self._kept.popitem(last=False)[1][1]
 
+    def replace(self, key: Hashable, value: Value) -> None:
+        """As `put`, in the place of what is there."""
+        self.pop(key)
+        self.put(key, value)
+
     def pop(self, key: Hashable) -> Value | None:
         """The value, which is not kept any more."""
         with self._guard:

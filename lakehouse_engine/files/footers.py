@@ -44,8 +44,7 @@ class FooterCache:
         """Have the footer that was just read, and checked, for who asks next."""
         key = _key(storage, file)
         if key is not None:
-            self.kept.pop(key)
-            self.kept.put(key, footer)
+            self.kept.replace(key, footer)
 
 
 def _key(storage: Storage, file: BaseFile) -> Hashable | None:

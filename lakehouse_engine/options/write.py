@@ -189,10 +189,14 @@ KEY_GENERATOR_KEYS = ("hoodie.datasource.write.partitionpath.field", "hoodie.key
 """Keys (or prefixes of them) by which a write says what Hudi 0.15 does not store of a timestamp-based or custom key generator."""
 
 
+_ASKED_FPP = 1e-3
+"""Of a filter that rules files out."""
+
+
 def _bloom_fpp(raw: Mapping[str, Any]) -> float:
     """Where the index asks no filters, they are there for other writers, and every reader of a footer has to read them."""
     asks = INDEX_TYPE.key not in raw or "BLOOM" in INDEX_TYPE.read(raw)
-    return 1e-3 if asks else 0.1
+    return _ASKED_FPP if asks else 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +208,7 @@ class WriteOptions:
     compression: str = COMPRESSION.default
     index_type: str = INDEX_TYPE.default
     update_partition_path: bool = UPDATE_PARTITION_PATH.default
-    bloom_fpp: float = 1e-3
+    bloom_fpp: float = _ASKED_FPP
     bloom_type: str = BLOOM_TYPE.default
     bloom_entries: int = BLOOM_ENTRIES.default
     bloom_max_entries: int = BLOOM_MAX_ENTRIES.default

@@ -106,8 +106,7 @@ class EffectCache(BoundedCache[SliceEffect]):
 
         for number, effect in zip(missing, LocalRunner(os.cpu_count() or 1).run(read, missing, name="logs"), strict=True):
             found[number] = effect
-            self.pop(keys[number])
-            self.put(keys[number], effect)
+            self.replace(keys[number], effect)
         return [effect for effect in found if effect is not None]
 
 

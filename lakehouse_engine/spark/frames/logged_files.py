@@ -56,10 +56,9 @@ def _found(spark: SparkSession, effect: SliceEffect) -> LoggedFiles | None:
     with _WRITING:  # not twice by two threads: room is short
         found = _known(spark, effect)
         if found is None:
-            found, kept = _written(spark, effect), FILES.of(spark.sparkContext)
-            kept.pop(effect.number)
+            found = _written(spark, effect)
             if found is not None:
-                kept.put(effect.number, found)
+                FILES.of(spark.sparkContext).replace(effect.number, found)
         return found
 
 
