@@ -25,7 +25,7 @@ from lakehouse_engine.storage.base import Storage
 
 _AT_ONCE = 2_000_000
 """Keys of a batch that are looked up at once: bounds a task's memory, whatever their number."""
-_STORED_BYTES = 128 * 1024 * 1024
+_STORED_BYTES = 64 * 1024 * 1024
 """Of the keys of files that they are looked up in at once."""
 _SAMPLE = 64
 """Keys by which it is told whether most of them are in the range of a file."""
