@@ -304,6 +304,8 @@ _THEIR_NAMES = [
     ("row_index", "file_name"),
     ("__Lakehouse_Replaced", "__lakehouse_replaced_"),
     ("__lakehouse_replaced", "_Metadata"),
+    ("_tmp_metadata_row_index", "_metadata"),
+    ("_TMP_metadata_row_index", "note"),
 ]
 
 

@@ -27,6 +27,9 @@ from lakehouse_engine.spark.frames.widened import spark_widens
 from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.sql.grammar.lexer import quote_name
 
+_ROW_NUMBERS = "_tmp_metadata_row_index"
+"""The column in which Spark's reader numbers rows, of which those that logs replace are told by their numbers."""
+
 
 def scan(
     spark: SparkSession,
@@ -61,7 +64,7 @@ def shared_scan(
 
     Of a table whose files the engine reads for Spark (`lakehouse.read.files`) all rows come so: up to
     `lakehouse.read.files.driver.max.bytes` of files are read here and now, more by executors when the frame is run. These read all of a
-    plan, too, where a column became wider than Spark makes it of what some file stores.
+    plan, too, where a column became wider than Spark makes it of what some file stores, or is called as Spark calls its number of a row.
 
     Checksums of footers and page headers, and of logs that are read here, are checked here, unless this process did before; all others by
     whoever reads them. Raises as `read_arrow`, but for what is found damaged by executors, and as `prepare_executors`.
@@ -74,7 +77,7 @@ def shared_scan(
         return _by_engine(spark, plan, wanted, read, given)
     composes = plan.log_size <= LOGS_ON_DRIVER.read(given)
     known = checked_here(plan) if composes else {}  # the footers are known then to whoever asks next
-    if not spark_widens(plan):
+    if not spark_widens(plan) or (plan.logged and _ROW_NUMBERS in {name.lower() for name in plan.schema.names}):
         return _decoded(spark, plan, wanted, read, given, files=True)
     if composes:
         return composed(spark, plan, wanted, read, known)
