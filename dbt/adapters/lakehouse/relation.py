@@ -39,6 +39,12 @@ class LakehouseRelation(SparkRelation):
         for key, part in super()._render_iterator():
             yield key, part if part is None or _AS_IT_IS.fullmatch(part) else quoted(part)
 
+    @staticmethod
+    def add_ephemeral_prefix(name: str) -> str:
+        """The name of the subquery that an ephemeral model is, or a fixture of a unit test: dbt writes it into the SQL as it is."""
+        made = f"__dbt__cte__{name}"
+        return made if _AS_IT_IS.fullmatch(made) else quoted(made)
+
     def _is_exactish_match(self, field: ComponentName, value: str) -> bool:
         mine = self.path.get_lowered_part(field)
         return mine is not None and mine.strip(self.quote_character) == value.lower().strip(self.quote_character)

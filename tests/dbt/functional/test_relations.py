@@ -198,3 +198,32 @@ class TestAliasesThatDifferInCaseOnly:
         with pytest.raises(DbtConfigError, match=said) as caught:
             run_dbt(["parse"])
         assert not [name for name in ("'c'", "'d'", "'e'") if f"model {name}" in str(caught.value)]
+
+
+class TestSubqueriesOfOddNames:
+    """Ephemeral models and fixtures of unit tests are subqueries, which may be called as tables may."""
+
+    UNITS = """
+unit_tests:
+  - name: newer_rows
+    model: newer
+    overrides: {macros: {is_incremental: true}}
+    given:
+      - {input: ref('all-rows'), format: sql, rows: "select 1 as id union all select 2"}
+      - {input: this, rows: [{id: 1}]}
+    expect: {rows: [{id: 2}]}
+"""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        newer = "select * from {{ ref('all-rows') }} {% if is_incremental() %} where id > (select max(id) from {{ this }}) {% endif %}"
+        return {
+            "all-rows.sql": "{{ config(materialized='ephemeral') }} select 1 as id",
+            "newer.sql": "{{ config(materialized='incremental', unique_key='id', alias='Newer Rows') }} " + newer,
+            "units.yml": self.UNITS,
+        }
+
+    def test_they_are_quoted(self, project):
+        run_dbt(["run"])
+        assert [str(result.status) for result in run_dbt(["build"]).results] == ["pass", "success"]
+        assert project.run_sql(f"select id from {project.test_schema}.`Newer Rows`", fetch="one")[0] == 1
