@@ -74,3 +74,23 @@ class TestMergeWithoutAKey:
     def test_it_is_refused_with_the_strategy_that_appends(self, project):
         with pytest.raises(DbtConfigError, match="'merge' needs a unique_key; without one use 'append'"):
             run_dbt(["run"])
+
+
+class TestAnotherPayloadClass:
+    """A table keeps one for its life: a run with another is refused, and a full refresh builds the table anew."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        payload = "org.apache.hudi.common.model.{{ var('payload') }}"
+        hoodie = "{'hoodie.datasource.write.payload.class': 'org.apache.hudi.common.model.' ~ var('payload')}"
+        config = "materialized='incremental', unique_key='id', ordering_fields='at', hoodie=" + hoodie
+        return {"m.sql": "{{ config(" + config + ") }} select 1 as id, 1 as at -- " + payload}
+
+    def test_it_takes_a_full_refresh(self, project):
+        run_dbt(["run", "--vars", "payload: DefaultHoodieRecordPayload"])
+        other = ["run", "--vars", "payload: PartialUpdateAvroPayload"]
+        results = run_dbt(other, expect_pass=False).results
+        assert "run the model with --full-refresh" in results[0].message
+        run_dbt([*other, "--full-refresh"])
+        run_dbt(other)
+        assert project.run_sql(f"select id, at from {project.test_schema}.m", fetch="all") == [(1, 1)]

@@ -26,3 +26,10 @@ def keeps_newest(warehouse: Warehouse, schema: str, identifier: str, given: Mapp
 def keeps_newest_anew(warehouse: Warehouse, given: Mapping[str, str]) -> bool:
     """As `keeps_newest`, of a table with an ordering field that is made with the options of the write: unless they name a payload class."""
     return not options.WriteOptions.read({**warehouse.options, **given}).payload_class
+
+
+def merges_as_asked(warehouse: Warehouse, schema: str, identifier: str, given: Mapping[str, str]) -> bool:
+    """Whether a write with the options `given` names no other payload class than the table's, which it keeps for its life."""
+    asked = options.WriteOptions.read({**warehouse.options, **given}).payload_class
+    stored = warehouse.table(schema, identifier).config.payload_class
+    return not (asked and stored) or _payloads.last_name(asked) == _payloads.last_name(stored)

@@ -67,7 +67,14 @@ def check_predicates(
         )
 
 
-def check_shape(model: str, mine: TableShape, wanted: TableShape, keeps_buckets: Callable[[], bool], rebuild: str) -> None:
+def check_shape(
+    model: str,
+    mine: TableShape,
+    wanted: TableShape,
+    keeps_buckets: Callable[[], bool],
+    merges_as_asked: Callable[[], bool],
+    rebuild: str,
+) -> None:
     """Raise `DbtDatabaseError` where a table is keyed or laid out otherwise than its model wants it. `rebuild` says what to do then."""
     for config, stored, asked in (
         ("unique_key (the record key)", mine.record_key, wanted.record_key),
@@ -87,6 +94,11 @@ def check_shape(model: str, mine: TableShape, wanted: TableShape, keeps_buckets:
     if not keeps_buckets():
         raise DbtDatabaseError(
             f"{model}: index (or the number of its buckets, or their field) is not that of the table, which keeps buckets for its life;"
+            f" {rebuild}"
+        )
+    if not merges_as_asked():
+        raise DbtDatabaseError(
+            f"{model}: the payload class (hoodie.datasource.write.payload.class) is not that of the table, which keeps one for its life;"
             f" {rebuild}"
         )
 

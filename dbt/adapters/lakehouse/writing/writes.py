@@ -13,6 +13,7 @@ from typing import Any
 from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.lakehouse.bridge.members import Members, members
+from dbt.adapters.lakehouse.bridge.merging import merges_as_asked
 from dbt.adapters.lakehouse.bridge.outcomes import (
     EngineError,
     conflict_retries,
@@ -149,10 +150,13 @@ class TableWriter:
 
     def _fits(self, frame: Any) -> bool:
         shape = self.warehouse.shape(self.schema, self.identifier)
-        return shape.fits(self._shape(columns_of(frame))) and self._keeps_buckets()
+        return shape.fits(self._shape(columns_of(frame))) and self._keeps_buckets() and self._merges_as_asked()
 
     def _keeps_buckets(self) -> bool:
         return self.warehouse.keeps_buckets(self.schema, self.identifier, self.config.options)
+
+    def _merges_as_asked(self) -> bool:
+        return merges_as_asked(self.warehouse, self.schema, self.identifier, self.config.options)
 
     # -- increments
 
@@ -270,7 +274,7 @@ class TableWriter:
 
     def _check_shape(self, frame: Any) -> None:
         mine, wanted = self.warehouse.shape(self.schema, self.identifier), self._shape(columns_of(frame))
-        check_shape(self.config.name, mine, wanted, self._keeps_buckets, self._rebuild)
+        check_shape(self.config.name, mine, wanted, self._keeps_buckets, self._merges_as_asked, self._rebuild)
 
     @property
     def _rebuild(self) -> str:
