@@ -19,6 +19,7 @@ from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.spark.schema import free_name, to_arrow_type, to_spark_type
 from lakehouse_engine.sql.binding.needs import Needs, names_in, rows_where
 from lakehouse_engine.sql.binding.partitions_read import partitions_read
+from lakehouse_engine.sql.grammar.casts import stored_as
 from lakehouse_engine.sql.grammar.lexer import quote_name, significant
 from lakehouse_engine.sql.grammar.references import Parts
 from lakehouse_engine.sql.grammar.statements import Delete, DropPartitions, Insert, MultiInsert, Truncate, Update
@@ -146,7 +147,7 @@ def _shaped(frame: DataFrame, statement: Insert, schema: pa.Schema) -> DataFrame
         columns = [_conformed(one, known[one.name.lower()]) for one in frame.schema.fields]
         return frame.select(*columns, *_fixed(static, known))
     given = frame.toDF(*[f"__c{number}" for number in range(len(names))])
-    columns = [_cast(col(f"__c{number}"), known[name.lower()]) for number, name in enumerate(names)]
+    columns = [_stored(one, known[name.lower()]) for one, name in zip(given.schema.fields, names, strict=True)]
     return given.select(*columns, *_fixed(static, known))
 
 
@@ -157,10 +158,17 @@ def _fixed(static: Mapping[str, object], known: Mapping[str, pa.Field]) -> list[
 def _conformed(given: StructField, field: pa.Field) -> Column:
     """A column of a query BY NAME, fields inside of it by their names, too; those that it has not are null."""
     if not isinstance(given.dataType, NESTED):
-        return _cast(col(quote_name(given.name)), field)
+        return _stored(given, field)
     kind = to_arrow_type(given.dataType, given.name)
     check_fields(kind, field.type, given.name)
     return _cast(expr(conformed(quote_name(given.name), kind, field.type)), field)
+
+
+def _stored(given: StructField, field: pa.Field) -> Column:
+    name, kind = quote_name(given.name), to_spark_type(field.type)
+    if given.dataType == kind or isinstance(given.dataType, NESTED) or isinstance(kind, NESTED):
+        return _cast(col(name), field)
+    return expr(stored_as(name, given.dataType.simpleString(), kind.simpleString())).alias(field.name)
 
 
 def _cast(column: Column, field: pa.Field) -> Column:

@@ -19,13 +19,14 @@ from lakehouse_engine.errors import DuplicateKeyError, SqlError, UnsupportedSqlE
 from lakehouse_engine.model.constraints import Generated
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
-from lakehouse_engine.record.nested import with_new_fields
+from lakehouse_engine.record.nested import children, with_new_fields
 from lakehouse_engine.record.schema import check_reserved
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.spark.generated import with_generated
 from lakehouse_engine.spark.schema import free_name, to_arrow_type, to_spark_type
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs, rows_where
 from lakehouse_engine.sql.binding.partitions_read import partitions_read
+from lakehouse_engine.sql.grammar.casts import assigned_as
 from lakehouse_engine.sql.grammar.lexer import quote_name
 from lakehouse_engine.sql.grammar.statements import Merge, MergeClause
 from lakehouse_engine.statements.columns import overlaps
@@ -261,7 +262,9 @@ def _column(statement: Merge, field: pa.Field, left: str, right: str, columns: _
     values = []
     for number, clause in enumerate(statement.clauses):
         value = _value(clause, field, stored, right, columns)
-        values.append(f"when {number} then cast({value} as {kind})")
+        kept = value == stored or (clause.action == "update" and clause.assignments is not None)
+        made = f"cast({value} as {kind})" if kept or children(field.type) else assigned_as(value, kind)
+        values.append(f"when {number} then {made}")
     return f"case {columns.clause} {' '.join(values)} end as {name}"
 
 

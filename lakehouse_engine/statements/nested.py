@@ -12,6 +12,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from lakehouse_engine.errors import SchemaIncompatibleError, SqlError, UnsupportedSqlError
 from lakehouse_engine.record.nested import Path, children, field_at
 from lakehouse_engine.spark.schema import to_arrow_type, to_spark_type
+from lakehouse_engine.sql.grammar.casts import assigned_as, stored_as
 from lakehouse_engine.sql.grammar.lexer import quote_name, quote_string
 from lakehouse_engine.sql.grammar.statements import Assignments
 
@@ -39,7 +40,8 @@ def edited(value: str, kind: pa.DataType, path: Path, edits: Edits) -> str:
     """
     given = edits.assigned.get(path)
     if given is not None:
-        return f"cast(({given}) as {to_spark_type(kind).simpleString()})"
+        name = to_spark_type(kind).simpleString()
+        return f"cast(({given}) as {name})" if children(kind) else assigned_as(given, name)
     if not edits.below(path):
         return value
     if pat.is_struct(kind):
@@ -92,7 +94,9 @@ def conformed(value: str, kind: pa.DataType, wanted: pa.DataType, stored: str | 
     if (pat.is_list(kind) and pat.is_list(wanted)) or (pat.is_map(kind) and pat.is_map(wanted)):
         inner = wanted.value_type if pat.is_list(wanted) else wanted.item_type
         return _items(value, kind, ("",) * depth, lambda item, below, _: conformed(item, below, inner, None, depth + 1))
-    return f"cast({value} as {to_spark_type(wanted).simpleString()})"
+    if children(kind) or children(wanted):
+        return f"cast({value} as {to_spark_type(wanted).simpleString()})"
+    return stored_as(value, to_spark_type(kind).simpleString(), to_spark_type(wanted).simpleString())
 
 
 def _conformed_struct(value: str, kind: pa.DataType, wanted: pa.DataType, stored: str | None, depth: int) -> str:

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
+from dbt.adapters.lakehouse.later import Later
 from dbt.adapters.lakehouse.names import did_you_mean
 
 if TYPE_CHECKING:
     from dbt.adapters.lakehouse.bridge.members import Members
+
+_casts = Later("lakehouse_engine.sql.grammar.casts")
 
 _RANK = {"tinyint": 1, "smallint": 2, "int": 3, "bigint": 4, "decimal": 5, "float": 6, "double": 7}
 
@@ -117,7 +120,7 @@ def _syncing(
     select = (*(_met(name, theirs, members) for name in kept), *map(quoted, added))
     if not missing and all(name in members and not members[name].changes for name in changed):
         return ColumnPlan(select, evolve=bool(added) or any(one.grows for one in members.values()))
-    reshape = [_reshaped(name, batch[theirs[name.lower()]], members) if name in changed else quoted(name) for name in kept]
+    reshape = [_reshaped(name, table[name], batch[theirs[name.lower()]], members) if name in changed else quoted(name) for name in kept]
     reshape += [f"cast(null as {batch[name]}) as {quoted(name)}" for name in added]
     return ColumnPlan(select, reshape=tuple(reshape))
 
@@ -128,18 +131,25 @@ def _met(name: str, theirs: Mapping[str, str], members: Mapping[str, Members]) -
     return f"{members[name].of_given(value) if name in members else value} as {quoted(name)}"
 
 
-def _reshaped(name: str, kind: str, members: Mapping[str, Members]) -> str:
+def _reshaped(name: str, given: str, kind: str, members: Mapping[str, Members]) -> str:
     """A stored column in its new type."""
     value = quoted(name)
-    return f"{members[name].of_stored(value) if name in members else f'cast({value} as {kind})'} as {value}"
+    return f"{members[name].of_stored(value) if name in members else _cast(value, given, kind)} as {value}"
 
 
 def _stored(name: str, kind: str, theirs: Mapping[str, str], batch: Mapping[str, str]) -> str:
     """The batch's column as the table stores it: cast where storing it is safe."""
     source = theirs[name.lower()]
     given = batch[source]
-    expression = f"cast({quoted(source)} as {kind})" if given != kind and storable(given, kind) else quoted(source)
+    expression = _cast(quoted(source), given, kind) if given != kind and storable(given, kind) else quoted(source)
     return f"{expression} as {quoted(name)}"
+
+
+def _cast(value: str, given: str, kind: str) -> str:
+    if any("<" in one for one in (given, kind)):
+        return f"cast({value} as {kind})"
+    made: str = _casts.stored_as(value, given, kind)
+    return made
 
 
 def storable(given: str, kind: str) -> bool:

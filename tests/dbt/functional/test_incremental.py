@@ -196,3 +196,34 @@ class TestMicrobatchesOfDates:
         assert self.rows(project) == [(0, "2024-01-01", "1"), (1, "2024-01-02", "1"), (2, "2024-01-03", "1")]
         run_dbt(["run", "--vars", "{run: 2}", "--event-time-start", "2024-01-02", "--event-time-end", "2024-01-03"])
         assert self.rows(project) == [(0, "2024-01-01", "1"), (1, "2024-01-02", "2"), (2, "2024-01-03", "1")]
+
+
+UNFITTING = {
+    "narrow": ("ignore", "1 as id, 1 as n", "2 as id, 99999999999 as n"),
+    "digits": ("append_new_columns", "1 as id, cast(1.5 as decimal(3, 2)) as n", "2 as id, 12345.678 as n"),
+    "key": ("ignore", "1 as id, 1 as n", "99999999999 as id, 5 as n"),
+    "member": ("append_new_columns", "1 as id, named_struct('f', 1) as n", "2 as id, named_struct('f', 99999999999) as n"),
+    "retyped": ("sync_all_columns", "1 as id, 'a' as n", "2 as id, 5 as n"),
+}
+
+
+class TestValuesThatDoNotFit:
+    """Refused as Spark's own INSERT does, whatever the session's casts would make of them."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        text = (
+            "{{{{ config(materialized='incremental', unique_key='id', on_schema_change='{}',"
+            " pre_hook='set spark.sql.ansi.enabled=false') }}}}"
+            " select {{% if is_incremental() %}} {} {{% else %}} {} {{% endif %}}"
+        )
+        return {f"{name}.sql": text.format(policy, later, first) for name, (policy, first, later) in UNFITTING.items()}
+
+    def test_they_are_refused_and_change_nothing(self, project):
+        run_dbt(["run"])
+        names = sorted(UNFITTING)
+        stored = [project.run_sql(f"select * from {project.test_schema}.{name}", fetch="all") for name in names]
+        results = run_dbt(["run"], expect_pass=False).results
+        assert {result.node.name: str(result.status) for result in results} == dict.fromkeys(names, "error")
+        assert all("cannot be stored as" in result.message for result in results), [result.message for result in results]
+        assert [project.run_sql(f"select * from {project.test_schema}.{name}", fetch="all") for name in names] == stored

@@ -1,0 +1,44 @@
+"""Casts of values that are going to be stored. Pure.
+
+Spark's own INSERT refuses a value that its column cannot hold, whatever `spark.sql.ansi.enabled` says. `cast` asks that key: where it is
+off, as in many sessions that come from Spark 3, it makes another number or a null of the value.
+"""
+
+from __future__ import annotations
+
+from lakehouse_engine import errors
+from lakehouse_engine.sql.grammar.lexer import quote_string
+
+_WIDER = ("tinyint", "smallint", "int", "bigint")
+
+
+def stored_as(value: str, given: str, kind: str) -> str:
+    """`value` of the simple type `given` as the type `kind`; it may be computed several times. Running it raises `SchemaIncompatibleError`
+    for a value that the type cannot hold.
+    """
+    if kind == "string" or given == "void" or _widens(given, kind):
+        return f"cast({value} as {kind})"
+    made = f"try_cast({value} as {kind})"
+    # In two parts: an error of Spark's that prints this plan must not read as if it had been raised.
+    raised, of = quote_string(f"\n{errors.__name__}."), quote_string(f"{errors.SchemaIncompatibleError.__name__}: the value ")
+    name = value.strip("()").replace("`", "")
+    whose = "" if name.startswith("__lakehouse_") else f" of {name[:80]}"
+    after = quote_string(f"{whose} cannot be stored as {kind}; cast it in the query or give the column another type\n")
+    refusal = f"raise_error(concat({raised}, {of}, cast({value} as string), {after}))"
+    return f"case when {value} is null or {made} is not null then {made} else {refusal} end"
+
+
+def assigned_as(value: str, kind: str) -> str:
+    """The same of an expression of whatever type, which is computed once."""
+    if kind == "string":
+        return f"cast(({value}) as {kind})"
+    if "(" not in value:  # what gives another value each time is a function
+        return stored_as(f"({value})", "", kind)
+    once = "`__lakehouse_assigned`"
+    return f"element_at(transform(array({value}), {once} -> {stored_as(once, '', kind)}), 1)"
+
+
+def _widens(given: str, kind: str) -> bool:
+    if given in _WIDER and kind in _WIDER:
+        return _WIDER.index(given) <= _WIDER.index(kind)
+    return (given, kind) in (("float", "double"), ("date", "timestamp"))
