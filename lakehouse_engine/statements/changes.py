@@ -28,7 +28,7 @@ from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY
 from lakehouse_engine.statements.defaults import assigned, defaults_of, given_names, queried, with_absent
 from lakehouse_engine.statements.generated import completed, generated_of, left_to_default, unassigned
 from lakehouse_engine.statements.moving import check_arrivals, may_move
-from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, check_fields, conformed, edited
+from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, casts_refuse, check_fields, conformed, edited
 from lakehouse_engine.statements.partition_clause import check_clause, partition_of
 
 if TYPE_CHECKING:
@@ -194,7 +194,8 @@ def update(run: Execution, statement: Update) -> WriteResult:
     target = _target(run, statement)
     assignments = assigned(unassigned(statement.assignments, generated), defaults_of(table, schema))
     assignments = by_field_names(assignments, schema, partial(run.types_of, source=target))
-    edits = Edits(assigned={tuple(name.lower().split(".")): text for name, text in assignments})
+    assigning = {tuple(name.lower().split(".")): text for name, text in assignments}
+    edits = Edits(assigned=assigning, checks=not casts_refuse(run.spark))
     computed = {one.column.lower() for one in generated} - {path[0] for path in edits.assigned}
     alias = quote_name(statement.alias or statement.name[-1])
     columns = ", ".join(_value(field, edits, alias) for field in schema if field.name.lower() not in computed)

@@ -34,7 +34,7 @@ from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY, Execution
 from lakehouse_engine.statements.defaults import Defaults, defaults_of, merged
 from lakehouse_engine.statements.generated import generated_of, unassigned
 from lakehouse_engine.statements.moving import check_arrivals, may_move
-from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, conformed, edited, in_fields_order
+from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, casts_refuse, conformed, edited, in_fields_order
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
 
@@ -190,6 +190,8 @@ class _Columns:
     defaults: Defaults
     generated: frozenset[str]
     """In lower case; computed where a clause does not give them."""
+    checks: bool
+    """As `Edits` has it."""
 
     @property
     def present(self) -> str:
@@ -224,7 +226,8 @@ class _Columns:
         if unknown:
             raise SqlError(f"the table has no column {unknown[0]!r}; it has {', '.join(stored.names)}", column=unknown[0])
         computed = frozenset(one.column.lower() for one in generated)
-        return cls(schema, stored, {name: field.name for name, field in given.items()}, kinds, evolves, defaults, computed)
+        names = {name: field.name for name, field in given.items()}
+        return cls(schema, stored, names, kinds, evolves, defaults, computed, not casts_refuse(source.sparkSession))
 
 
 def _joined(statement: Merge, columns: _Columns, target: str, source: str) -> str:
@@ -263,7 +266,8 @@ def _column(statement: Merge, field: pa.Field, left: str, right: str, columns: _
     for number, clause in enumerate(statement.clauses):
         value = _value(clause, field, stored, right, columns)
         kept = value == stored or (clause.action == "update" and clause.assignments is not None)
-        made = f"cast({value} as {kind})" if kept or children(field.type) else assigned_as(value, kind)
+        checked = columns.checks and not kept and not children(field.type)
+        made = assigned_as(value, kind) if checked else f"cast({value} as {kind})"
         values.append(f"when {number} then {made}")
     return f"case {columns.clause} {' '.join(values)} end as {name}"
 
@@ -273,7 +277,8 @@ def _value(clause: MergeClause, field: pa.Field, stored: str, right: str, column
         return stored
     if clause.assignments is None:
         return _whole(clause, field, stored, right, columns)
-    edits = Edits(assigned={tuple(column.lower().split(".")): text for column, text in clause.assignments})
+    assigning = {tuple(column.lower().split(".")): text for column, text in clause.assignments}
+    edits = Edits(assigned=assigning, checks=columns.checks)
     path = (field.name.lower(),)
     if clause.action == "update":
         return edited(stored, field.type, path, edits)

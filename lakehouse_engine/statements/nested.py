@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.types as pat
+from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from lakehouse_engine.errors import SchemaIncompatibleError, SqlError, UnsupportedSqlError
@@ -21,15 +22,23 @@ NESTED = (StructType, ArrayType, MapType)
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """What changes, by paths in lower case, the column's name first. `assigned` has expressions."""
+    """What changes, by paths in lower case, the column's name first. `assigned` has expressions; `checks`: whether it has to be looked for
+    values of theirs that do not fit, as casts of the session do not (`casts_refuse`).
+    """
 
     dropped: frozenset[Path] = frozenset()
     renamed: Mapping[Path, str] = field(default_factory=dict)
     assigned: Mapping[Path, str] = field(default_factory=dict)
+    checks: bool = False
 
     def below(self, path: Path) -> bool:
         """Whether something inside of `path` changes."""
         return any(len(one) > len(path) and one[: len(path)] == path for one in (*self.dropped, *self.renamed, *self.assigned))
+
+
+def casts_refuse(spark: SparkSession) -> bool:
+    """Whether a cast of the session refuses values that its type cannot hold, and does not make others of them."""
+    return str(spark.conf.get("spark.sql.ansi.enabled")).lower() == "true"
 
 
 def edited(value: str, kind: pa.DataType, path: Path, edits: Edits) -> str:
@@ -41,7 +50,7 @@ def edited(value: str, kind: pa.DataType, path: Path, edits: Edits) -> str:
     given = edits.assigned.get(path)
     if given is not None:
         name = to_spark_type(kind).simpleString()
-        return f"cast(({given}) as {name})" if children(kind) else assigned_as(given, name)
+        return assigned_as(given, name) if edits.checks and not children(kind) else f"cast(({given}) as {name})"
     if not edits.below(path):
         return value
     if pat.is_struct(kind):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakehouse_engine import Lakehouse
@@ -41,8 +42,11 @@ def _table(session: SparkSession, where: str) -> Lakehouse:
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_a_value_that_does_not_fit_is_refused(session: SparkSession, tmp_path: object, statement: str) -> None:
     lakehouse = _table(session, str(tmp_path))
-    with pytest.raises(SchemaIncompatibleError, match=r"cannot be stored as int"):
+    refusals = r"cannot be stored as int|CAST_OVERFLOW|CAST_INVALID_INPUT"
+    with pytest.raises((SchemaIncompatibleError, PySparkException), match=refusals) as raised:
         lakehouse.sql(statement)
+    # Where the session's own casts refuse them nobody looks at each value twice.
+    assert isinstance(raised.value, SchemaIncompatibleError) or session.conf.get("spark.sql.ansi.enabled") == "true"
     assert lakehouse.table("a.t").to_arrow().to_pylist() == [{"id": 1, "n": 1, "st": {"f": 1}}]
 
 

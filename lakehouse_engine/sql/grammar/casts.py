@@ -16,7 +16,7 @@ def stored_as(value: str, given: str, kind: str) -> str:
     """`value` of the simple type `given` as the type `kind`; it may be computed several times. Running it raises `SchemaIncompatibleError`
     for a value that the type cannot hold.
     """
-    if kind == "string" or given == "void" or _widens(given, kind):
+    if kind in (given, "string") or given == "void" or _widens(given, kind):
         return f"cast({value} as {kind})"
     made = f"try_cast({value} as {kind})"
     # In two parts: an error of Spark's that prints this plan must not read as if it had been raised.
@@ -29,7 +29,7 @@ def stored_as(value: str, given: str, kind: str) -> str:
 
 
 def assigned_as(value: str, kind: str) -> str:
-    """The same of an expression of whatever type, which is computed once."""
+    """The same of an expression of whatever type, which is computed once. Dear where it calls a function: Spark compiles no such plan."""
     if kind == "string":
         return f"cast(({value}) as {kind})"
     if "(" not in value:  # what gives another value each time is a function

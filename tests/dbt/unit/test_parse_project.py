@@ -78,6 +78,17 @@ def test_a_database_of_a_source_is_refused_with_the_sources_name(project: Path) 
     assert "crm.users: a warehouse has no databases, but 'legacy' is given as one" in answer.stdout
 
 
+@pytest.mark.parametrize("kind", ["table", "incremental", "view", "ephemeral"])
+def test_a_database_of_a_model_is_refused_but_the_catalog(project: Path, kind: str) -> None:
+    model = "{{ config(materialized='KIND', unique_key='id', database=NAME) }} select 1 as id".replace("KIND", kind)
+    (project / "models" / "facts.sql").write_text(model.replace("NAME", "'legacy'"))
+    answer = dbt(project, "parse")
+    assert answer.returncode == 1
+    assert "facts: a warehouse has no databases, but 'legacy' is given as one" in answer.stdout
+    (project / "models" / "facts.sql").write_text(model.replace("NAME", "target.database"))
+    assert "has no databases" not in dbt(project, "parse").stdout
+
+
 def test_a_mistyped_option_of_the_profile_is_refused_once(project: Path) -> None:
     target = "{type: lakehouse, schema: analytics, hoodie: {hoodie.clean.commits.retaned: 3}}"
     (project / "profiles.yml").write_text(f"demo: {{target: dev, outputs: {{dev: {target}}}}}\n")
