@@ -5,7 +5,6 @@ LAKEHOUSE_COPIED    ALL or LARGE: from the first byte, or as it is, for every te
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -13,19 +12,14 @@ import pytest
 
 from lakehouse_engine.write.tasks import copying
 from lakehouse_engine.write.tasks.parquet_output import AssembledParquet, CopiedChunks
-from tests.support.shares import TOLD, commit_here, turn
-
-WANTED = os.environ.get("LAKEHOUSE_COPIED", "")
-_TOLD = "base files of any size are copied from: every other test"
+from tests.support.shares import every_other
 
 
 @pytest.fixture(autouse=True)
 def copied(request: pytest.FixtureRequest) -> Iterator[None]:
     """From how many bytes on the writes of this test copy. For folders whose `conftest` imports it."""
-    if not WANTED and _TOLD not in TOLD:
-        TOLD.append(_TOLD)
     before = copying.COPIED_FROM
-    if (WANTED or ("ALL" if int(turn(commit_here(), f"copied {request.node.nodeid}"), 16) % 2 else "LARGE")) == "ALL":
+    if every_other(request, "copied", "LAKEHOUSE_COPIED", "base files of any size are copied from: every other test"):
         copying.COPIED_FROM = 0
     yield
     copying.COPIED_FROM = before

@@ -47,6 +47,14 @@ def keep_share(
     items[:] = [item for item in items if item not in names or names[item] in kept]
 
 
+def every_other(request: pytest.FixtureRequest, matrix: str, variable: str, told: str) -> bool:
+    """Whether it is this test's turn to have what is told as `told`: that of every other one, or as `variable` says, ALL or LARGE."""
+    wanted = os.environ.get(variable, "")
+    if not wanted and told not in TOLD:
+        TOLD.append(told)
+    return wanted == "ALL" if wanted else int(turn(commit_here(), f"{matrix} {request.node.nodeid}"), 16) % 2 == 1
+
+
 def turn(commit: str, matrix: str) -> str:
     """What stands for the commit where a matrix shall not turn in step with others. (A CRC of both would: it is linear.)"""
     return hashlib.sha256(f"{commit} {matrix}".encode()).hexdigest()
