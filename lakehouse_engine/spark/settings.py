@@ -27,6 +27,11 @@ says (`spark.sql.sources.useV1SourceList`).
 _ONE_AT_A_TIME = Lock()
 
 
+def casts_refuse(spark: SparkSession) -> bool:
+    """Whether a cast of the session refuses values that its type cannot hold, and does not make others of them."""
+    return str(spark.conf.get("spark.sql.ansi.enabled")).lower() == "true"
+
+
 @contextmanager
 def with_settings(spark: SparkSession, given: Mapping[str, str]) -> Iterator[None]:
     """The session with these settings, which are put back then. Nobody else of this process changes some that way meanwhile."""

@@ -17,6 +17,7 @@ from lakehouse_engine.errors import ConstraintError, LakehouseError, SqlError, U
 from lakehouse_engine.model.keys import COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.spark.schema import free_name, to_arrow_type, to_spark_type
+from lakehouse_engine.spark.settings import casts_refuse
 from lakehouse_engine.sql.binding.needs import Needs, names_in, rows_where
 from lakehouse_engine.sql.binding.partitions_read import partitions_read
 from lakehouse_engine.sql.grammar.casts import stored_as
@@ -28,7 +29,7 @@ from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY
 from lakehouse_engine.statements.defaults import assigned, defaults_of, given_names, queried, with_absent
 from lakehouse_engine.statements.generated import completed, generated_of, left_to_default, unassigned
 from lakehouse_engine.statements.moving import check_arrivals, may_move
-from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, casts_refuse, check_fields, conformed, edited
+from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, check_fields, conformed, edited
 from lakehouse_engine.statements.partition_clause import check_clause, partition_of
 
 if TYPE_CHECKING:

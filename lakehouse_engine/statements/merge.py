@@ -19,14 +19,14 @@ from lakehouse_engine.errors import DuplicateKeyError, SqlError, UnsupportedSqlE
 from lakehouse_engine.model.constraints import Generated
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
-from lakehouse_engine.record.nested import children, with_new_fields
+from lakehouse_engine.record.nested import with_new_fields
 from lakehouse_engine.record.schema import check_reserved
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.spark.generated import with_generated
 from lakehouse_engine.spark.schema import free_name, to_arrow_type, to_spark_type
+from lakehouse_engine.spark.settings import casts_refuse
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs, rows_where
 from lakehouse_engine.sql.binding.partitions_read import partitions_read
-from lakehouse_engine.sql.grammar.casts import assigned_as
 from lakehouse_engine.sql.grammar.lexer import quote_name
 from lakehouse_engine.sql.grammar.statements import Merge, MergeClause
 from lakehouse_engine.statements.columns import overlaps
@@ -34,7 +34,7 @@ from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY, Execution
 from lakehouse_engine.statements.defaults import Defaults, defaults_of, merged
 from lakehouse_engine.statements.generated import generated_of, unassigned
 from lakehouse_engine.statements.moving import check_arrivals, may_move
-from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, casts_refuse, conformed, edited, in_fields_order
+from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, conformed, edited, in_fields_order, stored_value
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
 
@@ -266,9 +266,7 @@ def _column(statement: Merge, field: pa.Field, left: str, right: str, columns: _
     for number, clause in enumerate(statement.clauses):
         value = _value(clause, field, stored, right, columns)
         kept = value == stored or (clause.action == "update" and clause.assignments is not None)
-        checked = columns.checks and not kept and not children(field.type)
-        made = assigned_as(value, kind) if checked else f"cast({value} as {kind})"
-        values.append(f"when {number} then {made}")
+        values.append(f"when {number} then {stored_value(value, field.type, checks=columns.checks and not kept)}")
     return f"case {columns.clause} {' '.join(values)} end as {name}"
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.types as pat
-from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from lakehouse_engine.errors import SchemaIncompatibleError, SqlError, UnsupportedSqlError
@@ -23,7 +22,7 @@ NESTED = (StructType, ArrayType, MapType)
 @dataclass(frozen=True, slots=True)
 class Edits:
     """What changes, by paths in lower case, the column's name first. `assigned` has expressions; `checks`: whether it has to be looked for
-    values of theirs that do not fit, as casts of the session do not (`casts_refuse`).
+    values of theirs that do not fit, as casts of the session do not (`spark.settings.casts_refuse`).
     """
 
     dropped: frozenset[Path] = frozenset()
@@ -36,9 +35,10 @@ class Edits:
         return any(len(one) > len(path) and one[: len(path)] == path for one in (*self.dropped, *self.renamed, *self.assigned))
 
 
-def casts_refuse(spark: SparkSession) -> bool:
-    """Whether a cast of the session refuses values that its type cannot hold, and does not make others of them."""
-    return str(spark.conf.get("spark.sql.ansi.enabled")).lower() == "true"
+def stored_value(value: str, kind: pa.DataType, *, checks: bool) -> str:
+    """An expression in the type of its column; `checks` as `Edits` has it, which values inside of others are not looked at for."""
+    name = to_spark_type(kind).simpleString()
+    return assigned_as(value, name) if checks and not children(kind) else f"cast(({value}) as {name})"
 
 
 def edited(value: str, kind: pa.DataType, path: Path, edits: Edits) -> str:
@@ -49,8 +49,7 @@ def edited(value: str, kind: pa.DataType, path: Path, edits: Edits) -> str:
     """
     given = edits.assigned.get(path)
     if given is not None:
-        name = to_spark_type(kind).simpleString()
-        return assigned_as(given, name) if edits.checks and not children(kind) else f"cast(({given}) as {name})"
+        return stored_value(given, kind, checks=edits.checks)
     if not edits.below(path):
         return value
     if pat.is_struct(kind):

@@ -12,17 +12,14 @@ import pytest
 
 from lakehouse_engine.write.tasks import copying
 from lakehouse_engine.write.tasks.parquet_output import AssembledParquet, CopiedChunks
-from tests.support.shares import every_other
+from tests.support.shares import from_nothing_on
 
 
 @pytest.fixture(autouse=True)
 def copied(request: pytest.FixtureRequest) -> Iterator[None]:
     """From how many bytes on the writes of this test copy. For folders whose `conftest` imports it."""
-    before = copying.COPIED_FROM
-    if every_other(request, "copied", "LAKEHOUSE_COPIED", "base files of any size are copied from: every other test"):
-        copying.COPIED_FROM = 0
-    yield
-    copying.COPIED_FROM = before
+    with from_nothing_on(request, copying, "COPIED_FROM", "LAKEHOUSE_COPIED", "base files of any size are copied from: every other test"):
+        yield
 
 
 @pytest.fixture

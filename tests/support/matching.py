@@ -10,14 +10,11 @@ from collections.abc import Iterator
 import pytest
 
 from lakehouse_engine.record import matching
-from tests.support.shares import every_other
+from tests.support.shares import from_nothing_on
 
 
 @pytest.fixture(autouse=True)
 def joined(request: pytest.FixtureRequest) -> Iterator[None]:
     """From how many keys on this process joins them."""
-    before = matching.JOINED
-    if every_other(request, "joined", "LAKEHOUSE_JOINED", "keys that are joined, however few: every other test"):
-        matching.JOINED = 0
-    yield
-    matching.JOINED = before
+    with from_nothing_on(request, matching, "JOINED", "LAKEHOUSE_JOINED", "keys that are joined, however few: every other test"):
+        yield

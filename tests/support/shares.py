@@ -6,9 +6,11 @@ import hashlib
 import os
 import subprocess
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -47,12 +49,18 @@ def keep_share(
     items[:] = [item for item in items if item not in names or names[item] in kept]
 
 
-def every_other(request: pytest.FixtureRequest, matrix: str, variable: str, told: str) -> bool:
-    """Whether it is this test's turn to have what is told as `told`: that of every other one, or as `variable` says, ALL or LARGE."""
-    wanted = os.environ.get(variable, "")
+@contextmanager
+def from_nothing_on(request: pytest.FixtureRequest, module: ModuleType, bound: str, variable: str, told: str) -> Iterator[None]:
+    """What `module` does from a `bound` on, by its name there, it does from nothing on for every other test, or as `variable` says, ALL
+    or LARGE, for every one; told as `told`.
+    """
+    wanted, before = os.environ.get(variable, ""), getattr(module, bound)
     if not wanted and told not in TOLD:
         TOLD.append(told)
-    return wanted == "ALL" if wanted else int(turn(commit_here(), f"{matrix} {request.node.nodeid}"), 16) % 2 == 1
+    if wanted == "ALL" if wanted else int(turn(commit_here(), f"{bound} {request.node.nodeid}"), 16) % 2 == 1:
+        setattr(module, bound, 0)
+    yield
+    setattr(module, bound, before)
 
 
 def turn(commit: str, matrix: str) -> str:

@@ -19,6 +19,11 @@ _AS_IT_IS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|`(?:[^`]|``)+`")
 """A plain word, or what is quoted already."""
 
 
+def _readable(name: str) -> str:
+    """A name as Spark reads it: quoted, unless it is a plain word, or quoted already."""
+    return name if _AS_IT_IS.fullmatch(name) else quoted(name)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class LakehouseRelation(SparkRelation):
     """Two-part names, compared without regard to case, as Spark compares them."""
@@ -37,13 +42,12 @@ class LakehouseRelation(SparkRelation):
         calls it b, where it is `a b`.
         """
         for key, part in super()._render_iterator():
-            yield key, part if part is None or _AS_IT_IS.fullmatch(part) else quoted(part)
+            yield key, None if part is None else _readable(part)
 
     @staticmethod
     def add_ephemeral_prefix(name: str) -> str:
         """The name of the subquery that an ephemeral model is, or a fixture of a unit test: dbt writes it into the SQL as it is."""
-        made = f"__dbt__cte__{name}"
-        return made if _AS_IT_IS.fullmatch(made) else quoted(made)
+        return _readable(f"__dbt__cte__{name}")
 
     def _is_exactish_match(self, field: ComponentName, value: str) -> bool:
         mine = self.path.get_lowered_part(field)

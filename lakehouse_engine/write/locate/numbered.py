@@ -17,6 +17,7 @@ from lakehouse_engine.index.base import KeyedRows
 from lakehouse_engine.index.simple import KeyColumnIndex, RowNumbers
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.record.matching import matches
 from lakehouse_engine.record.merging.ordering import incoming_wins
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.locate.target import KnownSlices, Target
@@ -110,10 +111,9 @@ def older_numbers(task: OlderTask) -> pa.Array:
     """Their numbers. Raises as `SliceReader.iter`."""
     rules, seqnos = task.reader.rules, [pa.array([], pa.string())]
     for table in task.reader.iter(task.piece, [RECORD_KEY, COMMIT_SEQNO, *rules.ordering.roots]):
-        hits = pc.index_in(table.column(RECORD_KEY), value_set=task.keys)
-        stored, at = table.filter(hits.is_valid()), hits.drop_null().combine_chunks()
-        if stored.num_rows:
-            offered = [column.take(at) for column in task.ordering]
+        places, at = matches(table.column(RECORD_KEY), task.keys)
+        if len(places):
+            stored, offered = table.take(pa.array(places)), [column.take(pa.array(at)) for column in task.ordering]
             older = incoming_wins(rules.ordering.values(stored), offered, equals=rules.merger.equals_win)
             seqnos += stored.column(COMMIT_SEQNO).filter(pa.array(older)).chunks
     return pa.concat_arrays(seqnos)
