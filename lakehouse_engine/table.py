@@ -140,9 +140,9 @@ class HoodieTable(TableServices):
         """The same rows as a DataFrame, pinned to what is committed now; `to_arrow` says what the arguments mean.
 
         Base files without logs are read by Spark's own Parquet scan. Logs are decoded by this process up to
-        `lakehouse.read.logs.driver.max.bytes`, above by executors when the frame is run: then `columns` spares them the others. With
-        `filters` they read the base files, too. Raises `CorruptFileError` and `CorruptLogError` for what is found damaged here; what
-        executors find shows when the DataFrame is run, as an error of Spark's that has the engine's in its text.
+        `lakehouse.read.logs.driver.max.bytes`, and small slices merged; above by executors when the frame is run: then `columns` spares
+        them the others. With `filters` they read the base files, too. Raises `CorruptFileError` and `CorruptLogError` for what is found
+        damaged here; what executors find shows when the DataFrame is run, as an error of Spark's that has the engine's in its text.
         """
         session = spark or self._spark
         if session is None:

@@ -12,9 +12,10 @@ from lakehouse_engine import Lakehouse
 from tests.support import connect_server
 from tests.support.connect_server import ConnectServer
 from tests.support.copying import copied
+from tests.support.merging import merged, merging, unmerged
 from tests.support.routes import route
 
-__all__ = ["copied", "route"]
+__all__ = ["copied", "merged", "merging", "route", "unmerged"]
 
 SESSION_CONF = {"spark.sql.session.timeZone": "UTC"}
 CONF = {

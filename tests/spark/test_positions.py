@@ -30,6 +30,8 @@ from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.connect_server import WANTED
 from tests.support.readers import assert_same_rows
 
+pytestmark = pytest.mark.usefixtures("unmerged")
+
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("region", pa.string()), ("ts", pa.int64()), ("name", pa.string()), ("tags", pa.list_(pa.string()))]
 )

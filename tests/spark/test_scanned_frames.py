@@ -41,9 +41,9 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many files Spark was told to look at, each time."""
     found, original = list[int](), scanned._listed
 
-    def counted(spark: Any, plan: Any, paths: Any, folders: Any) -> Any:
-        found.append(len(paths) + len(folders))
-        return original(spark, plan, paths, folders)
+    def counted(spark: Any, plan: Any, paths: Any, others: Any, by_paths: Any) -> Any:
+        found.append(len(paths) + len(others))
+        return original(spark, plan, paths, others, by_paths)
 
     monkeypatch.setattr(scanned, "_listed", counted)
     return found
@@ -137,6 +137,7 @@ def test_a_session_that_was_tidied_up_goes_on(table: HoodieTable, lakehouse: Lak
             spark.catalog.dropTempView(view)
 
 
+@pytest.mark.usefixtures("unmerged")
 def test_frames_weigh_what_they_hold_of_logs(lakehouse: Lakehouse, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh, effects = ComposedFrames(limit=55_000), EffectCache(limit=1)  # each reading decodes the logs anew
     monkeypatch.setattr(composed, "COMPOSED", fresh)

@@ -19,6 +19,8 @@ from tests.spark.test_positions import make, rows
 from tests.support.connect_server import WANTED, classic_only
 from tests.support.readers import assert_same_rows
 
+pytestmark = pytest.mark.usefixtures("unmerged")
+
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> SentFrames:

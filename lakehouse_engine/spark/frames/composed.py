@@ -19,8 +19,9 @@ from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.effects import EFFECTS, SliceEffect, ThinnedFile
 from lakehouse_engine.spark.frames.logged_files import BLOCKS_FROM, LoggedFiles, in_files, logged_files
+from lakehouse_engine.spark.frames.merged_files import merged_files
 from lakehouse_engine.spark.frames.replaced.positions import StayingRows, replaced_of, told_apart
-from lakehouse_engine.spark.frames.scanned import Checked, checked, in_range, scanned, scanned_beside, stored_schema
+from lakehouse_engine.spark.frames.scanned import Checked, checked, in_range, scanned_beside, stored_schema
 from lakehouse_engine.spark.frames.sent import SENT
 from lakehouse_engine.spark.local_files import is_there
 from lakehouse_engine.spark.schema import to_spark_schema, to_spark_type
@@ -30,7 +31,7 @@ from lakehouse_engine.sql.grammar.lexer import quote_name
 @dataclass(frozen=True, slots=True)
 class _Parts:
     """What a plan is read of: files of which all rows count, files that have lost some to logs, what the logs replaced and added, and the
-    rows that they added as files.
+    rows that they added as files; `merged` are files of slices of which all rows count.
 
     `decoded` are the columns that all of `adding` have, in their order. Effects that have files are among `replacing`.
     """
@@ -41,10 +42,12 @@ class _Parts:
     adding: tuple[SliceEffect, ...]
     decoded: tuple[str, ...]
     logged: tuple[LoggedFiles, ...]
+    merged: tuple[str, ...]
 
     @classmethod
-    def of(cls, spark: SparkSession, plan: ScanPlan, read: Sequence[str]) -> _Parts:
+    def of(cls, spark: SparkSession, plan: ScanPlan, read: Sequence[str], known: Mapping[str, Hashable]) -> _Parts:
         """With the columns `read` decoded, at least, of what has to be."""
+        plan, merged = merged_files(spark, plan, known)
         effects, logged = _effects_in_files(spark, plan, read)
         files = {file.path: file for file in plan.base_files()}
         kept = [one for one in effects if one.base and one.base not in plan.replaced_only]
@@ -58,12 +61,13 @@ class _Parts:
             adding,
             tuple(name for name in names if all(name in one.added.column_names for one in adding)),
             logged,
+            merged,
         )
 
     @property
     def files(self) -> int:
         """How many files Spark reads."""
-        return len(self.whole) + len(self.thinned) + sum(len(one.files) for one in self.logged)
+        return len(self.whole) + len(self.merged) + len(self.thinned) + sum(len(one.files) for one in self.logged)
 
     @property
     def sent_bytes(self) -> int:
@@ -126,7 +130,7 @@ def composed(
     that this process has not read before are read here and now, with these columns.
     """
     # A column that fails when it is asked for (`left_out`) would be asked by Spark's optimizer.
-    parts = _Parts.of(spark, plan, wanted.names if abilities_of(spark).plans_values else read)
+    parts = _Parts.of(spark, plan, wanted.names if abilities_of(spark).plans_values else read, known)
     whole, thinned = (tuple(known[file.path] for file in files) if known else () for files in (parts.whole, parts.thinned))
 
     def make() -> _Kept:
@@ -135,7 +139,7 @@ def composed(
     if not plan.verify:
         return make().frame
     numbers = tuple(one.number for one in parts.replacing), tuple(one.number for one in parts.adding)
-    folders = tuple(one.folder for one in parts.logged)
+    folders = (*parts.merged, *(one.folder for one in parts.logged))
     key: Hashable = plan.storage.root, stored_schema(plan), plan.rules, plan.commit_range, wanted, whole, thinned, numbers, folders
     return COMPOSED.of(spark).find(key, make, _Kept.holds).frame
 
@@ -163,7 +167,7 @@ def _effects_in_files(spark: SparkSession, plan: ScanPlan, read: Sequence[str]) 
 def _united_parts(
     spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, parts: _Parts, whole: Checked, thinned: Checked
 ) -> _Kept:
-    frames = [scanned(spark, plan, parts.whole, whole)] if parts.whole else []
+    frames = scanned_beside(spark, plan, parts.whole, whole, parts.merged)
     frames += _thinned(spark, plan, parts, thinned)
     rows = None
     if parts.adding:

@@ -39,6 +39,8 @@ _FROM, _TASKS = "spark.sql.sources.parallelPartitionDiscovery.threshold", "spark
 _NEVER = str(2**31 - 1)
 _AS_THEY_ARE = {"recursiveFileLookup": "true"}
 """Directories' names say nothing."""
+_FEW, _SMALL = 16, 16 * 1024 * 1024
+"""Base files, and bytes of them, that are read where a join might have skipped some, rather than plan two scans."""
 
 
 class ScannedFrames(BySession[tuple[DataFrame, int]]):
@@ -66,27 +68,37 @@ def checked(plan: ScanPlan, files: Sequence[BaseFile]) -> Checked:
     return CHECKED.check(plan.storage, files) if plan.verify else ()
 
 
-def scanned(
-    spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked, folders: Sequence[str] = ()
-) -> DataFrame:
-    """All rows of base files, `known` as `checked`, with all columns that are stored; those of `folders` (`scanned_beside`) with them."""
-    paths = [file.path for file in files]
-    if not known:
-        return _listed(spark, plan, paths, folders)
-    key = known, tuple(folders), stored_schema(plan), tells_values(plan.rules, paths)
-    return SCANNED.get(spark, key, len(paths) + len(folders), lambda: _listed(spark, plan, paths, folders))
+def scanned(spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked) -> DataFrame:
+    """All rows of base files, `known` as `checked`, with all columns that are stored."""
+    return _scanned(spark, plan, files, known, (), tells_values(plan.rules, [file.path for file in files]))
 
 
 def scanned_beside(
-    spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked, folders: Sequence[str]
+    spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked, others: Sequence[str]
 ) -> list[DataFrame]:
-    """As `scanned`, and all rows of files with all columns in `folders` (as Spark is told of them): one frame, where all columns of both
-    are in the files.
+    """As `scanned`, and all rows of `others`: files with all columns, or folders of such, as Spark is told of them. One frame where all
+    columns of both are in the files, which few base files have read of them even where their directories tell: to plan another scan takes
+    longer.
     """
-    if folders and files and not tells_values(plan.rules, [file.path for file in files]):
-        return [scanned(spark, plan, files, known, folders)]
-    frames = [scanned(spark, plan, files, known)] if files else []
-    return [*frames, _read(spark, plan, folders, _AS_THEY_ARE)] if folders else frames
+    by_paths = tells_values(plan.rules, [file.path for file in files])
+    if others and files and not (by_paths and _are_many(files)):
+        return [_scanned(spark, plan, files, known, others, False)]
+    frames = [_scanned(spark, plan, files, known, (), by_paths)] if files else []
+    return [*frames, _read(spark, plan, others, _AS_THEY_ARE)] if others else frames
+
+
+def _are_many(files: Sequence[BaseFile]) -> bool:
+    return len(files) > _FEW or any(file.size < 0 for file in files) or sum(file.size for file in files) > _SMALL
+
+
+def _scanned(
+    spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked, others: Sequence[str], by_paths: bool
+) -> DataFrame:
+    paths = [file.path for file in files]
+    if not known:
+        return _listed(spark, plan, paths, others, by_paths)
+    key = known, tuple(others), stored_schema(plan), by_paths
+    return SCANNED.get(spark, key, len(paths) + len(others), lambda: _listed(spark, plan, paths, others, by_paths))
 
 
 def in_range(frame: DataFrame, plan: ScanPlan) -> DataFrame:
@@ -106,11 +118,11 @@ def listed_here(spark: SparkSession) -> AbstractContextManager[None]:
     return with_settings(spark, given)
 
 
-def _listed(spark: SparkSession, plan: ScanPlan, paths: Sequence[str], folders: Sequence[str]) -> DataFrame:
+def _listed(spark: SparkSession, plan: ScanPlan, paths: Sequence[str], others: Sequence[str], by_paths: bool) -> DataFrame:
     ensure_server(spark, plan.storage)
-    uris = [*(as_path(plan.storage.uri(path)) for path in paths), *folders]
+    uris = [*(as_path(plan.storage.uri(path)) for path in paths), *others]
     # Of directories whose names tell Spark takes the partition columns from these, opens what a query needs of them, and has them last.
-    found = {"basePath": plan.storage.uri()} if tells_values(plan.rules, paths) else _AS_THEY_ARE
+    found = {"basePath": plan.storage.uri()} if by_paths else _AS_THEY_ARE
     try:
         return _read(spark, plan, uris, found)
     except PySparkException as error:

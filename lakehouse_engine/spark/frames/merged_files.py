@@ -1,0 +1,156 @@
+"""Small slices with logs as files of an application: each is merged here once, and Spark reads it as it reads a base file.
+
+What logs do to a large base file costs each statement a filter and two more branches to plan, tens of milliseconds however few rows there
+are, and the first statement of a process a second. A slice of some thousand rows is merged in less.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import reduce
+from operator import add
+from pathlib import Path
+from threading import Lock
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.files.footers import FOOTERS
+from lakehouse_engine.files.log_scanner import LoggedSlice
+from lakehouse_engine.files.slice_reader import SliceReader
+from lakehouse_engine.model.keys import META_COLUMNS
+from lakehouse_engine.read.scan import ScanPlan
+from lakehouse_engine.spark.abilities import abilities_of
+from lakehouse_engine.spark.frames.by_session import BySession
+from lakehouse_engine.spark.frames.effects import effect_key
+from lakehouse_engine.spark.local_files import spark_path
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What merging takes: slices, bytes of their files, and of their base files values, of which a processor merges ten to twenty million a
+    second, and the bytes of these in memory.
+    """
+
+    slices: int
+    stored: int
+    values: int
+    decoded: int
+
+    def __add__(self, other: Weight) -> Weight:
+        return Weight(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
+
+    def within(self, most: Weight) -> bool:
+        return all(mine <= its for mine, its in zip(astuple(self), astuple(most), strict=True))
+
+
+MOST = Weight(1, 4 << 20, 1_000_000, 64 << 20)
+"""Of one slice."""
+MOST_AT_ONCE = Weight(32, 8 << 20, 2_000_000, 128 << 20)
+"""Of all slices that a statement meets first."""
+
+FOR_BLOCKS = 1 << 29
+"""Bytes of the files of an application that are left for blocks of logs, which save more."""
+
+_UNKNOWN = 1 << 20
+_MERGING = Lock()
+
+MERGED: BySession[Path] = BySession(10_000, lambda _: 1)
+"""Of each application, whose sessions share them, by what their rows follow from."""
+
+
+def merged_files(spark: SparkSession, plan: ScanPlan, known: Mapping[str, Hashable]) -> tuple[ScanPlan, tuple[str, ...]]:
+    """The plan without its small slices, and the files of these, as Spark is told of them. `known` tells base files, which were looked at,
+    by their paths.
+
+    Raises as `SliceReader.read`.
+    """
+    pieces = _small(spark, plan, known)
+    if not pieces or plan.reader is None:
+        return plan, ()
+    keys = [(effect_key(plan.reader, piece), known.get(_path(piece))) for piece in pieces]
+    with _MERGING:  # not twice by two threads: room is short
+        paths = _found(spark, plan, pieces, keys)
+    merged = {id(piece) for piece, path in zip(pieces, paths, strict=True) if path is not None}
+    rest = tuple(piece for piece in plan.logged if id(piece) not in merged)
+    return replace(plan, logged=rest), tuple(spark_path(path) for path in paths if path is not None)
+
+
+def _path(piece: LoggedSlice) -> str:
+    return "" if piece.slice.base_file is None else piece.slice.base_file.path
+
+
+def _small(spark: SparkSession, plan: ScanPlan, known: Mapping[str, Hashable]) -> list[LoggedSlice]:
+    """Slices of few bytes, where merging them is worth it: of changes between two commits most rows of base files are none."""
+    names = [*META_COLUMNS, *plan.schema.names]
+    if not plan.verify or plan.commit_range is not None or len({name.lower() for name in names}) < len(names):
+        return []
+    small = [piece for piece in plan.logged if piece.slice.size <= MOST.stored and _path(piece) not in plan.replaced_only]
+    # What is kept for a base file is found by what tells whether it is still the same.
+    return [piece for piece in small if not _path(piece) or _path(piece) in known] if abilities_of(spark).takes_files(0) else []
+
+
+def _found(spark: SparkSession, plan: ScanPlan, pieces: Sequence[LoggedSlice], keys: Sequence[Hashable]) -> list[Path | None]:
+    """The file of each piece, None for those that have none and are too many, or too much, or have no room."""
+    kept = MERGED.of(spark.sparkContext)
+    # Who cleans folders for temporary files takes those of sessions that live for weeks.
+    paths = [path if path is not None and os.path.exists(path) else None for path in map(kept.get, keys)]
+    missing = _light(spark, plan, {number: pieces[number] for number, path in enumerate(paths) if path is None})
+    if missing:
+        made = _made(spark, plan, [pieces[number] for number in missing])
+        for number, path in zip(missing, made, strict=bool(made)):
+            kept.replace(keys[number], path)
+            paths[number] = path
+    return paths
+
+
+def _light(spark: SparkSession, plan: ScanPlan, pieces: Mapping[int, LoggedSlice]) -> list[int]:
+    """Those that are to be merged now: all that are small, if together they are."""
+    if len(pieces) > MOST_AT_ONCE.slices:
+        return []
+    weights = {number: _weight(plan, piece) for number, piece in pieces.items()}
+    light = [number for number, weight in weights.items() if weight.within(MOST)]
+    together = reduce(add, (weights[number] for number in light), Weight(0, 0, 0, 0))
+    # Files without room would be made by each statement, for nothing: more of it is asked for than they take.
+    fits = together.within(MOST_AT_ONCE) and abilities_of(spark).takes_files(together.decoded + together.stored + FOR_BLOCKS)
+    return light if fits else []
+
+
+def _weight(plan: ScanPlan, piece: LoggedSlice) -> Weight:
+    base, values, decoded = piece.slice.base_file, 0, 0
+    if base is not None:
+        footer = FOOTERS.read(plan.storage, base, verify=plan.verify)
+        groups = (footer.row_group(number) for number in range(footer.num_row_groups))
+        for chunk in (group.column(number) for group in groups for number in range(group.num_columns)):
+            values += chunk.num_values
+            decoded += chunk.num_values * _length(chunk) + chunk.total_uncompressed_size
+    return Weight(1, piece.slice.size, values, decoded)
+
+
+def _length(chunk: pq.ColumnChunkMetaData) -> int:
+    """About how many bytes of a value the chunk does not have: texts of a dictionary may be long, and each is there once."""
+    if chunk.physical_type != "BYTE_ARRAY" or not chunk.has_dictionary_page:
+        return 0
+    known = chunk.statistics
+    return max(len(known.min), len(known.max)) if known is not None and known.has_min_max else _UNKNOWN
+
+
+def _made(spark: SparkSession, plan: ScanPlan, pieces: Sequence[LoggedSlice]) -> Sequence[Path]:
+    """A file of each piece; none where there is no room for all."""
+    reader = plan.reader
+    assert reader is not None
+    contents = LocalRunner(os.cpu_count() or 1).run(lambda piece: _content(reader, piece), pieces, name="slices")
+    return abilities_of(spark).files(contents) or ()
+
+
+def _content(reader: SliceReader, piece: LoggedSlice) -> bytes:
+    """A Parquet file of all rows and columns of a slice. It has no statistics: those of floating point columns leave out NaN."""
+    columns = [*(META_COLUMNS if reader.has_meta_columns else ()), *reader.schema.names]
+    rows = reader.read(piece, columns)
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, compression="snappy", write_statistics=False, store_schema=False)
+    return bytes(sink.getvalue())

@@ -1,0 +1,324 @@
+"""Small slices that a local session reads merged: what they give is what Arrow reads, and where they are not merged logs are looked at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyspark import SparkFiles
+from pyspark.sql import SparkSession
+
+from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine.errors import CorruptLogError
+from lakehouse_engine.files.log_scanner import LoggedSlice
+from lakehouse_engine.files.slice_reader import SliceReader
+from lakehouse_engine.spark import local_files
+from lakehouse_engine.spark.frames import merged_files, scanned
+from lakehouse_engine.spark.frames.merged_files import MOST, Weight
+from tests.support.connect_server import classic_only
+from tests.support.properties import edit_properties
+from tests.support.readers import assert_same_rows
+
+pytestmark = [classic_only("a server's executors are not of this machine"), pytest.mark.usefixtures("merged")]
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("day", pa.date32()),
+        ("price", pa.decimal128(12, 3)),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("here", pa.timestamp("us")),
+        ("city", pa.string()),
+        ("parts", pa.list_(pa.struct([("a", pa.int32()), ("b", pa.map_(pa.string(), pa.float64()))]))),
+    ]
+)
+
+
+RECONCILED = {"hoodie.datasource.write.reconcile.schema": "true"}
+ZONELESS = {"lakehouse.allow.timestamp.ntz": "true"}
+DAY = pa.scalar(1, pa.int32()).cast(pa.date32())
+
+
+def rows(ids: Sequence[int], seed: int) -> pa.Table:
+    parts = [None if one % 4 == 0 else [{"a": seed, "b": [("x", one / 7), ("y", None)]}, None] for one in ids]
+    numbers = pa.array([seed * 1000 + one for one in ids], pa.int64())
+    days = pa.array([one % 3 - 200_000 * (one % 3 == 2) for one in ids], pa.int32()).cast(pa.date32())  # also of before 1582
+    money = numbers.cast(pa.decimal128(38, 0)).cast(pa.decimal128(12, 3))
+    cities = pa.array([None if one % 5 == 0 else "" if one % 5 == 1 else f"Zürich {one % 7}" for one in ids], pa.string())
+    moments = [numbers.cast(SCHEMA.field(name).type) for name in ("at", "here")]
+    return pa.table([pa.array(ids, pa.int64()), days, money, *moments, cities, parts], schema=SCHEMA)
+
+
+@pytest.fixture(params=[[], ["day"]], ids=["whole", "partitioned"])
+def table(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> HoodieTable:
+    """With two logs on each slice, and deletions."""
+    lake = Lakehouse(str(tmp_path), spark=spark)
+    lake.create_schema("s")
+    made = lake.create_table(
+        "s.t",
+        schema=SCHEMA,
+        record_key=["id"],
+        partition_by=request.param,
+        table_type="mor",
+        ordering_fields=["price"],
+        properties=ZONELESS,
+    )
+    made.bulk_insert(rows(range(210), 1))
+    made.upsert(rows(range(0, 240, 3), 2))
+    made.upsert(rows(range(1, 210, 3), 2))
+    made.upsert(rows(range(2, 210, 3), 2))
+    made.delete(rows(range(0, 210, 30), 2).select(["id", "day"]))
+    return made
+
+
+@pytest.fixture(autouse=True)
+def own_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_files, "_written", {})
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The groups whose slices were merged."""
+    seen: list[str] = []
+    content = merged_files._content
+
+    def seeing(reader: SliceReader, piece: LoggedSlice) -> bytes:
+        seen.append(piece.slice.file_id)
+        return content(reader, piece)
+
+    monkeypatch.setattr(merged_files, "_content", seeing)
+    return seen
+
+
+def slices(table: HoodieTable) -> int:
+    return len(table.to_arrow(meta_columns=True)["_hoodie_partition_path"].unique())
+
+
+def assert_as_arrow(table: HoodieTable, spark: SparkSession | None = None) -> None:
+    assert_same_rows(table.dataframe(spark, meta_columns=True).toArrow(), table.to_arrow(meta_columns=True))
+
+
+def plan_of(table: HoodieTable) -> str:
+    return str(table.dataframe()._jdf.queryExecution().executedPlan().toString())
+
+
+def written() -> list[Path]:
+    return list(Path(SparkFiles.getRootDirectory()).glob("lakehouse-logs-*/*"))
+
+
+def test_one_scan_reads_all(table: HoodieTable, read: list[str]) -> None:
+    for _ in range(2):
+        assert_as_arrow(table)
+        plan = plan_of(table)
+        assert plan.count("FileScan parquet") == 1
+        assert "Union" not in plan
+        assert " Filter (" not in plan
+    assert table.dataframe(columns=["price"]).agg({"price": "sum"}).collect()[0][0] == pc.sum(table.to_arrow()["price"]).as_py()
+    assert table.dataframe().where("day = date'1970-01-02'").count() == pc.sum(pc.equal(table.to_arrow()["day"], DAY)).as_py()
+    assert len(read) == len(set(read)) == slices(table)
+    left, right = table.dataframe(), table.dataframe()
+    assert left.join(right, left["id"] == right["id"]).count() == len(table.to_arrow())
+
+
+@pytest.mark.parametrize("bound", ["_FEW", "_SMALL"])
+@pytest.mark.parametrize("table", [["day"]], indirect=True)
+def test_base_files_without_logs_are_in_the_same_scan(table: HoodieTable, bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However their directories tell values; where they are many or large a scan of its own asks them for these."""
+    table.compact()
+    table.upsert(rows([3], 4))
+    assert_as_arrow(table)
+    assert plan_of(table).count("FileScan parquet") == 1
+    monkeypatch.setattr(scanned, bound, 0)
+    table.upsert(rows([3], 5))
+    assert_as_arrow(table)
+    plan = plan_of(table)
+    assert plan.count("FileScan parquet") == 2
+    assert " Filter (" not in plan
+
+
+def test_a_log_that_comes_has_its_slice_merged_and_no_other(table: HoodieTable, read: list[str]) -> None:
+    assert_as_arrow(table)
+    read.clear()
+    table.upsert(rows([3], 4))
+    assert_as_arrow(table)
+    assert len(read) == 1
+    table.delete(rows([3, 6], 4).select(["id", "day"]))
+    assert_as_arrow(table)
+
+
+def test_moments_and_changes(table: HoodieTable) -> None:
+    """Of what changed between two commits nothing is merged: most rows of the base files are not asked for."""
+    times = [write.requested_time for write in table.timeline.completed().writes()]
+    moments = [{"as_of": times[number]} for number in (1, 3)]
+    for query in (*moments, *({"query": "incremental", "begin": times[number]} for number in (0, 2))):
+        assert_same_rows(table.dataframe(meta_columns=True, **query).toArrow(), table.to_arrow(meta_columns=True, **query))  # type: ignore[arg-type]
+    before = len(written())
+    table.upsert(rows([4], 6))
+    assert_same_rows(
+        table.dataframe(query="incremental", begin=times[2]).toArrow(), table.to_arrow(query="incremental", begin=times[2])
+    )
+    assert len(written()) == before
+
+
+@pytest.mark.parametrize("bound", ["slices", "stored", "values", "decoded"])
+def test_what_is_too_much_at_once_is_not_merged(table: HoodieTable, bound: str, read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merged_files, "MOST_AT_ONCE", replace(Weight(1000, 1 << 40, 1 << 40, 1 << 40), **{bound: 0}))
+    assert_as_arrow(table)
+    assert not read
+
+
+def test_a_large_slice_is_left_and_others_are_merged(table: HoodieTable, read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame has both kinds then."""
+    monkeypatch.setattr(merged_files, "MOST", replace(MOST, values=2500))
+    table.upsert(rows(range(2000, 2900, 3), 3))
+    table.compact()
+    table.upsert(rows([0, 1, 2, 3, 2000], 4))
+    assert_as_arrow(table)
+    groups = set(table.to_arrow(meta_columns=True)["_hoodie_file_name"].to_pylist())
+    assert len(read) == len(set(read)) < len(groups)
+    assert " Filter (" in plan_of(table)
+    if slices(table) > 1:
+        assert read
+
+
+def test_a_slice_without_rows(table: HoodieTable) -> None:
+    table.delete(table.to_arrow().select(["id", "day"]))
+    assert table.dataframe().count() == 0
+    assert plan_of(table).count("FileScan parquet") == 1
+    table.upsert(rows([7], 9))
+    assert_as_arrow(table)
+
+
+def test_changes_alone_are_merged(tmp_path: Path, spark: SparkSession) -> None:
+    """A slice without a base file."""
+    lake = Lakehouse(str(tmp_path), spark=spark)
+    lake.create_schema("s")
+    bucket = {**ZONELESS, "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+    made = lake.create_table("s.t", schema=SCHEMA, record_key=["id"], table_type="mor", properties=bucket)
+    made.upsert(rows(range(20), 1))
+    made.upsert(rows(range(10, 30), 2))
+    assert_as_arrow(made)
+    assert plan_of(made).count("FileScan parquet") == 1
+
+
+def test_a_table_without_meta_columns(tmp_path: Path, spark: SparkSession) -> None:
+    lake = Lakehouse(str(tmp_path), spark=spark)
+    lake.create_schema("s")
+    path = lake.create_table("s.t", schema=SCHEMA, record_key=["id"], table_type="mor", properties=ZONELESS).storage.root
+    edit_properties(path, {"hoodie.populate.meta.fields=true": "hoodie.populate.meta.fields=false"})
+    made = lake.table("s.t")
+    made.bulk_insert(rows(range(20), 1))
+    made.upsert(rows(range(10, 30), 2))
+    assert_same_rows(made.dataframe().toArrow(), made.to_arrow())
+    assert plan_of(made).count("FileScan parquet") == 1
+    assert made.dataframe(meta_columns=True).where("_hoodie_record_key is not null").count() == 0
+
+
+def test_columns_come_and_become_wider(table: HoodieTable) -> None:
+    table.upsert(rows([0, 500], 7).append_column("more", pa.array([1, 2], pa.int32())), options=RECONCILED)
+    assert_as_arrow(table)
+    table.upsert(rows([1, 501], 7).append_column("more", pa.array([1, 1 << 40], pa.int64())), options=RECONCILED)
+    assert_as_arrow(table)
+    assert table.dataframe().where("more > 1").count() == 2
+
+
+@pytest.mark.parametrize("why", ["room", "disk"])
+def test_without_room_logs_are_looked_at(table: HoodieTable, why: str, read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    before = len(written())
+    if why == "room":
+        monkeypatch.setattr(local_files, "_MOST", 10)
+    else:
+
+        def full(*_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(Path, "write_bytes", full)
+    assert table.dataframe().count() == len(table.to_arrow())
+    merged = len(read)
+    assert bool(merged) == (why == "disk")
+    assert table.dataframe().count() == len(table.to_arrow())
+    assert len(read) == merged  # not for nothing a second time
+    assert len(written()) == before
+
+
+def test_files_that_somebody_removed_are_written_again(table: HoodieTable) -> None:
+    assert_as_arrow(table)
+    for path in written():
+        path.unlink()
+    assert_as_arrow(table)
+
+
+def test_files_are_used_when_there_is_no_room_for_more(
+    table: HoodieTable, read: list[str], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert_as_arrow(table)
+    before = len(written())
+    monkeypatch.setattr(local_files, "_MOST", sum(local_files._written.values()))
+    read.clear()
+    assert table.dataframe(spark.newSession()).count() == len(table.to_arrow())
+    assert plan_of(table).count("FileScan parquet") == 1
+    assert not read
+    table.upsert(rows([3], 4))
+    assert_as_arrow(table)
+    assert len(written()) == before
+
+
+def test_a_base_file_in_the_place_of_another_is_merged_anew(table: HoodieTable, read: list[str]) -> None:
+    assert_as_arrow(table)
+    read.clear()
+    for path in Path(table.storage.root).rglob("*.parquet"):
+        os.utime(path, ns=(1, 1))
+    table.dataframe().count()
+    assert read
+
+
+def test_a_damaged_log_is_told_and_leaves_nothing(table: HoodieTable) -> None:
+    log = next(Path(table.storage.root).rglob(".*.log.*"))
+    content = bytearray(log.read_bytes())
+    content[len(content) // 2] ^= 1
+    log.write_bytes(content)
+    before = len(written())
+    with pytest.raises(CorruptLogError):
+        table.dataframe()
+    assert len(written()) == before
+
+
+def test_threads_merge_once(table: HoodieTable, read: list[str]) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: table.dataframe().count(), range(4)))
+    assert found == [len(table.to_arrow())] * 4
+    assert len(read) == slices(table)
+
+
+def test_long_texts_that_are_there_once_weigh_as_often_as_they_are_named() -> None:
+    sink = pa.BufferOutputStream()
+    text = "x" * 3000
+    pq.write_table(pa.table({"t": [text] * 1000, "n": list(range(1000))}), sink)
+    footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
+    chunk = footer.row_group(0).column(0)
+    assert chunk.total_uncompressed_size < 10_000
+    assert merged_files._length(chunk) == 3000
+    assert merged_files._length(footer.row_group(0).column(1)) == 0
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"t": [text] * 1000}), sink, write_statistics=False)
+    assert merged_files._length(pq.read_metadata(pa.BufferReader(sink.getvalue())).row_group(0).column(0)) >= 1 << 20
+
+
+@pytest.mark.parametrize("value", [float("nan"), 1.0])
+def test_numbers_that_are_none_are_found(tmp_path: Path, spark: SparkSession, value: float) -> None:
+    """Spark has NaN above all numbers, statistics leave it out, and by them 0.0 is not -0.0."""
+    lake = Lakehouse(str(tmp_path), spark=spark)
+    lake.create_schema("s")
+    made = lake.create_table("s.t", schema=pa.schema([("id", pa.int64()), ("p", pa.float64())]), record_key=["id"], table_type="mor")
+    made.bulk_insert(pa.table({"id": [1, 2, 3], "p": [0.5, 0.25, -0.0]}))
+    made.upsert(pa.table({"id": [2], "p": [value]}))
+    assert plan_of(made).count("FileScan parquet") == 1
+    assert made.dataframe().where("p > 0.75").toArrow()["id"].to_pylist() == [2]
+    assert made.dataframe().where("p = 0.0").toArrow()["id"].to_pylist() == [3]

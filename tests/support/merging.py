@@ -1,0 +1,42 @@
+"""Small slices with logs are merged for Spark, and nearly all tables of tests are small. Here every other test has them merged.
+
+LAKEHOUSE_MERGED    ALL or NONE: merged, or not, for every test
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from lakehouse_engine.spark.frames import merged_files
+from tests.support.shares import TOLD, commit_here, turn
+
+WANTED = os.environ.get("LAKEHOUSE_MERGED", "")
+NONE = merged_files.Weight(0, 0, 0, 0)
+_MOST = merged_files.MOST_AT_ONCE
+_TOLD = "small slices that are merged for Spark: every other test"
+
+
+@pytest.fixture(autouse=True)
+def merging(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What this test has merged. For folders whose `conftest` imports it."""
+    if not WANTED and _TOLD not in TOLD:
+        TOLD.append(_TOLD)
+    merges = WANTED == "ALL" if WANTED else int(turn(commit_here(), f"merged {request.node.nodeid}"), 16) % 2 == 1
+    merged_files.MOST_AT_ONCE = _MOST if merges else NONE
+    yield
+    merged_files.MOST_AT_ONCE = _MOST
+
+
+@pytest.fixture
+def unmerged(merging: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No slice is merged."""
+    monkeypatch.setattr(merged_files, "MOST_AT_ONCE", NONE)
+
+
+@pytest.fixture
+def merged(merging: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small slices are merged."""
+    monkeypatch.setattr(merged_files, "MOST_AT_ONCE", _MOST)
