@@ -42,6 +42,14 @@ def test_errors_of_spark_are_database_errors_without_their_stack() -> None:
     assert "org.apache" not in str(mapped)
 
 
+def test_errors_of_the_engine_that_spark_tells_of_are_those() -> None:
+    foreign = type("SparkRuntimeException", (Exception,), {"__module__": "pyspark.errors"})
+    told = "[USER_RAISED_EXCEPTION] \nlakehouse_engine.errors.SchemaIncompatibleError: the value 7 of n cannot be stored\n SQLSTATE: P0001"
+    mapped = dbt_error(foreign(told))
+    assert isinstance(mapped, DbtDatabaseError)
+    assert mapped.msg == "the value 7 of n cannot be stored"
+
+
 def test_other_errors_pass_through() -> None:
     error = KeyError("x")
     assert dbt_error(error) is error

@@ -14,6 +14,7 @@ from dbt.adapters.lakehouse.work.response import LakehouseResponse, write_messag
 from lakehouse_engine import errors, options
 
 _expected = Later("lakehouse_engine.commit.expected")
+_task_errors = Later("lakehouse_engine.spark.tasks.task_errors")
 
 Result = TypeVar("Result")
 EngineError = errors.LakehouseError
@@ -39,12 +40,17 @@ _FOREIGN = ("pyspark", "py4j")
 
 
 def dbt_error(error: Exception) -> Exception:
-    """The dbt error for `error`: by table for the engine's, a database error for Spark's; dbt's own come back as they are."""
+    """The dbt error for `error`: by table for the engine's, also where Spark tells of one, a database error for Spark's own; dbt's come
+    back as they are.
+    """
     if isinstance(error, DbtRuntimeError):
         return error
     if isinstance(error, errors.LakehouseError):
         return mapped_class(type(error))(str(error))
     if type(error).__module__.split(".")[0] in _FOREIGN:
+        raised = _task_errors.engine_error(error)  # of a query that the adapter itself runs, over rows that refuse values
+        if raised is not None:
+            return dbt_error(raised)
         return DbtDatabaseError(_spark_text(error))
     return error
 
