@@ -8,6 +8,7 @@ from decimal import Decimal
 import agate
 import pyarrow as pa
 import pytest
+from dbt_common.clients.agate_helper import build_type_tester
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge.words import spark_name
@@ -55,6 +56,23 @@ def test_column_types_are_parsed_from_text(text: str, kind: str, value: object) 
 def test_text_that_does_not_parse_is_refused_with_the_column() -> None:
     with pytest.raises(DbtRuntimeError, match="seed column 'c' does not hold values of type int"):
         one(["abc"], agate.Text(), "string", "int")
+
+
+def spelled_otherwise(text: str, kind: str) -> pa.Array:
+    """A column `zip` whose type is given for `ZIP`, as dbt reads it."""
+    table = agate.Table([[text], [None]], ["zip"], build_type_tester({"ZIP": kind}))
+    return seed_table(table, {"zip": "bigint"}, {"ZIP": kind})["zip"].combine_chunks()
+
+
+@pytest.mark.filterwarnings("ignore:.*does not match the name of any column:RuntimeWarning")
+def test_text_of_a_column_that_column_types_spells_otherwise_is_kept_or_refused() -> None:
+    assert spelled_otherwise("a7", "string").to_pylist() == ["a7", None]
+    assert spelled_otherwise("7", "int").to_pylist() == [7, None]
+    for text in ("007", "2024-01-01", "TRUE"):
+        with pytest.raises(DbtRuntimeError, match="column_types names 'ZIP', but the seed's file calls the column 'zip'"):
+            spelled_otherwise(text, "string")
+    with pytest.raises(DbtRuntimeError, match=r"seed column 'zip' does not hold values of type int: 1.5 is no whole number"):
+        spelled_otherwise("1.5", "int")
 
 
 def test_a_number_that_is_too_large_is_refused_with_the_column() -> None:

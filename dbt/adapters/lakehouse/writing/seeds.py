@@ -23,9 +23,11 @@ _TIME_FORMS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%
 def seed_table(table: agate.Table, inferred: Mapping[str, str], overrides: Mapping[str, str]) -> pa.Table:
     """The seed's rows. `inferred` and `overrides` give a column's Spark type; an override's column holds text.
 
-    Raises `DbtRuntimeError` naming the column whose text does not parse as its type.
+    Raises `DbtRuntimeError` naming the column whose text does not parse as its type, or is not there any more.
     """
     chosen = {name.lower(): kind for name, kind in overrides.items()}
+    for name in overrides:
+        _check_is_text(table, name, arrow_type(overrides[name]))
     columns = [_column(table, name, chosen.get(name.lower(), inferred[name])) for name in table.column_names]
     return pa.table(columns, names=list(table.column_names))
 
@@ -38,6 +40,20 @@ def text_lengths(columns: Sequence[str], overrides: Mapping[str, str]) -> dict[s
         for name in columns
         if name.lower() in chosen and pa.types.is_string(arrow_type(chosen[name.lower()]))
     }
+
+
+def _check_is_text(table: agate.Table, wanted: str, kind: pa.DataType) -> None:
+    """dbt leaves a column's text as it is where `column_types` spells its name as the file does. Of any other spelling it has made numbers,
+    dates and booleans before: 007 is 7, and no text can be made of it again.
+    """
+    for name in table.column_names:
+        if name != wanted and name.lower() == wanted.lower() and pa.types.is_string(kind):
+            read = [value for value in table.columns[name].values() if value is not None]
+            if not all(isinstance(value, str) for value in read):
+                raise DbtRuntimeError(
+                    f"column_types names '{wanted}', but the seed's file calls the column '{name}', and dbt goes by the file's spelling:"
+                    f" it has read {type(read[0]).__name__} values where the text is to be kept; write '{name}' in column_types"
+                )
 
 
 def _column(table: agate.Table, name: str, type_name: str) -> pa.Array:
@@ -70,7 +86,7 @@ def _typed(values: list[Any], kind: pa.DataType) -> pa.Array:
     if pa.types.is_string(kind):
         return pa.array([None if value is None else _as_text(value) for value in values], kind)
     if pa.types.is_integer(kind):
-        return pa.array([None if value is None else int(value) for value in values], kind)
+        return pa.array([None if value is None else _whole(value) for value in values], kind)
     if pa.types.is_floating(kind):
         return pa.array([None if value is None else float(value) for value in values], kind)
     return pa.array(values, kind) if not pa.types.is_timestamp(kind) else _timestamps(values, kind)
@@ -114,6 +130,12 @@ def _times(text: pa.Array, kind: pa.DataType) -> pa.Array:
             return pc.cast(parsed, pa.date32())
         return pc.assume_timezone(parsed, "UTC") if kind.tz else parsed
     return pc.cast(text, kind)
+
+
+def _whole(value: Any) -> int:
+    if int(value) != value:
+        raise ValueError(f"{value} is no whole number")
+    return int(value)
 
 
 def _as_text(value: Any) -> str:
