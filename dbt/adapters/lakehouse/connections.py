@@ -10,7 +10,7 @@ from dbt.adapters.contracts.connection import AdapterResponse, Connection, Conne
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.sql import SQLConnectionManager
 
-from dbt.adapters.lakehouse.bridge.outcomes import dbt_error, response_of
+from dbt.adapters.lakehouse.bridge.outcomes import dbt_error, java_stack, response_of
 from dbt.adapters.lakehouse.work.cursor import Cursor
 from dbt.adapters.lakehouse.work.held import held_tables, note_statement
 from dbt.adapters.lakehouse.work.session import ThreadSession
@@ -41,7 +41,7 @@ class LakehouseConnectionManager(SQLConnectionManager):
             mapped = dbt_error(error)
             if mapped is error:
                 raise
-            logger.debug(f"Error while running:\n{sql}\n{error}")
+            logger.debug(f"Error while running:\n{sql}\n{error}\n{java_stack(error)}".rstrip())
             raise mapped from error
 
     def add_query(self, sql: str, *args: Any, **kwargs: Any) -> tuple[Connection, Any]:

@@ -67,6 +67,19 @@ def _spark_text(error: Exception) -> str:
     return text.strip() or type(error).__name__
 
 
+def java_stack(error: BaseException) -> str:
+    """Java's stack of the error of Spark's that `error` is, or comes from; empty where there is none, as over Spark Connect."""
+    known: list[BaseException] = []
+    found: BaseException | None = error
+    while found is not None and found not in known:
+        stack = getattr(found, "_stackTrace", None)
+        if isinstance(stack, str):
+            return stack
+        known.append(found)
+        found = found.__cause__ or found.__context__
+    return ""
+
+
 def retried(write: Callable[[], Result]) -> Result:
     """Run a write again when another writer was faster; nothing was committed then. Raises what the last attempt raised."""
     for attempt in range(1, RETRIES):
