@@ -219,11 +219,16 @@ class LakehouseAdapter(WarehouseAdapter):
 
     @available.parse(_nothing)
     def replace_relation(
-        self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any], existing: LakehouseRelation | None = None
+        self,
+        relation: LakehouseRelation,
+        sql: str,
+        model: Mapping[str, Any],
+        existing: LakehouseRelation | None = None,
+        within: str | None = None,
     ) -> AdapterResponse:
-        """The table with the rows and columns of `sql`, whatever was there."""
+        """The table with the rows and columns of `sql`, whatever was there; `within`: of a batch whose time range that is."""
         kind = str(existing.type) if existing is not None else None
-        return self._write_rows(relation, sql, model, lambda writer, rows: writer.replace(rows, existing=kind))
+        return self._write_rows(relation, sql, model, lambda writer, rows: writer.replace(rows, existing=kind, within=within))
 
     @available.parse(_nothing)
     def write_relation(

@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from dbt.artifacts.schemas.results import RunStatus
@@ -166,6 +167,42 @@ class TestMicrobatchOfRowsThatNoBatchReplaces:
         results = run_dbt([*self.RUN, "--vars", "well: false", "--select", "m"], expect_pass=False).results
         assert "PARTIAL SUCCESS (1/2)" in results[0].message
         assert project.run_sql(f"select id, at from {project.test_schema}.m order by id", fetch="all") == stored
+
+
+class TestFirstBatchOfRowsThatNoBatchReplaces:
+    """It builds the table, or builds it anew, and a row that no later run finds would be there for good."""
+
+    RUN = ("run", "--event-time-start", "2020-01-01", "--event-time-end", "2020-01-03")
+    ROWS: ClassVar[dict[str, str]] = {
+        "late": "at + interval 1 day as at",
+        "never": "if(id = 0, null, at) as at",
+        "text": "cast(at as string) as at",
+        "gone": "at as other",
+    }
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        config = "materialized='incremental', incremental_strategy='microbatch', event_time='at', batch_size='day', begin='2020-01-01'"
+        source = "select day as id, timestamp '2020-01-01 12:00:00Z' + make_dt_interval(day) as at from values (0), (1) as t(day)"
+        one = "{{{{ config({}) }}}} select id, {{% if var('well') %}} at {{% else %}} {} {{% endif %}} from {{{{ ref('up') }}}}"
+        return {
+            "up.sql": "{{ config(materialized='table', event_time='at') }} " + source,
+            **{f"{name}.sql": one.format(config, rows) for name, rows in self.ROWS.items()},
+        }
+
+    def test_the_batch_is_refused_and_the_model_with_it(self, project):
+        results, output = run_dbt_and_capture([*self.RUN, "--vars", "well: false"], expect_pass=False)
+        assert {one.node.name: str(one.status) for one in results} == {"up": "success", **dict.fromkeys(self.ROWS, "error")}
+        assert "late: `at` >= '2020-01-01 00:00:00+00:00' and `at` < '2020-01-02 00:00:00+00:00' does not hold for 1 row(s)" in output
+        assert "never: `at` >= '2020-01-01 00:00:00+00:00' and `at` < '2020-01-02 00:00:00+00:00' does not hold for 1 row(s)" in output
+        assert "text: event_time 'at' is of type string, and batches are ranges of time: cast it to timestamp or date" in output
+        assert "gone: event_time names the column 'at', which the model does not have" in output
+        run_dbt([*self.RUN, "--vars", "well: true"])
+        stored = {name: project.run_sql(f"select id, at from {project.test_schema}.{name} order by id", fetch="all") for name in self.ROWS}
+        assert all(len(rows) == 2 for rows in stored.values())
+        run_dbt([*self.RUN, "--vars", "well: false", "--full-refresh", "--exclude", "up"], expect_pass=False)
+        for name, rows in stored.items():
+            assert project.run_sql(f"select id, at from {project.test_schema}.{name} order by id", fetch="all") == rows
 
 
 class TestMicrobatchesOfDates:

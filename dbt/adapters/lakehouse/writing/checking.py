@@ -10,11 +10,14 @@ from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.lakehouse.bridge.shapes import TableShape
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+from dbt.adapters.lakehouse.columns import resolve
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
 from dbt.adapters.lakehouse.names import same_names
 from dbt.adapters.lakehouse.reading.queries import outside_condition, outside_predicates
 from dbt.adapters.lakehouse.writing.constraints import Check, Unique, violation_query
 from dbt.adapters.lakehouse.writing.uniqueness import collisions
+
+_TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
 def check_rows(warehouse: Warehouse, name: str, checks: Sequence[Check], source: str) -> None:
@@ -37,6 +40,17 @@ def check_unique(warehouse: Warehouse, name: str, unique: Unique, rows: str, kep
         where = "more than once in the model's rows" if kept is None else "also in the table, or more than once in the model's rows"
         raise DbtDatabaseError(
             f"{name}: {unique.label} is violated by {many:,} value(s) {where}, for example {example}; nothing was written"
+        )
+
+
+def check_batch(config: ModelConfig, types: Mapping[str, str]) -> None:
+    """Refuse a microbatch model whose rows no time range can be found by: `types` are its columns'."""
+    if config.strategy != "microbatch" or config.event_time is None:
+        return
+    [name] = resolve([config.event_time], list(types), "event_time", config.name)
+    if types[name] not in _TIMES:
+        raise DbtDatabaseError(
+            f"{config.name}: event_time '{name}' is of type {types[name]}, and batches are ranges of time: cast it to timestamp or date"
         )
 
 

@@ -29,7 +29,7 @@ from dbt.adapters.lakehouse.bridge.words import spark_name
 from dbt.adapters.lakehouse.columns import ColumnPlan, plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
 from dbt.adapters.lakehouse.reading.queries import SOURCE, TARGET, SnapshotColumns, snapshot_changes, split_deleted
-from dbt.adapters.lakehouse.writing.checking import check_condition, check_predicates, check_rows, check_shape
+from dbt.adapters.lakehouse.writing.checking import check_batch, check_condition, check_predicates, check_rows, check_shape
 from dbt.adapters.lakehouse.writing.constraints import Check, Unique
 from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, selected, types_of, viewed
 from dbt.adapters.lakehouse.writing.unique_writes import UniqueWrites
@@ -67,17 +67,17 @@ class TableWriter:
         """A new table with the frame's columns and rows; also with no rows. Nothing is left when the rows cannot be written."""
         return self._create(self.identifier, frame)
 
-    def replace(self, frame: Any, *, existing: str | None) -> Any:
+    def replace(self, frame: Any, *, existing: str | None, within: str | None = None) -> Any:
         """The table with these columns and rows only. A table of the same shape keeps its history: one replace commit.
 
-        `existing` is what dbt knows to be there; where it knows of nothing, nothing is replaced.
+        `existing` is what dbt knows to be there; where it knows of nothing, nothing is replaced. `within`: the time range of a first batch.
         """
         if existing is not None:
             existing = self.warehouse.told_kind(self.schema, self.identifier)  # a hook may have dropped it, or put something else there
         is_table = existing in ("table", "materialized_view")
         if is_table and hasattr(frame, "toArrow"):
             frame = self.warehouse.computed(self.schema, self.identifier, frame)
-        with self._without_deletions(frame, is_table) as rows:
+        with self._without_deletions(frame, is_table) as rows, self._within(rows, within):
             return self._replace(rows, existing, is_table)
 
     def _replace(self, frame: Any, existing: str | None, is_table: bool) -> Any:
@@ -108,6 +108,17 @@ class TableWriter:
             stays = is_table and self._fits(frame)
             kept, _ = self._split(frame, source, self._identity if stays else self._identity_anew(self._shape(columns_of(frame))))
             yield kept
+
+    @contextmanager
+    def _within(self, frame: Any, condition: str | None) -> Iterator[None]:
+        """A first batch has the rows that a later run of it replaces, too."""
+        if condition is None:
+            yield
+            return
+        with viewed(self.warehouse, frame, keep=True) as source:
+            check_batch(self.config, types_of(frame))
+            check_condition(self.warehouse, self.config, condition, source, {})
+            yield
 
     def _copied_into_place(self, frame: Any) -> Any:
         """Where tables cannot be moved: what was there goes, and the rows are written again. They are known to be good; whoever reads
@@ -193,6 +204,7 @@ class TableWriter:
     def replace_where(self, frame: Any, condition: str) -> Any:
         """Replace the stored rows that `condition` holds for; it has to hold for the rows that come, too."""
         with self._increment(frame) as (batch, options), viewed(self.warehouse, batch, keep=True) as source:
+            check_batch(self.config, types_of(batch))
             self._check_condition(condition, source, columns_of(batch))
             return self._rewrite(condition, source, columns_of(batch), options)
 

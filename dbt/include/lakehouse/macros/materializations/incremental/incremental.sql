@@ -17,7 +17,8 @@
   {%- set select = lakehouse_select(model['language']) -%}
 
   {%- if existing_relation is none or existing_relation.is_view or existing_relation.is_materialized_view or should_full_refresh() -%}
-    {%- do lakehouse_main(select, adapter.replace_relation(target_relation, select, model, existing_relation)) -%}
+    {%- set within = lakehouse_batch_range() if strategy == 'microbatch' else none -%}
+    {%- do lakehouse_main(select, adapter.replace_relation(target_relation, select, model, existing_relation, within)) -%}
   {%- else -%}
     {%- set temp_relation = make_temp_relation(target_relation) -%}
     {%- do adapter.create_session_view(temp_relation, select) -%}
