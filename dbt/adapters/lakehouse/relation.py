@@ -60,7 +60,15 @@ class LakehouseRelation(SparkRelation):
             bounds.append(f"{field} >= '{_instant(event_time_filter.start)}'")
         if event_time_filter.end:
             bounds.append(f"{field} < '{_instant(event_time_filter.end)}'")
-        return " and ".join(bounds)
+        return " and ".join([*bounds, self._event_time_is_a_time(field)])
+
+    def _event_time_is_a_time(self, field: str) -> str:
+        """True, which Spark knows before it plans the query. Of text it ends the query: '2024-01-02' sorts before that day's beginning, and
+        would be a row of the day before; of the first day it would be left out.
+        """
+        where = f"event_time {field} of {self.schema}.{self.identifier}"
+        told = f"{where} is text, and is to be compared with times: make it a timestamp or a date".replace("\\", "").replace("'", "")
+        return f"if(typeof({field}) like 'string%', cast(raise_error('{told}') as boolean), true)"
 
     @property
     def is_temporary(self) -> bool:

@@ -205,6 +205,31 @@ class TestFirstBatchOfRowsThatNoBatchReplaces:
             assert project.run_sql(f"select id, at from {project.test_schema}.{name} order by id", fetch="all") == rows
 
 
+class TestEventTimesThatAreText:
+    """What a model reads is cut by its event time: texts of dates would be a day off."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        config = "materialized='incremental', incremental_strategy='microbatch', event_time='day', batch_size='day', begin='2024-01-01'"
+        source = "select id, string(date_add(date'2024-01-01', cast(id as int))) as day from range(3)"
+        return {
+            "up.sql": "{{ config(materialized='table', event_time='day') }} " + source,
+            "batches.sql": "{{ config(" + config + ") }} select id, cast(day as date) as day from {{ ref('up') }}",
+            "sample.sql": "{{ config(materialized='table') }} select * from {{ ref('up') }}",
+        }
+
+    @pytest.mark.parametrize(
+        ("model", "span"),
+        [
+            ("batches", ("--event-time-start", "2024-01-01", "--event-time-end", "2024-01-04")),
+            ("sample", ("--sample", "{'start': '2024-01-01', 'end': '2024-01-04'}")),
+        ],
+    )
+    def test_the_model_that_reads_them_is_refused(self, project, model, span):
+        _, output = run_dbt_and_capture(["run", "--select", "up", model, *span], expect_pass=False)
+        assert re.search(r"event_time day of \S+\.up is text, and is to be compared with times: make it a timestamp or a date", output)
+
+
 class TestMicrobatchesOfDates:
     """A day is a day, whatever the session's time zone is."""
 
