@@ -76,8 +76,20 @@ def test_text_of_a_column_that_column_types_spells_otherwise_is_kept_or_refused(
 
 
 def test_a_number_that_is_too_large_is_refused_with_the_column() -> None:
-    with pytest.raises(DbtRuntimeError, match="seed column 'c' does not hold values of type bigint"):
+    told = "does not hold values of type bigint: 100000000000000000000 has too many digits; name the column's type in column_types"
+    with pytest.raises(DbtRuntimeError, match=f"seed column 'c' {told}"):
         one([Decimal(10) ** 20], agate.Number(), "bigint")
+    limits = [2**63 - 1, -(2**63)]
+    assert one([Decimal(limit) for limit in limits], agate.Number(), "bigint").to_pylist() == limits
+
+
+def test_whole_numbers_that_dbt_rounds_are_refused_and_others_are_not() -> None:
+    """They come as agate reads them of a file: 30 digits are rounded to 28, and are a column of double, as 1e30 is."""
+    long, longer = "1234567890123456789012345678", "123456789012345678901234567890"
+    assert one(["1e30", "-2.5", long], agate.Number(), "double").to_pylist() == [1e30, -2.5, float(long)]
+    with pytest.raises(DbtRuntimeError, match=r"of type double: of a number as long as 12345\d* dbt keeps the first 28 digits"):
+        one([longer], agate.Number(), "double")
+    assert one([longer], agate.Text(), "string", "decimal(38, 0)").to_pylist() == [Decimal(longer)]
 
 
 def test_text_that_is_longer_than_its_column_is_refused_and_blanks_at_its_end_are_cut() -> None:

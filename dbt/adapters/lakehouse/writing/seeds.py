@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
@@ -18,6 +19,11 @@ else:
     pa, pc = Later("pyarrow"), Later("pyarrow.compute")
 
 _TIME_FORMS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y")
+
+
+_LONG = (-(2**63), 2**63 - 1)
+_DIGITS = 28
+_GIVE = "name the column's type in column_types, such as string or decimal(38, 0)"
 
 
 def seed_table(table: agate.Table, inferred: Mapping[str, str], overrides: Mapping[str, str]) -> pa.Table:
@@ -88,7 +94,7 @@ def _typed(values: list[Any], kind: pa.DataType) -> pa.Array:
     if pa.types.is_integer(kind):
         return pa.array([None if value is None else _whole(value) for value in values], kind)
     if pa.types.is_floating(kind):
-        return pa.array([None if value is None else float(value) for value in values], kind)
+        return pa.array([None if value is None else _real(value) for value in values], kind)
     return pa.array(values, kind) if not pa.types.is_timestamp(kind) else _timestamps(values, kind)
 
 
@@ -135,7 +141,18 @@ def _times(text: pa.Array, kind: pa.DataType) -> pa.Array:
 def _whole(value: Any) -> int:
     if int(value) != value:
         raise ValueError(f"{value} is no whole number")
+    if not _LONG[0] <= value <= _LONG[1]:
+        raise ValueError(f"{int(value)} has too many digits; {_GIVE}")
     return int(value)
+
+
+def _real(value: Any) -> float:
+    """Of whole numbers with more digits than decimals of Python's keep by default (28) dbt has read the first ones alone."""
+    if isinstance(value, Decimal):
+        digits, exponent = value.as_tuple()[1:]
+        if len(digits) >= _DIGITS and isinstance(exponent, int) and exponent > 0:
+            raise ValueError(f"of a number as long as {value:f} dbt keeps the first {_DIGITS} digits; {_GIVE}")
+    return float(value)
 
 
 def _as_text(value: Any) -> str:
