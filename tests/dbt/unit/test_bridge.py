@@ -42,6 +42,21 @@ def test_errors_of_spark_are_database_errors_without_their_stack() -> None:
     assert "org.apache" not in str(mapped)
 
 
+@pytest.mark.parametrize(
+    ("java", "told"),
+    [
+        ("org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 2 cancelled", "[SPARK_JOB_CANCELLED] Job 2 cancelled"),
+        ("java.lang.OutOfMemoryError: Java heap space", "java.lang.OutOfMemoryError: Java heap space"),
+    ],
+)
+def test_errors_that_pyspark_does_not_know_are_told_without_the_call(java: str, told: str) -> None:
+    foreign = type("Py4JJavaError", (Exception,), {"__module__": "py4j.protocol"})
+    for called in ("o182.collectToPython.", "z:org.apache.spark.sql.Dataset.ofRows."):
+        mapped = dbt_error(foreign(f"An error occurred while calling {called}\n: {java}\n\tat org.apache.spark.X\n"))
+        assert isinstance(mapped, DbtDatabaseError)
+        assert mapped.msg == told
+
+
 def test_errors_of_the_engine_that_spark_tells_of_are_those() -> None:
     foreign = type("SparkRuntimeException", (Exception,), {"__module__": "pyspark.errors"})
     told = "[USER_RAISED_EXCEPTION] \nlakehouse_engine.errors.SchemaIncompatibleError: the value 7 of n cannot be stored\n SQLSTATE: P0001"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -37,6 +38,8 @@ ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
 """Which of dbt's errors stands for a branch of the engine's tree: database errors are those that the user's data or SQL caused."""
 RETRIES = 3
 _FOREIGN = ("pyspark", "py4j")
+_CALLING = re.compile(r"An error occurred while calling [\w.:$]+\s*:\s*(?:org\.apache\.spark\.SparkException: )?")
+"""What Py4J says before the error of a call: which method of which of its objects."""
 
 
 def dbt_error(error: Exception) -> Exception:
@@ -64,6 +67,7 @@ def _spark_text(error: Exception) -> str:
     text = str(error).strip()
     for end in ("\n\tat ", "\nJVM stacktrace", ";\n'"):  # a Java stack, or the plan that analysis failed on
         text = text.split(end)[0]
+    text = _CALLING.sub("", text)
     return text.strip() or type(error).__name__
 
 
