@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.spark.frames import composed
-from lakehouse_engine.spark.frames.effects import ThinnedFile
+from lakehouse_engine.spark.frames.logged.effects import ThinnedFile
 from lakehouse_engine.spark.frames.replaced.positions import replaced_of, told_apart
 from lakehouse_engine.timeline.config_store import ConfigStore
 from tests.spark.test_positions import make, rows

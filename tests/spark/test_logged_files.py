@@ -17,8 +17,8 @@ from lakehouse_engine.files.slice_reader import SliceChanges, SliceReader
 from lakehouse_engine.spark import local_files
 from lakehouse_engine.spark.frames import composed, scanned
 from lakehouse_engine.spark.frames.by_session import BySession
-from lakehouse_engine.spark.frames.effects import EffectCache
-from lakehouse_engine.spark.frames.logged_files import BLOCKS_FROM
+from lakehouse_engine.spark.frames.logged.effects import EffectCache
+from lakehouse_engine.spark.frames.logged.logged_files import BLOCKS_FROM
 from lakehouse_engine.spark.frames.replaced import positions
 from lakehouse_engine.spark.frames.sent import SentFrames
 from tests.support.connect_server import classic_only
@@ -149,7 +149,7 @@ def test_what_is_written_again_is_told_apart(table: HoodieTable, monkeypatch: py
     monkeypatch.setattr(positions, "_sizes_are_known", lambda files: False)
     small = SentFrames(limit=64 * 1024 * 1024)
     monkeypatch.setattr(composed, "SENT", small)
-    monkeypatch.setattr("lakehouse_engine.spark.frames.logged_files.FILES", BySession(0, lambda one: 1))
+    monkeypatch.setattr("lakehouse_engine.spark.frames.logged.logged_files.FILES", BySession(0, lambda one: 1))
     for _ in range(2):
         assert_as_arrow(table)
 

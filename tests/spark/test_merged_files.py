@@ -20,8 +20,9 @@ from lakehouse_engine.errors import CorruptLogError
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.spark import local_files
-from lakehouse_engine.spark.frames import merged_files, scanned
-from lakehouse_engine.spark.frames.merged_files import MOST, Weight
+from lakehouse_engine.spark.frames import scanned
+from lakehouse_engine.spark.frames.logged import merged_files
+from lakehouse_engine.spark.frames.logged.merged_files import MOST, Weight
 from tests.support.connect_server import classic_only
 from tests.support.properties import edit_properties
 from tests.support.readers import assert_same_rows

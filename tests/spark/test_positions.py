@@ -20,8 +20,8 @@ from lakehouse_engine import HoodieTable
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.spark.frames import composed
-from lakehouse_engine.spark.frames import effects as frames_effects
-from lakehouse_engine.spark.frames.effects import EffectCache, ThinnedFile
+from lakehouse_engine.spark.frames.logged import effects as frames_effects
+from lakehouse_engine.spark.frames.logged.effects import EffectCache, ThinnedFile
 from lakehouse_engine.spark.frames.replaced import positions
 from lakehouse_engine.spark.frames.replaced.positions import Replaced, replaced_of
 from lakehouse_engine.spark.frames.replaced.xxhash import xxhash64 as hash_name

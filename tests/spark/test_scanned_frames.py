@@ -19,7 +19,7 @@ from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import MissingFileError
 from lakehouse_engine.spark.frames import composed, scanned
 from lakehouse_engine.spark.frames.composed import ComposedFrames
-from lakehouse_engine.spark.frames.effects import EffectCache
+from lakehouse_engine.spark.frames.logged.effects import EffectCache
 from tests.support.connect_server import classic_only
 from tests.support.readers import assert_same_rows
 

@@ -13,7 +13,7 @@ from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.spark import local_files
 from lakehouse_engine.spark.frames import composed, fetched
-from lakehouse_engine.spark.frames.effects import EffectCache, effect_key
+from lakehouse_engine.spark.frames.logged.effects import EffectCache, effect_key
 from lakehouse_engine.spark.frames.sent import SentFrames
 from tests.spark.test_positions import make, rows
 from tests.support.connect_server import WANTED, classic_only

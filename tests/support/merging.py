@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakehouse_engine.spark.frames import merged_files
+from lakehouse_engine.spark.frames.logged import merged_files
 from tests.support.shares import TOLD, commit_here, turn
 
 WANTED = os.environ.get("LAKEHOUSE_MERGED", "")

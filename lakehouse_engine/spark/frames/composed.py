@@ -17,9 +17,9 @@ from lakehouse_engine.model.keys import COMMIT_TIME
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
-from lakehouse_engine.spark.frames.effects import EFFECTS, SliceEffect, ThinnedFile
-from lakehouse_engine.spark.frames.logged_files import BLOCKS_FROM, LoggedFiles, in_files, logged_files
-from lakehouse_engine.spark.frames.merged_files import merged_files
+from lakehouse_engine.spark.frames.logged.effects import EFFECTS, SliceEffect, ThinnedFile
+from lakehouse_engine.spark.frames.logged.logged_files import BLOCKS_FROM, LoggedFiles, in_files, logged_files
+from lakehouse_engine.spark.frames.logged.merged_files import merged_files
 from lakehouse_engine.spark.frames.replaced.positions import StayingRows, replaced_of, told_apart
 from lakehouse_engine.spark.frames.scanned import Checked, checked, in_range, scanned_beside, stored_schema
 from lakehouse_engine.spark.frames.sent import SENT

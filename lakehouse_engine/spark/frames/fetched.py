@@ -20,7 +20,7 @@ from lakehouse_engine.read.arrow_scan import ReadTask, SliceTask, iter_task, pla
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
-from lakehouse_engine.spark.frames.effects import effect_key
+from lakehouse_engine.spark.frames.logged.effects import effect_key
 from lakehouse_engine.spark.local_files import is_there
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import identity_of

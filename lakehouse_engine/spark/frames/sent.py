@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine.spark.frames.by_session import BySession
-from lakehouse_engine.spark.frames.effects import SliceEffect
+from lakehouse_engine.spark.frames.logged.effects import SliceEffect
 from lakehouse_engine.spark.local_files import is_there
 
 Sent = TypeVar("Sent")

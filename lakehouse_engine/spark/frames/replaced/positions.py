@@ -26,7 +26,7 @@ from pyspark.sql.functions import coalesce, col, get, getbit, lit, raise_error, 
 
 from lakehouse_engine.files.slice_reader import Rows
 from lakehouse_engine.spark.frames.by_session import BySession
-from lakehouse_engine.spark.frames.effects import ThinnedFile
+from lakehouse_engine.spark.frames.logged.effects import ThinnedFile
 from lakehouse_engine.spark.frames.replaced.slots import Slots
 from lakehouse_engine.spark.frames.replaced.xxhash import xxhash64 as hash_name
 from lakehouse_engine.spark.schema import free_name

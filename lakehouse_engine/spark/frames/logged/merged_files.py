@@ -26,7 +26,7 @@ from lakehouse_engine.model.keys import META_COLUMNS
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
-from lakehouse_engine.spark.frames.effects import effect_key
+from lakehouse_engine.spark.frames.logged.effects import effect_key
 from lakehouse_engine.spark.local_files import spark_path
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
-from lakehouse_engine.spark.frames.effects import SliceEffect, ThinnedFile
+from lakehouse_engine.spark.frames.logged.effects import SliceEffect, ThinnedFile
 from lakehouse_engine.spark.local_files import spark_path
 
 BLOCKS_FROM = 256 * 1024
