@@ -24,7 +24,7 @@ from lakehouse_engine.options import CONFLICT_RETRIES, LOCK_TIMEOUT_MS, LockOpti
 from lakehouse_engine.options.arguments import checked
 from lakehouse_engine.repair import RepairReport, repair
 from lakehouse_engine.services.clone import CloneFiles
-from lakehouse_engine.spark.abilities import check_session
+from lakehouse_engine.spark.abilities import check_runs, check_session
 from lakehouse_engine.spark.frames.pins import Pins
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.spark.session import runner_for
@@ -271,6 +271,7 @@ class Lakehouse:
     def _execution(self, args: Sequence[Any] | Mapping[str, Any] | None) -> Execution:
         if self._spark is None or self._pins is None:
             raise MissingOptionError("sql() needs a SparkSession: Lakehouse(warehouse, spark=...)")
+        check_runs(self._spark)
         repeats = CONFLICT_RETRIES.read(self._options)
         return Execution(self._catalog, self._spark, self._pins, self._pins.reads(), self._open, self._make, self._make_in, args, repeats)
 

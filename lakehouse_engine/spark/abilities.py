@@ -278,6 +278,7 @@ def abilities_of(spark: SparkSession) -> Abilities:
 def check_session(spark: SparkSession) -> None:
     """Raise `UnsupportedSessionError` for a session that PySpark's functions do not work with in this process: they are for one kind."""
     if _is_connect(spark) == is_remote():
+        check_runs(spark)
         return
     if is_remote():
         raise UnsupportedSessionError(
@@ -288,6 +289,17 @@ def check_session(spark: SparkSession) -> None:
         "PySpark was not told that this process uses Spark Connect: make the session by SparkSession.builder.remote(url).create() of"
         " pyspark.sql, in a process without a SparkContext"
     )
+
+
+def check_runs(spark: SparkSession) -> None:
+    """Raise `UnsupportedSessionError` for a session that was stopped in this process, which PySpark only says in errors of the JVM."""
+    # A stopped context has let go of its JVM's. Nothing is asked of the JVM or the server: statements ask this each time.
+    is_stopped = spark.is_stopped if _is_connect(spark) else spark.sparkContext._jsc is None  # type: ignore[attr-defined]
+    if is_stopped:
+        raise UnsupportedSessionError(
+            "the Spark session was stopped: get a new one (SparkSession.builder.getOrCreate()), and open the warehouse or the table with it"
+            " (Lakehouse(..., spark=...))"
+        )
 
 
 def _is_connect(spark: SparkSession) -> bool:

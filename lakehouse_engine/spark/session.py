@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse_engine.engine import TaskRunner, local_runner
 from lakehouse_engine.options import SHIP_ENGINE, TASK_RUNNER
-from lakehouse_engine.spark.abilities import abilities_of
+from lakehouse_engine.spark.abilities import abilities_of, check_runs
 from lakehouse_engine.spark.tasks.handshake import ensure_executors
 from lakehouse_engine.spark.tasks.runner import SparkRunner
 from lakehouse_engine.spark.tasks.shipping import ship_engine
@@ -32,6 +32,7 @@ def prepare_executors(spark: SparkSession, storage: Storage, options: Mapping[st
 
     Asked once for a session and table, and not on a local master. Raises as `handshake.ensure_executors`.
     """
+    check_runs(spark)
     use_this_interpreter(spark)
     if not abilities_of(spark).is_local:
         if SHIP_ENGINE.read(options):

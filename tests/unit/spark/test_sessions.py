@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
@@ -21,7 +23,12 @@ class _Remote:
 
     __module__ = "pyspark.sql.connect.session"
 
+    is_stopped = False
+
     def createDataFrame(self) -> None: ...
+
+    def stop(self) -> None:
+        self.is_stopped = True
 
 
 class _WithMaster:
@@ -29,7 +36,13 @@ class _WithMaster:
 
     __module__ = "pyspark.sql.session"
 
+    def __init__(self) -> None:
+        self.sparkContext = SimpleNamespace(_jsc=object())
+
     def createDataFrame(self) -> None: ...
+
+    def stop(self) -> None:
+        self.sparkContext._jsc = None
 
 
 def test_a_session_of_connect_that_pyspark_was_not_told_of_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,6 +57,28 @@ def test_a_session_with_a_master_is_refused_in_a_process_of_connect(tmp_path: Pa
     monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
     with pytest.raises(UnsupportedSessionError, match="one kind of session in a process"):
         Lakehouse(str(tmp_path), spark=_WithMaster())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [_WithMaster, _Remote])
+def test_a_session_that_was_stopped_is_named_by_each_use_of_it(kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if kind is _Remote:
+        monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    else:
+        monkeypatch.delenv("SPARK_CONNECT_MODE_ENABLED", raising=False)
+    session = kind()
+    lakehouse = Lakehouse(str(tmp_path), spark=session)
+    table = lakehouse.create_table("shop.t", schema=pa.schema([("id", pa.int64())]), record_key=["id"])
+    session.stop()
+    for use in (
+        lambda: lakehouse.sql("select 1"),
+        table.dataframe,
+        lambda: table.upsert(pa.table({"id": [1]}), options={"lakehouse.task.runner": "SPARK"}),
+        lambda: Lakehouse(str(tmp_path), spark=session),
+    ):
+        with pytest.raises(UnsupportedSessionError, match="the Spark session was stopped: get a new one"):
+            use()
+    assert table.to_arrow().num_rows == 0
+    assert table.upsert(pa.table({"id": [1]}), options={"lakehouse.task.runner": "LOCAL"}).inserts == 1
 
 
 def test_executors_that_are_as_the_driver_pass(tmp_path: Path) -> None:
