@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.errors import OptionError, UnsettledInstantError
+from lakehouse_engine.errors import OptionError, SchemaIncompatibleError, UnsettledInstantError
+from lakehouse_engine.files.projection import convert
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.instant import as_of_instant_time, before
 from lakehouse_engine.options import STORED_PREFIX, layered
@@ -73,7 +74,8 @@ def plan_query(
     `options` count over those that the table has stored. With `paths`, the plan has the rules of partition paths. `narrowing` makes the
     filters of a query that has none, for the schema that its rows have at that time. Raises `OptionError`
     for a moment or an option that does not parse, or filters that do not fit, `UnsettledInstantError` for a moment of the past to which
-    a writer of Hudi may add yet, and as `plan_snapshot` and `plan_incremental`.
+    a writer of Hudi may add yet, and as `plan_snapshot` and `plan_incremental`; with `paths` `SchemaIncompatibleError` for a range that
+    ends before a column got a type that does not take its values.
     """
     given = read_options(state, options)
     verify, trusts = VERIFY_CHECKSUMS.read(given), TRUST_PARTITION_PATHS.read(given)
@@ -84,9 +86,37 @@ def plan_query(
 
     def plan(now: TableState) -> ScanPlan:
         found = _plan(now, query, filters)
-        return replace(found, rules=path_rules(now, found.schema, trusted=trusts), foreign=may_be_foreign(now)) if paths else found
+        if not paths:
+            return found
+        foreign = may_be_foreign(now) or _has_retyped(now, found)
+        return replace(found, rules=path_rules(now, found.schema, trusted=trusts), foreign=foreign)
 
     return at_one_moment(state, plan).verified(verify)
+
+
+def _has_retyped(state: TableState, plan: ScanPlan) -> bool:
+    """Whether a column of an incremental read has another type now than at the end of its range, and files may have that one.
+
+    Raises `SchemaIncompatibleError` where it does not widen: Spark's Parquet reader is asked for the type of now, and gives other values
+    (of an int a date, of a decimal bytes) or an error of its own.
+    """
+    end = None if plan.commit_range is None else plan.commit_range.end
+    if end is None or not (plan.files or plan.logged):
+        return False
+    then = table_schema(state, end)
+    retyped = [one for one in plan.schema if one.name in then.names and then.field(one.name).type != one.type]
+    for one in retyped:
+        stored = then.field(one.name).type
+        try:
+            convert(pa.chunked_array([pa.array([], stored)]), one.type, one.name)
+        except SchemaIncompatibleError as error:
+            raise SchemaIncompatibleError(
+                f"the column {one.name!r} was {stored} at the end of the range, {end}, and is {one.type} now, which does not take its"
+                " values: read the table as of then, or the other columns by to_arrow(columns=...)",
+                column=one.name,
+                table=state.config.name,
+            ) from error
+    return bool(retyped)
 
 
 def read_options(state: TableState, options: Mapping[str, Any] | None) -> dict[str, Any]:
