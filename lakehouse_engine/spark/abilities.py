@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from lakehouse_engine.errors import UnsupportedSessionError
-from lakehouse_engine.spark.local_files import file_frame, files_of, has_room
+from lakehouse_engine.spark.local_files import file_frame, files_of, has_room, links_of
 from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.spark.settings import with_settings
 
@@ -102,6 +102,10 @@ class Abilities(ABC):
         """Files of Parquet contents, alone in a folder, that executors read as long as the application runs; None where there are none."""
         return None
 
+    def links(self, places: Sequence[tuple[Path, str]]) -> Path | None:
+        """A folder with links to files of this machine, each in the directory that is given with it, as `files`."""
+        return None
+
     @abstractmethod
     def with_own_columns(self, frame: DataFrame) -> DataFrame:
         """The rows of a statement, in a frame that can be joined with those of others that read the same views."""
@@ -175,6 +179,9 @@ class _Classic(Abilities):
 
     def files(self, contents: Sequence[bytes]) -> list[Path] | None:
         return files_of(self._spark, contents) if self.is_local else None
+
+    def links(self, places: Sequence[tuple[Path, str]]) -> Path | None:
+        return links_of(self._spark, places) if self.is_local else None
 
     def with_own_columns(self, frame: DataFrame) -> DataFrame:
         # Names stay in the JVM: each would be a call of its own.

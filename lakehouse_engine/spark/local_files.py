@@ -29,6 +29,8 @@ from lakehouse_engine.storage.local import LocalStorage
 logger = logging.getLogger(__name__)
 _LEAST, _MOST = 1 << 20, 1 << 30
 """Bytes of rows that are worth a file, and of all files of an application."""
+_LINK = 1 << 13
+"""Bytes that a link counts for, with its directory."""
 _ROW_GROUP = 1 << 16
 """Rows of a group, which is the least that a task reads."""
 _ENCRYPTED = "spark.io.encryption.enabled"
@@ -85,6 +87,17 @@ def files_of(spark: SparkSession, contents: Sequence[bytes]) -> list[Path] | Non
 
     folder = _written_to(spark, f"lakehouse-logs-{uuid.uuid4()}", sum(map(len, contents)), write)
     return None if folder is None else names(folder)
+
+
+def links_of(spark: SparkSession, places: Sequence[tuple[Path, str]]) -> Path | None:
+    """A folder with links to files, each in the directory that is given with it. None where there is no room for them."""
+
+    def write(folder: Path) -> None:
+        for path, directory in places:
+            (folder / directory).mkdir(parents=True, exist_ok=True)
+            (folder / directory / path.name).symlink_to(path)
+
+    return _written_to(spark, f"lakehouse-links-{uuid.uuid4()}", len(places) * _LINK, write)
 
 
 def has_room(spark: SparkSession, size: int) -> bool:

@@ -15,7 +15,7 @@ from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import SliceChanges, SliceReader
 from lakehouse_engine.spark import local_files
-from lakehouse_engine.spark.frames import composed, scanned
+from lakehouse_engine.spark.frames import composed
 from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.logged.effects import EffectCache
 from lakehouse_engine.spark.frames.logged.logged_files import BLOCKS_FROM
@@ -85,17 +85,11 @@ def test_blocks_are_written_once_and_rows_are_right(table: HoodieTable) -> None:
     assert len(written()) - before == 2 * slices
 
 
-@pytest.mark.parametrize("few", [scanned._FEW, 0])
-def test_one_scan_reads_base_files_and_blocks_where_paths_tell_nothing(
-    table: HoodieTable, few: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Or where they tell of few files."""
-    monkeypatch.setattr(scanned, "_FEW", few)
+def test_one_scan_reads_base_files_and_blocks_where_paths_tell_nothing(table: HoodieTable) -> None:
     told = table.to_arrow(meta_columns=True)["_hoodie_partition_path"][0].as_py()
     plan = table.dataframe()._jdf.queryExecution().executedPlan().toString()
-    assert plan.count("FileScan parquet") == (2 if told.startswith("day=") and not few else 1)
+    assert plan.count("FileScan parquet") == (2 if told.startswith("day=") else 1)
     assert "ExistingRDD" not in plan
-    assert_as_arrow(table)
 
 
 def test_a_log_that_comes_is_written_and_no_other(table: HoodieTable) -> None:

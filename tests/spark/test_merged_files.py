@@ -16,13 +16,13 @@ from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.errors import CorruptLogError
+from lakehouse_engine.errors import CorruptLogError, MissingFileError
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.spark import local_files
-from lakehouse_engine.spark.frames import scanned
-from lakehouse_engine.spark.frames.logged import merged_files
+from lakehouse_engine.spark.frames.logged import linked_files, merged_files
 from lakehouse_engine.spark.frames.logged.merged_files import MOST, Weight
+from tests.spark.test_partition_discovery import files_opened
 from tests.support.connect_server import classic_only
 from tests.support.properties import edit_properties
 from tests.support.readers import assert_same_rows
@@ -128,20 +128,53 @@ def test_one_scan_reads_all(table: HoodieTable, read: list[str]) -> None:
     assert left.join(right, left["id"] == right["id"]).count() == len(table.to_arrow())
 
 
-@pytest.mark.parametrize("bound", ["_FEW", "_SMALL"])
+@pytest.mark.parametrize("most", [64, 1])
 @pytest.mark.parametrize("table", [["day"]], indirect=True)
-def test_base_files_without_logs_are_in_the_same_scan(table: HoodieTable, bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However their directories tell values; where they are many or large a scan of its own asks them for these."""
+def test_base_files_without_logs_are_in_the_same_scan(table: HoodieTable, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By links where directories tell values, unless they are many. Both ways Spark skips files by their partitions."""
+    monkeypatch.setattr(linked_files, "_MOST", most)
     table.compact()
     table.upsert(rows([3], 4))
     assert_as_arrow(table)
-    assert plan_of(table).count("FileScan parquet") == 1
-    monkeypatch.setattr(scanned, bound, 0)
-    table.upsert(rows([3], 5))
-    assert_as_arrow(table)
     plan = plan_of(table)
-    assert plan.count("FileScan parquet") == 2
+    assert plan.count("FileScan parquet") == (1 if most > 1 else 2)
     assert " Filter (" not in plan
+    for day, files in ((0, 1), (1, 1), (5, 0)):
+        frame = table.dataframe().where(f"datediff(day, date'1970-01-01') = {day}")
+        assert files_opened(frame) == files
+        assert_same_rows(frame.toArrow(), table.to_arrow().filter(pc.field("day").cast(pa.int32()) == day))
+
+
+@pytest.mark.parametrize("table", [["day"]], indirect=True)
+def test_links_that_somebody_removed_are_made_again(table: HoodieTable) -> None:
+    for _ in range(2):
+        assert_as_arrow(table)
+        for link in Path(SparkFiles.getRootDirectory()).glob("lakehouse-links-*/*/*"):
+            link.unlink()
+
+
+@pytest.mark.parametrize("table", [["day"]], indirect=True)
+def test_without_links_files_are_read_where_they_are(table: HoodieTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "symlink_to", refused)
+    table.compact()
+    table.upsert(rows([3], 4))
+    assert_as_arrow(table)
+    assert plan_of(table).count("FileScan parquet") == 2
+
+
+@pytest.mark.parametrize("table", [["day"]], indirect=True)
+def test_a_linked_base_file_that_is_lost_is_named(table: HoodieTable) -> None:
+    table.compact()
+    table.upsert(rows([3], 4))
+    assert_as_arrow(table)
+    lost = next(Path(table.path).glob("day=1970-01-02/*.parquet"))
+    for path in Path(table.path).glob("day=1970-01-02/*.parquet"):
+        path.unlink()
+    with pytest.raises(MissingFileError, match=lost.parent.name):
+        table.dataframe()
 
 
 def test_a_log_that_comes_has_its_slice_merged_and_no_other(table: HoodieTable, read: list[str]) -> None:

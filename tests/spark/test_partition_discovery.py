@@ -64,7 +64,6 @@ def days(lakehouse: Lakehouse, table_type: str, count: int = 8, **arguments: Any
 
 
 @pytest.mark.parametrize("name", VALUES)
-@pytest.mark.usefixtures("unmerged")
 @pytest.mark.parametrize("table_type", ["cow", "mor"])
 def test_partition_columns_have_the_values_that_the_files_have(
     name: str, table_type: str, lakehouse: Lakehouse, spark: SparkSession
@@ -88,7 +87,6 @@ def test_partition_columns_have_the_values_that_the_files_have(
     assert [row.id for row in one.collect()] == [len(values) + 1]
 
 
-@pytest.mark.usefixtures("unmerged")
 @pytest.mark.parametrize("table_type", ["cow", "mor"])
 def test_a_condition_on_the_partition_opens_its_files_only(table_type: str, lakehouse: Lakehouse) -> None:
     table = days(lakehouse, table_type)
@@ -102,7 +100,6 @@ def test_a_condition_on_the_partition_opens_its_files_only(table_type: str, lake
     assert sorted(table.to_arrow().filter(pc.field("n") > 5)["id"].to_pylist()) == [0, 8, 16, 24, 32]
 
 
-@pytest.mark.usefixtures("unmerged")
 @pytest.mark.parametrize("table_type", ["cow", "mor"])
 def test_a_join_opens_the_partitions_that_it_finds(table_type: str, lakehouse: Lakehouse, spark: SparkSession) -> None:
     days(lakehouse, table_type)

@@ -41,9 +41,9 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many files Spark was told to look at, each time."""
     found, original = list[int](), scanned._listed
 
-    def counted(spark: Any, plan: Any, paths: Any, others: Any, by_paths: Any) -> Any:
-        found.append(len(paths) + len(others))
-        return original(spark, plan, paths, others, by_paths)
+    def counted(spark: Any, plan: Any, files: Any, uris: Any, base: Any) -> Any:
+        found.append(len(uris))
+        return original(spark, plan, files, uris, base)
 
     monkeypatch.setattr(scanned, "_listed", counted)
     return found

@@ -18,12 +18,13 @@ from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.logged.effects import EFFECTS, SliceEffect, ThinnedFile
+from lakehouse_engine.spark.frames.logged.linked_files import LinkedFiles, linked_files
 from lakehouse_engine.spark.frames.logged.logged_files import BLOCKS_FROM, LoggedFiles, in_files, logged_files
-from lakehouse_engine.spark.frames.logged.merged_files import merged_files
+from lakehouse_engine.spark.frames.logged.merged_files import MergedFile, merged_files
 from lakehouse_engine.spark.frames.replaced.positions import StayingRows, replaced_of, told_apart
-from lakehouse_engine.spark.frames.scanned import Checked, checked, in_range, scanned_beside, stored_schema
+from lakehouse_engine.spark.frames.scanned import Checked, checked, in_range, scanned, scanned_beside, scanned_links, stored_schema
 from lakehouse_engine.spark.frames.sent import SENT
-from lakehouse_engine.spark.local_files import is_there
+from lakehouse_engine.spark.local_files import is_there, spark_path
 from lakehouse_engine.spark.schema import to_spark_schema, to_spark_type
 from lakehouse_engine.sql.grammar.lexer import quote_name
 
@@ -42,7 +43,7 @@ class _Parts:
     adding: tuple[SliceEffect, ...]
     decoded: tuple[str, ...]
     logged: tuple[LoggedFiles, ...]
-    merged: tuple[str, ...]
+    merged: tuple[MergedFile, ...]
 
     @classmethod
     def of(cls, spark: SparkSession, plan: ScanPlan, read: Sequence[str], known: Mapping[str, Hashable]) -> _Parts:
@@ -95,6 +96,7 @@ class _Kept:
     files: int
     sent: int
     rows: DataFrame | None
+    linked: LinkedFiles | None
 
     @property
     def nbytes(self) -> int:
@@ -102,8 +104,8 @@ class _Kept:
         return (1 + self.files) * _OF_A_FILE + self.sent
 
     def holds(self) -> bool:
-        """Whether the rows are where they were."""
-        return is_there(self.rows)
+        """Whether the rows, and links, are where they were."""
+        return is_there(self.rows) and (self.linked is None or self.linked.hold())
 
 
 class ComposedFrames(BySession[_Kept]):
@@ -139,7 +141,7 @@ def composed(
     if not plan.verify:
         return make().frame
     numbers = tuple(one.number for one in parts.replacing), tuple(one.number for one in parts.adding)
-    folders = (*parts.merged, *(one.folder for one in parts.logged))
+    folders = parts.merged, *(one.folder for one in parts.logged)
     key: Hashable = plan.storage.root, stored_schema(plan), plan.rules, plan.commit_range, wanted, whole, thinned, numbers, folders
     return COMPOSED.of(spark).find(key, make, _Kept.holds).frame
 
@@ -167,7 +169,8 @@ def _effects_in_files(spark: SparkSession, plan: ScanPlan, read: Sequence[str]) 
 def _united_parts(
     spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, parts: _Parts, whole: Checked, thinned: Checked
 ) -> _Kept:
-    frames = scanned_beside(spark, plan, parts.whole, whole, parts.merged)
+    linked = linked_files(spark, plan, parts.whole, whole, parts.merged)
+    frames = _whole(spark, plan, parts, whole, linked)
     frames += _thinned(spark, plan, parts, thinned)
     rows = None
     if parts.adding:
@@ -177,7 +180,15 @@ def _united_parts(
         frames.append(_with_all(rows, names, wanted))
     if not frames:
         frames = [spark.createDataFrame([], to_spark_schema(stored_schema(plan)))]
-    return _Kept(united([in_range(frame, plan) for frame in frames], wanted.names), parts.files, parts.sent_bytes, rows)
+    return _Kept(united([in_range(frame, plan) for frame in frames], wanted.names), parts.files, parts.sent_bytes, rows, linked)
+
+
+def _whole(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked, linked: LinkedFiles | None) -> list[DataFrame]:
+    """The rows of files that lost none."""
+    if linked is None:
+        return scanned_beside(spark, plan, parts.whole, known, [spark_path(one.path) for one in parts.merged])
+    frames = [] if linked.bases or not parts.whole else [scanned(spark, plan, parts.whole, known)]
+    return [*frames, scanned_links(spark, plan, parts.whole if linked.bases else (), linked)]
 
 
 def _thinned(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[DataFrame]:

@@ -24,11 +24,14 @@ from lakehouse_engine.model.keys import COMMIT_TIME, META_COLUMNS
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
+from lakehouse_engine.spark.frames.logged.linked_files import LinkedFiles
 from lakehouse_engine.spark.frames.partitions import as_path, tells_values
 from lakehouse_engine.spark.frames.widened import has_type
+from lakehouse_engine.spark.local_files import spark_path
 from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.spark.settings import AS_STORED, PARQUET, with_settings
 from lakehouse_engine.spark.tasks.handshake import ensure_server
+from lakehouse_engine.storage.local import LocalStorage
 
 _VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
 _BY_DICTIONARY = "parquet.filter.dictionary.enabled"
@@ -39,8 +42,6 @@ _FROM, _TASKS = "spark.sql.sources.parallelPartitionDiscovery.threshold", "spark
 _NEVER = str(2**31 - 1)
 _AS_THEY_ARE = {"recursiveFileLookup": "true"}
 """Directories' names say nothing."""
-_FEW, _SMALL = 16, 16 * 1024 * 1024
-"""Base files, and bytes of them, that are read where a join might have skipped some, rather than plan two scans."""
 
 
 class ScannedFrames(BySession[tuple[DataFrame, int]]):
@@ -68,37 +69,40 @@ def checked(plan: ScanPlan, files: Sequence[BaseFile]) -> Checked:
     return CHECKED.check(plan.storage, files) if plan.verify else ()
 
 
-def scanned(spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked) -> DataFrame:
-    """All rows of base files, `known` as `checked`, with all columns that are stored."""
-    return _scanned(spark, plan, files, known, (), tells_values(plan.rules, [file.path for file in files]))
+def scanned(
+    spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked, folders: Sequence[str] = ()
+) -> DataFrame:
+    """All rows of base files, `known` as `checked`, with all columns that are stored; those of `folders` (`scanned_beside`) with them."""
+    by_paths = tells_values(plan.rules, [file.path for file in files])
+
+    def made() -> DataFrame:
+        uris = [*(as_path(plan.storage.uri(file.path)) for file in files), *folders]
+        return _listed(spark, plan, files, uris, plan.storage.uri() if by_paths else None)
+
+    if not known:
+        return made()
+    return SCANNED.get(spark, (known, tuple(folders), stored_schema(plan), by_paths), len(files) + len(folders), made)
+
+
+def scanned_links(spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], linked: LinkedFiles) -> DataFrame:
+    """All rows of linked files, with all columns that are stored; base files among them are of `files`."""
+
+    def made() -> DataFrame:
+        return _listed(spark, plan, files, [spark_path(link) for link in linked.links], LocalStorage(str(linked.folder)).uri())
+
+    return SCANNED.get(spark, (linked.folder, stored_schema(plan)), len(linked.links), made)
 
 
 def scanned_beside(
-    spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked, others: Sequence[str]
+    spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked, folders: Sequence[str]
 ) -> list[DataFrame]:
-    """As `scanned`, and all rows of `others`: files with all columns, or folders of such, as Spark is told of them. One frame where all
-    columns of both are in the files, which few base files have read of them even where their directories tell: to plan another scan takes
-    longer.
+    """As `scanned`, and all rows of files with all columns in `folders` (as Spark is told of them): one frame, where all columns of both
+    are in the files.
     """
-    by_paths = tells_values(plan.rules, [file.path for file in files])
-    if others and files and not (by_paths and _are_many(files)):
-        return [_scanned(spark, plan, files, known, others, False)]
-    frames = [_scanned(spark, plan, files, known, (), by_paths)] if files else []
-    return [*frames, _read(spark, plan, others, _AS_THEY_ARE)] if others else frames
-
-
-def _are_many(files: Sequence[BaseFile]) -> bool:
-    return len(files) > _FEW or any(file.size < 0 for file in files) or sum(file.size for file in files) > _SMALL
-
-
-def _scanned(
-    spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked, others: Sequence[str], by_paths: bool
-) -> DataFrame:
-    paths = [file.path for file in files]
-    if not known:
-        return _listed(spark, plan, paths, others, by_paths)
-    key = known, tuple(others), stored_schema(plan), by_paths
-    return SCANNED.get(spark, key, len(paths) + len(others), lambda: _listed(spark, plan, paths, others, by_paths))
+    if folders and files and not tells_values(plan.rules, [file.path for file in files]):
+        return [scanned(spark, plan, files, known, folders)]
+    frames = [scanned(spark, plan, files, known)] if files else []
+    return [*frames, _read(spark, plan, folders, _AS_THEY_ARE)] if folders else frames
 
 
 def in_range(frame: DataFrame, plan: ScanPlan) -> DataFrame:
@@ -118,15 +122,14 @@ def listed_here(spark: SparkSession) -> AbstractContextManager[None]:
     return with_settings(spark, given)
 
 
-def _listed(spark: SparkSession, plan: ScanPlan, paths: Sequence[str], others: Sequence[str], by_paths: bool) -> DataFrame:
+def _listed(spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], uris: Sequence[str], base: str | None) -> DataFrame:
+    """`base`: below which directories' names say values, where they do."""
     ensure_server(spark, plan.storage)
-    uris = [*(as_path(plan.storage.uri(path)) for path in paths), *others]
     # Of directories whose names tell Spark takes the partition columns from these, opens what a query needs of them, and has them last.
-    found = {"basePath": plan.storage.uri()} if by_paths else _AS_THEY_ARE
     try:
-        return _read(spark, plan, uris, found)
+        return _read(spark, plan, uris, _AS_THEY_ARE if base is None else {"basePath": base})
     except PySparkException as error:
-        gone = next((path for path in paths if plan.storage.head(path) is None), None)
+        gone = next((file.path for file in files if plan.storage.head(file.path) is None), None)
         if error.getCondition() != "PATH_NOT_FOUND" or gone is None:
             raise
         raise missing_file(gone) from error  # since it was looked at

@@ -22,12 +22,12 @@ from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import SliceReader
+from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.keys import META_COLUMNS
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.logged.effects import effect_key
-from lakehouse_engine.spark.local_files import spark_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,26 @@ FOR_BLOCKS = 1 << 29
 _UNKNOWN = 1 << 20
 _MERGING = Lock()
 
+
+@dataclass(frozen=True, slots=True)
+class MergedFile:
+    """All rows of a slice of a partition."""
+
+    path: Path
+    partition: str
+
+    @property
+    def stands_for(self) -> str:
+        """Where a base file with these rows would be, below the table."""
+        return join_path(self.partition, self.path.name)
+
+
 MERGED: BySession[Path] = BySession(10_000, lambda _: 1)
 """Of each application, whose sessions share them, by what their rows follow from."""
 
 
-def merged_files(spark: SparkSession, plan: ScanPlan, known: Mapping[str, Hashable]) -> tuple[ScanPlan, tuple[str, ...]]:
-    """The plan without its small slices, and the files of these, as Spark is told of them. `known` tells base files, which were looked at,
+def merged_files(spark: SparkSession, plan: ScanPlan, known: Mapping[str, Hashable]) -> tuple[ScanPlan, tuple[MergedFile, ...]]:
+    """The plan without its small slices, and the files of these. `known` tells base files, which were looked at,
     by their paths.
 
     Raises as `SliceReader.read`.
@@ -75,9 +89,9 @@ def merged_files(spark: SparkSession, plan: ScanPlan, known: Mapping[str, Hashab
     keys = [(effect_key(plan.reader, piece), known.get(_path(piece))) for piece in pieces]
     with _MERGING:  # not twice by two threads: room is short
         paths = _found(spark, plan, pieces, keys)
-    merged = {id(piece) for piece, path in zip(pieces, paths, strict=True) if path is not None}
-    rest = tuple(piece for piece in plan.logged if id(piece) not in merged)
-    return replace(plan, logged=rest), tuple(spark_path(path) for path in paths if path is not None)
+    found = [(piece, path) for piece, path in zip(pieces, paths, strict=True) if path is not None]
+    merged = {id(piece): MergedFile(path, piece.slice.partition_path) for piece, path in found}
+    return replace(plan, logged=tuple(piece for piece in plan.logged if id(piece) not in merged)), tuple(merged.values())
 
 
 def _path(piece: LoggedSlice) -> str:
