@@ -19,8 +19,8 @@ from lakehouse_engine.storage.locations import identity_of
 def spark_widens(plan: ScanPlan) -> bool:
     """Whether Spark reads all base files of a plan in the table's types: of integers it makes no `float`, and `double` of short ones only
     (`ParquetVectorUpdaterFactory`). Of a `float` it makes another `double` than Hudi does (`from_floating`), and of numbers no text, which
-    this engine's writes do not ask for but where a whole table is replaced. Footers that this process does not know are read, of tables that have such columns: of text, that of the
-    oldest file alone, where it has the column, as text does not become a number again.
+    of this engine's writes only those ask for that replace the whole table. Footers that this process does not know are read, of tables
+    that have such columns: of text, that of the oldest file alone, where it has the column, as text does not become a number again.
 
     Raises as `base_file_metadata`.
     """
