@@ -78,8 +78,7 @@ MERGED: BySession[Path] = BySession(10_000, lambda _: 1)
 
 
 def merged_files(spark: SparkSession, plan: ScanPlan, known: Mapping[str, Hashable]) -> tuple[ScanPlan, tuple[MergedFile, ...]]:
-    """The plan without its small slices, and the files of these. `known` tells base files, which were looked at,
-    by their paths.
+    """The plan without its small slices, and the files of these. `known` tells base files, which were looked at, by their paths.
 
     Raises as `SliceReader.read`.
     """
