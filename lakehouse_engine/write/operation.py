@@ -149,7 +149,7 @@ class _Write:
     def run(self) -> WriteResult:
         if self.request.operation is WriteOperationType.DELETE_PARTITION:
             return self.delete_partitions()
-        if not self.batches.makes_new_groups and self.batches.are_empty:
+        if not self.batches.makes_new_groups and self.batches.are_empty and not self._changes_columns:
             return self._unchanged(None if self.context.is_global else frozenset())  # nobody needs to know of an instant
         self.transaction.start(self._action)
         return self.new_groups() if self.batches.makes_new_groups else self.changes()
@@ -185,21 +185,25 @@ class _Write:
 
     @property
     def _changes_columns(self) -> bool:
-        """Whether the commit has something to say without any rows: other columns, of an empty table."""
-        return self.request.replace_schema and self.context.schema != table_schema(self.transaction.state)
+        """Whether the commit has something to say without any rows: the columns that a batch brings, if it may, or of an empty table. Who
+        asked for them reads them next, whether or not rows came with them.
+        """
+        if not (self.request.replace_schema or self.context.options.schema_evolution):
+            return False
+        return list(self.context.schema) != [field.with_nullable(True) for field in table_schema(self.transaction.state)]
 
     def changes(self) -> WriteResult:
         """Insert, upsert and delete: rows find their file groups."""
         plan = self._planned()
         # With a global index a key may be stored in a partition that the batch does not name.
         places = None if self.context.is_global else plan.partitions
-        if plan.is_empty:
+        if plan.is_empty and not self._changes_columns:
             return self._unchanged(places, plan.dropped)
         self._tell_readers()
         self._route = plan.route
         self.transaction.inflight(self._noted(partition_to_write_stats=plan.profile()))
         statuses = plan.run(self.runner)
-        if not statuses:
+        if not statuses and not self._changes_columns:
             return self._unchanged(places, plan.dropped)
         return self._commit(statuses, dropped=plan.dropped, moves=plan.moves)
 

@@ -55,6 +55,29 @@ class TestColumnsThatAModelLeavesOut(Changing):
         assert self.rows(project, "id, b") == [(1, "kept"), (2, None)]
 
 
+class TestColumnsThatComeWithoutRows(Changing):
+    """A run without news adds them nonetheless: other models read them."""
+
+    @pytest.mark.parametrize("policy", ["append_new_columns", "sync_all_columns"])
+    @pytest.mark.parametrize("strategy", ["merge", "append", "delete+insert", "insert_overwrite"])
+    def test_an_empty_run(self, project, strategy, policy):
+        key = "unique_key='id', " if strategy in ("merge", "delete+insert") else ""
+        config = f"materialized='incremental', {key}incremental_strategy='{strategy}', on_schema_change='{policy}'"
+        if strategy == "insert_overwrite":
+            config += ", partition_by='day'"
+        self.first(project, config, values("id, day", "1, 'a'"))
+        self.write(project, config, "select 2 as id, 'b' as day, 7 as more where 1 = 0")
+        self.run()
+        assert self.rows(project, "id, day, more") == [(1, "a", None)]
+
+    def test_a_run_of_late_rows(self, project):
+        config = f"{MERGE}, ordering_fields=['at'], on_schema_change='append_new_columns'"
+        self.first(project, config, values("id, at", "1, 5"))
+        self.write(project, config, values("id, at, more", "1, 4, 'late'"))
+        self.run()
+        assert self.rows(project, "id, at, more") == [(1, 5, None)]
+
+
 class TestTypesThatATableStoresOtherwise(Changing):
     """TINYINT and SMALLINT are INT in every table, and texts have no collation: that is no change of the model's."""
 
