@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from lakehouse_engine.catalog.names import RelationName, check_identifier
+from lakehouse_engine.catalog.names import RelationName, check_identifier, taken_meanwhile
 from lakehouse_engine.catalog.places import NOTES, clear_place, clear_schema, is_vacant, take_apart
 from lakehouse_engine.catalog.records import Comments, StoredView
 from lakehouse_engine.compat import UTC, StrEnum
@@ -226,7 +226,7 @@ class Catalog:
         try:
             (self.storage.exchange_trees if swaps else self.storage.rename_tree)(folder, name.path)
         except StoredFileExistsError as error:
-            raise TableExistsError(f"{name} was created by another process meanwhile", table=name) from error
+            raise taken_meanwhile(name) from error
 
     def exchange(self, folder: str, name: RelationName, *, may_go: Callable[[], None], lock_timeout_ms: int) -> None:
         """Put the table that was made in the hidden `folder` in the place of the table `name`, in one step: that one is in `folder`
@@ -291,7 +291,7 @@ class Catalog:
         try:
             self.storage.create(_beside(stored, _VIEWS), view.to_json())
         except StoredFileExistsError as error:
-            raise TableExistsError(f"{stored} was created by another process meanwhile", table=stored) from error
+            raise taken_meanwhile(stored) from error
         return stored
 
     def drop_view(self, name: RelationName, *, if_exists: bool = False) -> bool:

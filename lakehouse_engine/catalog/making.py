@@ -13,9 +13,9 @@ from functools import partial
 
 from lakehouse_engine.catalog import places
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
-from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.catalog.names import RelationName, taken_meanwhile
 from lakehouse_engine.commit.staging import StagingArea, remove_dead_stages
-from lakehouse_engine.errors import CommitOutcomeUnknownError, StorageError, StoredFileExistsError, TableExistsError, WriteError
+from lakehouse_engine.errors import CommitOutcomeUnknownError, StorageError, StoredFileExistsError, WriteError
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import LOCK_TIMEOUT_MS, LockOptions
 from lakehouse_engine.storage.base import Storage
@@ -79,7 +79,7 @@ def _named(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | 
         return stored
     name, kind = found
     if may_go is None:
-        raise TableExistsError(f"{name} was created by another process meanwhile", table=name)
+        raise taken_meanwhile(name)
     if kind is RelationKind.VIEW:
         places.check_vacant(catalog.storage, name)
         may_go(name, kind)
@@ -118,7 +118,7 @@ def _is_left(catalog: Catalog, name: RelationName) -> bool:
     if catalog.storage.head(name.path) is None:
         return False
     if catalog.find(name) is not None:
-        raise TableExistsError(f"{name} was created by another process meanwhile", table=name)
+        raise taken_meanwhile(name)
     places.check_vacant(catalog.storage, name)
     return True
 

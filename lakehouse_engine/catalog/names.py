@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from lakehouse_engine.errors import SqlError
+from lakehouse_engine.errors import SqlError, TableExistsError
 
 CATALOG_PREFIX = "spark_catalog"
 _MAX_BYTES = 200
@@ -68,6 +68,11 @@ def check_identifier(name: str, what: str) -> str:
     if len(name.encode()) > _MAX_BYTES:
         raise SqlError(f"{name[:40]!r}... cannot be the name of a {what}: it is longer than {_MAX_BYTES} bytes")
     return name
+
+
+def taken_meanwhile(name: RelationName) -> TableExistsError:
+    """The error of who made something for a place that somebody else took since it was seen to be free."""
+    return TableExistsError(f"{name} was created by another process meanwhile, and stays as that made it: run this again", table=name)
 
 
 def _quoted(part: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 
-from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.catalog.names import RelationName, taken_meanwhile
 from lakehouse_engine.errors import LakehouseError, StorageError, StoredFileExistsError, TableExistsError
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
@@ -126,7 +126,7 @@ def _locked(storage: Storage, name: RelationName, timeout_ms: int) -> TableLock:
 def _make_free(storage: TaggedStorage, name: RelationName) -> None:
     """The caller holds the lock of the place, and claimed it before that."""
     if has_file(storage, f"{name.path}/{PROPERTIES}"):
-        raise TableExistsError(f"{name} was created by another process meanwhile", table=name)
+        raise taken_meanwhile(name)
     if has_file(storage, _note(name)):
         _empty(storage, name)
 
@@ -139,7 +139,7 @@ def _name(place: Storage, properties: bytes, name: RelationName, instant: str | 
         mine = [] if instant is None else [entry.path for entry in place.walk() if instant in entry.path]
         for path in mine:
             place.delete(path)
-        raise TableExistsError(f"{name} was created by another process meanwhile", table=name) from error
+        raise taken_meanwhile(name) from error
     ConfigStore(place).keep_copy()
 
 
