@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -331,18 +333,91 @@ def test_threads_merge_once(table: HoodieTable, read: list[str]) -> None:
     assert len(read) == slices(table)
 
 
-def test_long_texts_that_are_there_once_weigh_as_often_as_they_are_named() -> None:
+def rewritten(table: HoodieTable, change: Callable[[pa.Table], pa.Table]) -> None:
+    """The one base file as another program writes it, and as its commit says."""
+    root = Path(table.storage.root)
+    (path,) = root.glob("*.parquet")
+    size = path.stat().st_size
+    pq.write_table(change(pq.read_table(path)), path)
+    (commit,) = (one for one in (root / ".hoodie").glob("*.deltacommit") if path.name in one.read_text())
+    text = commit.read_text().replace("lakehouse.seal", "unsealed")
+    commit.write_text(re.sub(rf"\b{size}\b", str(path.stat().st_size), text))
+
+
+@pytest.fixture
+def small(tmp_path: Path, spark: SparkSession) -> HoodieTable:
+    """With a base file."""
+    lake = Lakehouse(str(tmp_path), spark=spark)
+    lake.create_schema("s")
+    schema = pa.schema([("id", pa.int64()), ("d", pa.date32()), ("t", pa.string())])
+    made = lake.create_table("s.t", schema=schema, record_key=["id"], table_type="mor")
+    made.bulk_insert(pa.table([[1, 2, 3], [DAY, DAY, DAY], ["a", "m", "z"]], schema=schema))
+    return made
+
+
+def test_texts_that_are_no_letters(small: HoodieTable) -> None:
+    """Spark makes such of bytes. Statistics have them, too."""
+
+    def bare(stored: pa.Table) -> pa.Table:
+        given = pa.array([b"\xff\xfe", b"\xffa", b"b"], pa.binary())
+        texts = pa.Array.from_buffers(pa.string(), 3, given.buffers())
+        return stored.set_column(stored.column_names.index("t"), "t", texts).replace_schema_metadata(None)
+
+    rewritten(small, bare)
+    small.upsert(pa.table({"id": [3], "d": [DAY], "t": ["n"]}, schema=small.schema))
+    found = small.dataframe().selectExpr("cast(t as binary) as t").toArrow()["t"].to_pylist()
+    assert sorted(found) == [b"n", b"\xff" + b"a", b"\xff\xfe"]
+
+
+def test_decimals_stored_as_texts_are_weighed(spark: SparkSession, tmp_path: Path) -> None:
+    """As Hudi stores those that are bytes to Avro."""
+    parquet: Any = spark._jvm.org.apache.parquet  # type: ignore[union-attr]
+    kind = parquet.schema.MessageTypeParser.parseMessageType("message m { optional binary d (DECIMAL(20,2)); }")
+    path = spark._jvm.org.apache.hadoop.fs.Path(str(tmp_path / "d.parquet"))  # type: ignore[union-attr]
+    writer = parquet.hadoop.example.ExampleParquetWriter.builder(path).withType(kind).withDictionaryEncoding(True).build()
+    for number in range(3):
+        group = parquet.example.data.simple.SimpleGroupFactory(kind).newGroup()
+        group.add("d", parquet.io.api.Binary.fromConstantByteArray(bytearray([number])))
+        writer.write(group)
+    writer.close()
+    with pa.OSFile(str(tmp_path / "d.parquet")) as source:
+        footer = pq.read_metadata(source)
+        assert footer.row_group(0).column(0).physical_type == "BYTE_ARRAY"
+        assert merged_files._decoded(footer, source).values == 3
+
+
+@pytest.mark.parametrize("long", [0, 1, 2])
+def test_long_texts_that_are_there_once_weigh_as_often_as_they_are_named(long: int) -> None:
+    """Bounds do not tell of those between them."""
+    texts = ["a", "m", "z"]
+    texts[long] *= 3000
     sink = pa.BufferOutputStream()
-    text = "x" * 3000
-    pq.write_table(pa.table({"t": [text] * 1000, "n": list(range(1000))}), sink)
-    footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
-    chunk = footer.row_group(0).column(0)
-    assert chunk.total_uncompressed_size < 10_000
-    assert merged_files._length(chunk) == 3000
-    assert merged_files._length(footer.row_group(0).column(1)) == 0
+    pq.write_table(pa.table({"t": [texts[0], texts[2], *[texts[long]] * 30_000], "n": list(range(30_002))}), sink)
+    source = pa.BufferReader(sink.getvalue())
+    footer = pq.read_metadata(source)
+    assert footer.row_group(0).column(0).total_uncompressed_size < 50_000
+    assert not merged_files._decoded(footer, source).within(MOST)
+
+
+def test_short_texts_are_light() -> None:
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table({"t": [text] * 1000}), sink, write_statistics=False)
-    assert merged_files._length(pq.read_metadata(pa.BufferReader(sink.getvalue())).row_group(0).column(0)) >= 1 << 20
+    pq.write_table(pa.table({"t": [f"city {number % 50}" for number in range(100_000)]}), sink)
+    source = pa.BufferReader(sink.getvalue())
+    assert merged_files._decoded(pq.read_metadata(source), source).within(MOST)
+
+
+@pytest.mark.parametrize("values", [400, 1000])
+def test_values_of_logs_count(tmp_path: Path, spark: SparkSession, values: int, read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of equal ones a log of few bytes has many."""
+    monkeypatch.setattr(merged_files, "MOST", replace(MOST, values=values))
+    lake = Lakehouse(str(tmp_path), spark=spark)
+    lake.create_schema("s")
+    bucket = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+    made = lake.create_table("s.t", schema=pa.schema([("id", pa.int64())]), record_key=["id"], table_type="mor", properties=bucket)
+    made.upsert(pa.table({"id": [1]}))
+    made.upsert(pa.table({"id": range(100)}), options={"hoodie.logfile.data.block.format": "parquet"})
+    assert_as_arrow(made)
+    assert bool(read) == (values == 1000)
 
 
 @pytest.mark.parametrize("value", [float("nan"), 1.0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from pathlib import Path
 from threading import Lock
@@ -18,11 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.files.base_file import damage
 from lakehouse_engine.files.footers import FOOTERS
-from lakehouse_engine.files.log_scanner import LoggedSlice
+from lakehouse_engine.files.log_scanner import LoggedSlice, scan_logs
 from lakehouse_engine.files.slice_reader import SliceReader
-from lakehouse_engine.model.files import join_path
+from lakehouse_engine.format.log.blocks import BlockType
+from lakehouse_engine.model.files import BaseFile, join_path
 from lakehouse_engine.model.keys import META_COLUMNS
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
@@ -32,8 +35,8 @@ from lakehouse_engine.spark.frames.logged.effects import effect_key
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What merging takes: slices, bytes of their files, and of their base files values, of which a processor merges ten to twenty million a
-    second, and the bytes of these in memory.
+    """What merging takes: slices, bytes of their files, and values that are stored as Parquet, of which a processor merges ten to twenty
+    million a second, and the bytes of these in memory.
     """
 
     slices: int
@@ -56,8 +59,10 @@ MOST_AT_ONCE = Weight(32, 8 << 20, 2_000_000, 128 << 20)
 FOR_BLOCKS = 1 << 29
 """Bytes of the files of an application that are left for blocks of logs, which save more."""
 
-_UNKNOWN = 1 << 20
 _MERGING = Lock()
+_WEIGHTS: BoundedCache[Weight] = BoundedCache(10_000)
+"""Of slices by what their rows follow from, as below, and of base files."""
+Key = tuple[Hashable, Hashable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +112,12 @@ def _small(spark: SparkSession, plan: ScanPlan, known: Mapping[str, Hashable]) -
     return [piece for piece in small if not _path(piece) or _path(piece) in known] if abilities_of(spark).takes_files(0) else []
 
 
-def _found(spark: SparkSession, plan: ScanPlan, pieces: Sequence[LoggedSlice], keys: Sequence[Hashable]) -> list[Path | None]:
+def _found(spark: SparkSession, plan: ScanPlan, pieces: Sequence[LoggedSlice], keys: Sequence[Key]) -> list[Path | None]:
     """The file of each piece, None for those that have none and are too many, or too much, or have no room."""
     kept = MERGED.of(spark.sparkContext)
     # Who cleans folders for temporary files takes those of sessions that live for weeks.
     paths = [path if path is not None and os.path.exists(path) else None for path in map(kept.get, keys)]
-    missing = _light(spark, plan, {number: pieces[number] for number, path in enumerate(paths) if path is None})
+    missing = _light(spark, plan, {number: pieces[number] for number, path in enumerate(paths) if path is None}, keys)
     if missing:
         made = _made(spark, plan, [pieces[number] for number in missing])
         for number, path in zip(missing, made, strict=bool(made)):
@@ -121,11 +126,11 @@ def _found(spark: SparkSession, plan: ScanPlan, pieces: Sequence[LoggedSlice], k
     return paths
 
 
-def _light(spark: SparkSession, plan: ScanPlan, pieces: Mapping[int, LoggedSlice]) -> list[int]:
+def _light(spark: SparkSession, plan: ScanPlan, pieces: Mapping[int, LoggedSlice], keys: Sequence[Key]) -> list[int]:
     """Those that are to be merged now: all that are small, if together they are."""
     if len(pieces) > MOST_AT_ONCE.slices:
         return []
-    weights = {number: _weight(plan, piece) for number, piece in pieces.items()}
+    weights = {number: _WEIGHTS.find(keys[number], partial(_weight, plan, piece, keys[number][1])) for number, piece in pieces.items()}
     light = [number for number, weight in weights.items() if weight.within(MOST)]
     together = reduce(add, (weights[number] for number in light), Weight(0, 0, 0, 0))
     # Files without room would be made by each statement, for nothing: more of it is asked for than they take.
@@ -133,23 +138,53 @@ def _light(spark: SparkSession, plan: ScanPlan, pieces: Mapping[int, LoggedSlice
     return light if fits else []
 
 
-def _weight(plan: ScanPlan, piece: LoggedSlice) -> Weight:
-    base, values, decoded = piece.slice.base_file, 0, 0
-    if base is not None:
-        footer = FOOTERS.read(plan.storage, base, verify=plan.verify)
-        groups = (footer.row_group(number) for number in range(footer.num_row_groups))
-        for chunk in (group.column(number) for group in groups for number in range(group.num_columns)):
-            values += chunk.num_values
-            decoded += chunk.num_values * _length(chunk) + chunk.total_uncompressed_size
-    return Weight(1, piece.slice.size, values, decoded)
+def _weight(plan: ScanPlan, piece: LoggedSlice, known: Hashable) -> Weight:
+    """Raises as `scan_logs` and `read_base_file`."""
+    base, reader, found = piece.slice.base_file, plan.reader, Weight(1, piece.slice.size, 0, 0)
+    assert reader is not None
+    if base is not None:  # it stays when logs come
+        found += _WEIGHTS.find(known, partial(_base_weight, plan, base))
+    for one in scan_logs(reader.storage, piece, reader.scope, verify=False).with_rows():
+        if one.block.type is BlockType.PARQUET_DATA and found.within(MOST):
+            try:
+                content = pa.BufferReader(one.block.content)
+                found += _decoded(pq.read_metadata(content), content)
+            except (pa.ArrowException, OSError):
+                pass  # whoever decodes it says what is wrong
+    return found
 
 
-def _length(chunk: pq.ColumnChunkMetaData) -> int:
-    """About how many bytes of a value the chunk does not have: texts of a dictionary may be long, and each is there once."""
-    if chunk.physical_type != "BYTE_ARRAY" or not chunk.has_dictionary_page:
-        return 0
-    known = chunk.statistics
-    return max(len(known.min), len(known.max)) if known is not None and known.has_min_max else _UNKNOWN
+def _base_weight(plan: ScanPlan, base: BaseFile) -> Weight:
+    footer = FOOTERS.read(plan.storage, base, verify=plan.verify)
+    with plan.storage.open_input(base.path) as source, damage(base.path):
+        return _decoded(footer, source)
+
+
+def _decoded(footer: pq.FileMetaData, source: pa.NativeFile) -> Weight:
+    """The values of a Parquet file, and the bytes of these."""
+    values, decoded = 0, 0
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        chunks = [group.column(place) for place in range(group.num_columns)]
+        values += sum(chunk.num_values for chunk in chunks)
+        decoded += sum(chunk.total_uncompressed_size for chunk in chunks)
+        # Texts of a dictionary may be long, and each is there once. Bounds do not tell how long what is between them is.
+        texts = [chunk for chunk in chunks if chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page]
+        unsure = [chunk for chunk in texts if chunk.num_values * chunk.total_uncompressed_size > MOST.decoded]
+        if unsure and values <= MOST.values:
+            decoded += _text_bytes(source, footer, number, unsure)
+    return Weight(0, 0, values, decoded)
+
+
+def _text_bytes(source: pa.NativeFile, footer: pq.FileMetaData, group: int, chunks: Sequence[pq.ColumnChunkMetaData]) -> int:
+    """As many bytes as the values of the chunks take, or too many. They are decoded, few at a time, no more than that takes."""
+    at_once = max(1, MOST.decoded // sum(chunk.total_uncompressed_size for chunk in chunks))
+    found, file = 0, pq.ParquetFile(source, metadata=footer)
+    for batch in file.iter_batches(at_once, row_groups=[group], columns=[chunk.path_in_schema for chunk in chunks]):
+        found += batch.nbytes
+        if found > MOST.decoded:
+            break
+    return found
 
 
 def _made(spark: SparkSession, plan: ScanPlan, pieces: Sequence[LoggedSlice]) -> Sequence[Path]:
