@@ -68,12 +68,12 @@ def _misleads(metadata: pq.FileMetaData, stored: pa.DataType, physical: str) -> 
         return not _ORDERED.match(metadata.created_by or "")
     if pat.is_date(stored) or pat.is_timestamp(stored):
         texts = metadata.metadata or {}
-        return texts.get(b"org.apache.spark.version", b"3") < b"3" or bool(_OLD_CALENDAR & texts.keys())
+        return texts.get(b"org.apache.spark.version", b"3") < b"3" or bool(OLD_CALENDAR & texts.keys())
     return False
 
 
 _ORDERED = re.compile(r"parquet-(cpp|rs)|parquet-mr version (1\.[1-9][0-9]|[2-9]\.)")
-_OLD_CALENDAR = {b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"}
+OLD_CALENDAR = {b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"}
 
 
 class _Column:

@@ -355,6 +355,21 @@ def small(tmp_path: Path, spark: SparkSession) -> HoodieTable:
     return made
 
 
+def test_days_of_another_calendar_are_those_of_spark(small: HoodieTable, request: pytest.FixtureRequest) -> None:
+    """As without logs, and as of larger slices."""
+
+    def old(stored: pa.Table) -> pa.Table:
+        days = pa.array([-200_000] * 3, pa.int32()).cast(pa.date32())
+        texts = {"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}
+        return stored.set_column(stored.column_names.index("d"), "d", days).replace_schema_metadata(texts)
+
+    rewritten(small, old)
+    before = small.dataframe().where("id = 1").selectExpr("unix_date(d)").collect()[0][0]
+    assert before != -200_000
+    small.upsert(pa.table({"id": [2], "d": [DAY], "t": ["n"]}, schema=small.schema))
+    assert small.dataframe().where("id = 1").selectExpr("unix_date(d)").collect()[0][0] == before
+
+
 def test_texts_that_are_no_letters(small: HoodieTable) -> None:
     """Spark makes such of bytes. Statistics have them, too."""
 

@@ -28,6 +28,7 @@ from lakehouse_engine.format.log.blocks import BlockType
 from lakehouse_engine.model.files import BaseFile, join_path
 from lakehouse_engine.model.keys import META_COLUMNS
 from lakehouse_engine.read.scan import ScanPlan
+from lakehouse_engine.read.statistics import OLD_CALENDAR
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.logged.effects import effect_key
@@ -156,8 +157,16 @@ def _weight(plan: ScanPlan, piece: LoggedSlice, known: Hashable) -> Weight:
 
 def _base_weight(plan: ScanPlan, base: BaseFile) -> Weight:
     footer = FOOTERS.read(plan.storage, base, verify=plan.verify)
+    if _rebased(footer):
+        return replace(MOST, values=MOST.values + 1)
     with plan.storage.open_input(base.path) as source, damage(base.path):
         return _decoded(footer, source)
+
+
+def _rebased(footer: pq.FileMetaData) -> bool:
+    """Whether Spark reads other days and moments of a base file than are stored, those before 1582 (`DataSourceUtils.int96RebaseSpec`)."""
+    texts = footer.metadata or {}
+    return bool(texts.get(b"org.apache.spark.version", b"3.1") < b"3.1" or OLD_CALENDAR & texts.keys())
 
 
 def _decoded(footer: pq.FileMetaData, source: pa.NativeFile) -> Weight:
