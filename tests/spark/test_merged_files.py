@@ -23,7 +23,8 @@ from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.spark import local_files
 from lakehouse_engine.spark.frames.logged import linked_files, merged_files
-from lakehouse_engine.spark.frames.logged.merged_files import MOST, Weight
+from lakehouse_engine.spark.frames.logged.merged_files import MOST
+from lakehouse_engine.spark.frames.logged.weights import Weight, parquet_weight
 from tests.spark.test_partition_discovery import files_opened
 from tests.support.connect_server import classic_only
 from tests.support.properties import edit_properties
@@ -398,7 +399,7 @@ def test_decimals_stored_as_texts_are_weighed(spark: SparkSession, tmp_path: Pat
     with pa.OSFile(str(tmp_path / "d.parquet")) as source:
         footer = pq.read_metadata(source)
         assert footer.row_group(0).column(0).physical_type == "BYTE_ARRAY"
-        assert merged_files._decoded(footer, source).values == 3
+        assert parquet_weight(footer, source, MOST).values == 3
 
 
 @pytest.mark.parametrize("long", [0, 1, 2])
@@ -411,14 +412,14 @@ def test_long_texts_that_are_there_once_weigh_as_often_as_they_are_named(long: i
     source = pa.BufferReader(sink.getvalue())
     footer = pq.read_metadata(source)
     assert footer.row_group(0).column(0).total_uncompressed_size < 50_000
-    assert not merged_files._decoded(footer, source).within(MOST)
+    assert not parquet_weight(footer, source, MOST).within(MOST)
 
 
 def test_short_texts_are_light() -> None:
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"t": [f"city {number % 50}" for number in range(100_000)]}), sink)
     source = pa.BufferReader(sink.getvalue())
-    assert merged_files._decoded(pq.read_metadata(source), source).within(MOST)
+    assert parquet_weight(pq.read_metadata(source), source, MOST).within(MOST)
 
 
 @pytest.mark.parametrize("values", [400, 1000])

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import pytest
 
 from lakehouse_engine.spark.frames.logged import merged_files
+from lakehouse_engine.spark.frames.logged.weights import Weight
 from tests.support.shares import TOLD, commit_here, turn
 
 WANTED = os.environ.get("LAKEHOUSE_MERGED", "")
-NONE = merged_files.Weight(0, 0, 0, 0)
+NONE = Weight(0, 0, 0, 0)
 _MOST = merged_files.MOST_AT_ONCE
 _TOLD = "small slices that are merged for Spark: every other test"
 

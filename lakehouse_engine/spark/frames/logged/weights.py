@@ -1,0 +1,103 @@
+"""What it takes to merge a slice, of its footers, and of no more of its rows than it takes to see that they are too many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import astuple, dataclass
+from functools import reduce
+from operator import add
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakehouse_engine.files.base_file import damage
+from lakehouse_engine.files.footers import FOOTERS
+from lakehouse_engine.files.log_scanner import LoggedSlice, scan_logs
+from lakehouse_engine.files.slice_reader import SliceReader
+from lakehouse_engine.format.log.blocks import BlockType
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.read.scan import ScanPlan
+from lakehouse_engine.read.statistics import OLD_CALENDAR
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What merging takes: slices, bytes of their files, and values that are stored as Parquet, of which a processor merges ten to twenty
+    million a second, and the bytes of these in memory.
+    """
+
+    slices: int
+    stored: int
+    values: int
+    decoded: int
+
+    def __add__(self, other: Weight) -> Weight:
+        return Weight(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
+
+    def within(self, most: Weight) -> bool:
+        return all(mine <= its for mine, its in zip(astuple(self), astuple(most), strict=True))
+
+
+def slice_weight(plan: ScanPlan, piece: LoggedSlice, most: Weight) -> Weight:
+    """The weight of a slice of the plan, or any one above `most`. Of a slice that is not to be merged it is above.
+
+    Raises as `scan_logs` and `read_base_file`.
+    """
+    found = Weight(1, piece.slice.size, 0, 0)
+    base, reader = piece.slice.base_file, plan.reader
+    assert reader is not None
+    if base is not None:
+        found += _base_weight(plan, base, most)
+    if not found.within(most):
+        return found
+    return reduce(add, _log_weights(reader, piece, most), found)
+
+
+def _base_weight(plan: ScanPlan, base: BaseFile, most: Weight) -> Weight:
+    footer = FOOTERS.read(plan.storage, base, verify=plan.verify)
+    if _rebased(footer):
+        return Weight(0, 0, most.values + 1, 0)
+    with plan.storage.open_input(base.path) as source, damage(base.path):
+        return parquet_weight(footer, source, most)
+
+
+def _rebased(footer: pq.FileMetaData) -> bool:
+    """Whether Spark reads other days and moments of a base file than are stored, those before 1582 (`DataSourceUtils.int96RebaseSpec`)."""
+    texts = footer.metadata or {}
+    return bool(texts.get(b"org.apache.spark.version", b"3.1") < b"3.1" or OLD_CALENDAR & texts.keys())
+
+
+def _log_weights(reader: SliceReader, piece: LoggedSlice, most: Weight) -> Iterator[Weight]:
+    for one in scan_logs(reader.storage, piece, reader.scope, verify=False).with_rows():
+        if one.block.type is BlockType.PARQUET_DATA:
+            content = pa.BufferReader(one.block.content)
+            with suppress(pa.ArrowException, OSError):  # whoever decodes it says what is wrong
+                yield parquet_weight(pq.read_metadata(content), content, most)
+
+
+def parquet_weight(footer: pq.FileMetaData, source: pa.NativeFile, most: Weight) -> Weight:
+    """The values of a Parquet file, and the bytes of these; no more of them is looked at than makes it heavier than `most`."""
+    values, decoded = 0, 0
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        chunks = [group.column(place) for place in range(group.num_columns)]
+        values += sum(chunk.num_values for chunk in chunks)
+        decoded += sum(chunk.total_uncompressed_size for chunk in chunks)
+        # Texts of a dictionary may be long, and each is there once. Bounds do not tell how long what is between them is.
+        texts = [chunk for chunk in chunks if chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page]
+        unsure = [chunk for chunk in texts if chunk.num_values * chunk.total_uncompressed_size > most.decoded]
+        if unsure and values <= most.values:
+            decoded += _text_bytes(source, footer, number, unsure, most)
+    return Weight(0, 0, values, decoded)
+
+
+def _text_bytes(source: pa.NativeFile, footer: pq.FileMetaData, group: int, chunks: Sequence[pq.ColumnChunkMetaData], most: Weight) -> int:
+    """As many bytes as the values of the chunks take, or too many. They are decoded, few at a time, no more than that takes."""
+    at_once = max(1, most.decoded // sum(chunk.total_uncompressed_size for chunk in chunks))
+    found, file = 0, pq.ParquetFile(source, metadata=footer)
+    for batch in file.iter_batches(at_once, row_groups=[group], columns=[chunk.path_in_schema for chunk in chunks]):
+        found += batch.nbytes
+        if found > most.decoded:
+            break
+    return found
