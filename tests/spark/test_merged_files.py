@@ -25,6 +25,7 @@ from lakehouse_engine.spark import local_files
 from lakehouse_engine.spark.frames.logged import linked_files, merged_files
 from lakehouse_engine.spark.frames.logged.merged_files import MOST
 from lakehouse_engine.spark.frames.logged.weights import Weight, parquet_weight
+from tests.spark.test_logged_files import take_room
 from tests.spark.test_partition_discovery import files_opened
 from tests.support.connect_server import classic_only
 from tests.support.properties import edit_properties
@@ -269,14 +270,7 @@ def test_columns_come_and_become_wider(table: HoodieTable) -> None:
 @pytest.mark.parametrize("why", ["room", "disk"])
 def test_without_room_logs_are_looked_at(table: HoodieTable, why: str, read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     before = len(written())
-    if why == "room":
-        monkeypatch.setattr(local_files, "_MOST", 10)
-    else:
-
-        def full(*_: object) -> None:
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr(Path, "write_bytes", full)
+    take_room(why, monkeypatch)
     assert table.dataframe().count() == len(table.to_arrow())
     merged = len(read)
     assert bool(merged) == (why == "disk")
