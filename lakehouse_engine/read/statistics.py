@@ -67,13 +67,20 @@ def _misleads(metadata: pq.FileMetaData, stored: pa.DataType, physical: str) -> 
     if pat.is_decimal(stored) and physical not in ("INT32", "INT64"):
         return not _ORDERED.match(metadata.created_by or "")
     if pat.is_date(stored) or pat.is_timestamp(stored):
-        texts = metadata.metadata or {}
-        return texts.get(b"org.apache.spark.version", b"3") < b"3" or bool(OLD_CALENDAR & texts.keys())
+        return is_rebased(metadata, since=b"3")
     return False
 
 
+def is_rebased(metadata: pq.FileMetaData, *, since: bytes) -> bool:
+    """Whether Spark reads other days and moments of a file than are stored, those before 1582: it was written before the version `since`,
+    or says so (`DataSourceUtils.datetimeRebaseSpec`; `int96RebaseSpec` has another version).
+    """
+    texts = metadata.metadata or {}
+    return texts.get(b"org.apache.spark.version", since) < since or bool(_OLD_CALENDAR & texts.keys())
+
+
 _ORDERED = re.compile(r"parquet-(cpp|rs)|parquet-mr version (1\.[1-9][0-9]|[2-9]\.)")
-OLD_CALENDAR = {b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"}
+_OLD_CALENDAR = {b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"}
 
 
 class _Column:

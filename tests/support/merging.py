@@ -5,27 +5,22 @@ LAKEHOUSE_MERGED    ALL or NONE: merged, or not, for every test
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from lakehouse_engine.spark.frames.logged import merged_files
 from lakehouse_engine.spark.frames.logged.weights import Weight
-from tests.support.shares import TOLD, commit_here, turn
+from tests.support.shares import is_turn
 
-WANTED = os.environ.get("LAKEHOUSE_MERGED", "")
 NONE = Weight(0, 0, 0, 0)
 _MOST = merged_files.MOST_AT_ONCE
-_TOLD = "small slices that are merged for Spark: every other test"
 
 
 @pytest.fixture(autouse=True)
 def merging(request: pytest.FixtureRequest) -> Iterator[None]:
     """What this test has merged. For folders whose `conftest` imports it."""
-    if not WANTED and _TOLD not in TOLD:
-        TOLD.append(_TOLD)
-    merges = WANTED == "ALL" if WANTED else int(turn(commit_here(), f"merged {request.node.nodeid}"), 16) % 2 == 1
+    merges = is_turn(request, "merged", "LAKEHOUSE_MERGED", "small slices that are merged for Spark: every other test")
     merged_files.MOST_AT_ONCE = _MOST if merges else NONE
     yield
     merged_files.MOST_AT_ONCE = _MOST

@@ -49,15 +49,21 @@ def keep_share(
     items[:] = [item for item in items if item not in names or names[item] in kept]
 
 
+def is_turn(request: pytest.FixtureRequest, matrix: str, variable: str, told: str) -> bool:
+    """Whether it is this test's turn to have what is told as `told`: that of every other one, or, as `variable` says, of ALL or of none."""
+    wanted = os.environ.get(variable, "")
+    if not wanted and told not in TOLD:
+        TOLD.append(told)
+    return wanted == "ALL" if wanted else int(turn(commit_here(), f"{matrix} {request.node.nodeid}"), 16) % 2 == 1
+
+
 @contextmanager
 def from_nothing_on(request: pytest.FixtureRequest, module: ModuleType, bound: str, variable: str, told: str) -> Iterator[None]:
     """What `module` does from a `bound` on, by its name there, it does from nothing on for every other test, or as `variable` says, ALL
     or LARGE, for every one; told as `told`.
     """
-    wanted, before = os.environ.get(variable, ""), getattr(module, bound)
-    if not wanted and told not in TOLD:
-        TOLD.append(told)
-    if wanted == "ALL" if wanted else int(turn(commit_here(), f"{bound} {request.node.nodeid}"), 16) % 2 == 1:
+    before = getattr(module, bound)
+    if is_turn(request, bound, variable, told):
         setattr(module, bound, 0)
     yield
     setattr(module, bound, before)

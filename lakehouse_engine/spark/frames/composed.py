@@ -141,8 +141,8 @@ def composed(
     if not plan.verify:
         return make().frame
     numbers = tuple(one.number for one in parts.replacing), tuple(one.number for one in parts.adding)
-    folders = parts.merged, *(one.folder for one in parts.logged)
-    key: Hashable = plan.storage.root, stored_schema(plan), plan.rules, plan.commit_range, wanted, whole, thinned, numbers, folders
+    here = parts.merged, *(one.folder for one in parts.logged)
+    key: Hashable = plan.storage.root, stored_schema(plan), plan.rules, plan.commit_range, wanted, whole, thinned, numbers, here
     return COMPOSED.of(spark).find(key, make, _Kept.holds).frame
 
 

@@ -123,9 +123,10 @@ def listed_here(spark: SparkSession) -> AbstractContextManager[None]:
 
 
 def _listed(spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], uris: Sequence[str], base: str | None) -> DataFrame:
-    """`base`: below which directories' names say values, where they do."""
+    """`base`: below which directories' names tell, where they do: Spark takes the partition columns from these, opens what a query needs of
+    them, and has them last.
+    """
     ensure_server(spark, plan.storage)
-    # Of directories whose names tell Spark takes the partition columns from these, opens what a query needs of them, and has them last.
     try:
         return _read(spark, plan, uris, _AS_THEY_ARE if base is None else {"basePath": base})
     except PySparkException as error:

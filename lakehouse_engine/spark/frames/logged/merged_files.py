@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from operator import add
 from pathlib import Path
 from threading import Lock
@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import SliceReader
@@ -28,7 +27,7 @@ from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.logged.effects import effect_key
-from lakehouse_engine.spark.frames.logged.weights import Weight, slice_weight
+from lakehouse_engine.spark.frames.logged.weights import Key, Weight, slice_weight
 
 MOST = Weight(1, 4 << 20, 1_000_000, 64 << 20)
 """Of one slice."""
@@ -39,8 +38,6 @@ FOR_BLOCKS = 1 << 29
 """Bytes of the files of an application that are left for blocks of logs, which save more."""
 
 _MERGING = Lock()
-_WEIGHTS: BoundedCache[Weight] = BoundedCache(10_000)
-"""Of slices by what their rows follow from, as below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,7 @@ def merged_files(spark: SparkSession, plan: ScanPlan, known: Mapping[str, Hashab
     pieces = _small(spark, plan, known)
     if not pieces or plan.reader is None:
         return plan, ()
-    keyed: dict[Hashable, LoggedSlice] = {(effect_key(plan.reader, piece), known.get(_path(piece))): piece for piece in pieces}
+    keyed = {(effect_key(plan.reader, piece), known.get(_path(piece))): piece for piece in pieces}
     with _MERGING:  # not twice by two threads: room is short
         paths = _found(spark, plan, keyed)
     merged = {id(piece): MergedFile(paths[key], piece.slice.partition_path) for key, piece in keyed.items() if key in paths}
@@ -89,7 +86,7 @@ def _small(spark: SparkSession, plan: ScanPlan, known: Mapping[str, Hashable]) -
     return [piece for piece in small if not _path(piece) or _path(piece) in known] if abilities_of(spark).takes_files(0) else []
 
 
-def _found(spark: SparkSession, plan: ScanPlan, pieces: Mapping[Hashable, LoggedSlice]) -> dict[Hashable, Path]:
+def _found(spark: SparkSession, plan: ScanPlan, pieces: Mapping[Key, LoggedSlice]) -> dict[Key, Path]:
     """The file of each piece, by its key; none of those that are too many, or too much, or have no room."""
     kept = MERGED.of(spark.sparkContext)
     # Who cleans folders for temporary files takes those of sessions that live for weeks.
@@ -103,11 +100,11 @@ def _found(spark: SparkSession, plan: ScanPlan, pieces: Mapping[Hashable, Logged
     return paths
 
 
-def _light(spark: SparkSession, plan: ScanPlan, pieces: Mapping[Hashable, LoggedSlice]) -> list[Hashable]:
+def _light(spark: SparkSession, plan: ScanPlan, pieces: Mapping[Key, LoggedSlice]) -> list[Key]:
     """Those that are to be merged now: all that are small, if together they are."""
     if len(pieces) > MOST_AT_ONCE.slices:
         return []
-    weights = {key: _WEIGHTS.find((key, MOST), partial(slice_weight, plan, piece, MOST)) for key, piece in pieces.items()}
+    weights = {key: slice_weight(plan, piece, key, MOST) for key, piece in pieces.items()}
     light = {key: weight for key, weight in weights.items() if weight.within(MOST)}
     together = reduce(add, light.values(), Weight(0, 0, 0, 0))
     # Files without room would be made by each statement, for nothing: more of it is asked for than they take.

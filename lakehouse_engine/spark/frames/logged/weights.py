@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from functools import reduce
@@ -11,6 +11,7 @@ from operator import add
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.files.base_file import damage
 from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.files.log_scanner import LoggedSlice, scan_logs
@@ -18,7 +19,7 @@ from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.format.log.blocks import BlockType
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.read.scan import ScanPlan
-from lakehouse_engine.read.statistics import OLD_CALENDAR
+from lakehouse_engine.read.statistics import is_rebased
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +40,37 @@ class Weight:
         return all(mine <= its for mine, its in zip(astuple(self), astuple(most), strict=True))
 
 
-def slice_weight(plan: ScanPlan, piece: LoggedSlice, most: Weight) -> Weight:
-    """The weight of a slice of the plan, or any one above `most`. Of a slice that is not to be merged it is above.
+Key = tuple[Hashable, Hashable]
+"""What the rows of a slice follow from: its files and how they are merged, and what tells its base file."""
+
+_WEIGHTS: BoundedCache[Weight] = BoundedCache(10_000)
+"""Of slices and of base files, with what is above which."""
+
+
+def slice_weight(plan: ScanPlan, piece: LoggedSlice, key: Key, most: Weight) -> Weight:
+    """The weight of a slice of the plan, or any one above `most`. Of a slice that is not to be merged it is above. Its base file is weighed
+    once, however many logs come.
 
     Raises as `scan_logs` and `read_base_file`.
     """
-    found = Weight(1, piece.slice.size, 0, 0)
-    base, reader = piece.slice.base_file, plan.reader
+    reader = plan.reader
     assert reader is not None
+    return _WEIGHTS.find((key, most), lambda: _slice_weight(plan, reader, piece, key[1], most))
+
+
+def _slice_weight(plan: ScanPlan, reader: SliceReader, piece: LoggedSlice, known: Hashable, most: Weight) -> Weight:
+    found, base = Weight(1, piece.slice.size, 0, 0), piece.slice.base_file
     if base is not None:
-        found += _base_weight(plan, base, most)
-    if not found.within(most):
-        return found
-    return reduce(add, _log_weights(reader, piece, most), found)
+        found += _WEIGHTS.find((known, most), lambda: _base_weight(plan, base, most))
+    return reduce(add, _log_weights(reader, piece, most), found) if found.within(most) else found
 
 
 def _base_weight(plan: ScanPlan, base: BaseFile, most: Weight) -> Weight:
     footer = FOOTERS.read(plan.storage, base, verify=plan.verify)
-    if _rebased(footer):
+    if is_rebased(footer, since=b"3.1"):
         return Weight(0, 0, most.values + 1, 0)
     with plan.storage.open_input(base.path) as source, damage(base.path):
         return parquet_weight(footer, source, most)
-
-
-def _rebased(footer: pq.FileMetaData) -> bool:
-    """Whether Spark reads other days and moments of a base file than are stored, those before 1582 (`DataSourceUtils.int96RebaseSpec`)."""
-    texts = footer.metadata or {}
-    return bool(texts.get(b"org.apache.spark.version", b"3.1") < b"3.1" or OLD_CALENDAR & texts.keys())
 
 
 def _log_weights(reader: SliceReader, piece: LoggedSlice, most: Weight) -> Iterator[Weight]:
