@@ -133,7 +133,7 @@ def test_one_scan_reads_all(table: HoodieTable, read: list[str]) -> None:
 @pytest.mark.parametrize("table", [["day"]], indirect=True)
 def test_base_files_without_logs_are_in_the_same_scan(table: HoodieTable, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By links where directories tell values, unless they are many. Both ways Spark skips files by their partitions."""
-    monkeypatch.setattr(linked_files, "_MOST", most)
+    monkeypatch.setattr(linked_files, "MOST", most)
     table.compact()
     table.upsert(rows([3], 4))
     assert_as_arrow(table)

@@ -18,7 +18,7 @@ from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.logged.effects import EFFECTS, SliceEffect, ThinnedFile
-from lakehouse_engine.spark.frames.logged.linked_files import LinkedFiles, linked_files
+from lakehouse_engine.spark.frames.logged.linked_files import LinkedFiles, linked_partitions
 from lakehouse_engine.spark.frames.logged.logged_files import BLOCKS_FROM, LoggedFiles, in_files, logged_files
 from lakehouse_engine.spark.frames.logged.merged_files import MergedFile, merged_files
 from lakehouse_engine.spark.frames.replaced.positions import StayingRows, replaced_of, told_apart
@@ -169,8 +169,7 @@ def _effects_in_files(spark: SparkSession, plan: ScanPlan, read: Sequence[str]) 
 def _united_parts(
     spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, parts: _Parts, whole: Checked, thinned: Checked
 ) -> _Kept:
-    linked = linked_files(spark, plan, parts.whole, whole, parts.merged)
-    frames = _whole(spark, plan, parts, whole, linked)
+    frames, linked = _whole(spark, plan, parts, whole)
     frames += _thinned(spark, plan, parts, thinned)
     rows = None
     if parts.adding:
@@ -183,12 +182,14 @@ def _united_parts(
     return _Kept(united([in_range(frame, plan) for frame in frames], wanted.names), parts.files, parts.sent_bytes, rows, linked)
 
 
-def _whole(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked, linked: LinkedFiles | None) -> list[DataFrame]:
-    """The rows of files that lost none."""
-    if linked is None:
-        return scanned_beside(spark, plan, parts.whole, known, [spark_path(one.path) for one in parts.merged])
-    frames = [] if linked.bases or not parts.whole else [scanned(spark, plan, parts.whole, known)]
-    return [*frames, scanned_links(spark, plan, parts.whole if linked.bases else (), linked)]
+def _whole(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> tuple[list[DataFrame], LinkedFiles | None]:
+    """The rows of files that lost none, and the links by which some are read."""
+    found = linked_partitions(spark, plan, parts.whole, known, parts.merged)
+    if found is None:
+        return scanned_beside(spark, plan, parts.whole, known, [spark_path(one.path) for one in parts.merged]), None
+    linked, bases = found
+    frames = [] if bases or not parts.whole else [scanned(spark, plan, parts.whole, known)]
+    return [*frames, scanned_links(spark, plan, bases, linked)], linked
 
 
 def _thinned(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[DataFrame]:

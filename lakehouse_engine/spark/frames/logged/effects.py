@@ -28,6 +28,7 @@ class SliceEffect:
     what is made of it is found by that, and need not keep it in memory.
     """
 
+    partition: str
     base: str | None
     base_bytes: int
     base_rows: int
@@ -137,4 +138,5 @@ def _effect(reader: SliceReader, piece: LoggedSlice, columns: Sequence[str], blo
     changes, base = reader.changes(piece, columns, blocks_from=blocks_from), piece.slice.base_file
     # Spark reads nothing behind an empty chunk, so there must be none.
     path, size = (None, -1) if base is None else (base.path, base.size)
-    return SliceEffect(path, size, changes.base_rows, changes.removed, changes.added.combine_chunks(), changes.blocks)
+    partition, added = piece.slice.partition_path, changes.added.combine_chunks()
+    return SliceEffect(partition, path, size, changes.base_rows, changes.removed, added, changes.blocks)

@@ -24,8 +24,9 @@ _WRITING = Lock()
 
 @dataclass(frozen=True, slots=True)
 class LoggedFiles:
-    """The blocks of a slice: `folder`, as Spark is told of it, has these files and no others."""
+    """The blocks of a slice of a partition: `folder`, as Spark is told of it, has these files and no others."""
 
+    partition: str
     folder: str
     files: tuple[ThinnedFile, ...]
 
@@ -67,4 +68,4 @@ def _written(spark: SparkSession, effect: SliceEffect) -> LoggedFiles | None:
     if paths is None:
         return None
     files = (ThinnedFile(str(path), len(block.content), block.rows, block.gone) for path, block in zip(paths, effect.blocks, strict=True))
-    return LoggedFiles(spark_path(paths[0].parent), tuple(files))
+    return LoggedFiles(effect.partition, spark_path(paths[0].parent), tuple(files))
