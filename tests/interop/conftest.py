@@ -16,10 +16,11 @@ from tests.interop.client import HudiJudge
 from tests.interop.share import VERSIONS, judging, take_one_hudi
 from tests.support.copying import copied
 from tests.support.merging import merging
+from tests.support.numbering import numbering
 from tests.support.routes import route
 from tests.support.shares import chosen, commit_here
 
-__all__ = ["copied", "merging", "route"]
+__all__ = ["copied", "merging", "numbering", "route"]
 
 HERE = Path(__file__).parent
 MATRICES = {"test_payloads.py": 6, "test_key_forms.py": 8}

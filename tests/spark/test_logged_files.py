@@ -85,6 +85,7 @@ def test_blocks_are_written_once_and_rows_are_right(table: HoodieTable) -> None:
     assert len(written()) - before == 2 * slices
 
 
+@pytest.mark.usefixtures("by_position")
 def test_one_scan_reads_base_files_and_blocks_where_paths_tell_nothing(table: HoodieTable) -> None:
     told = table.to_arrow(meta_columns=True)["_hoodie_partition_path"][0].as_py()
     plan = table.dataframe()._jdf.queryExecution().executedPlan().toString()
@@ -173,10 +174,10 @@ def test_files_are_used_when_there_is_no_room_for_more(table: HoodieTable, spark
     assert len(written()) == before
 
 
-def test_what_tables_have_in_files_takes_no_room_of_what_was_sent(table: HoodieTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks are of megabytes, and of what is sent for them there is next to nothing."""
+@pytest.mark.usefixtures("by_position")
+def test_what_was_sent_is_not_sent_again_for_other_columns(table: HoodieTable, monkeypatch: pytest.MonkeyPatch) -> None:
     slices = len(table.to_arrow(meta_columns=True)["_hoodie_partition_path"].unique())
-    monkeypatch.setattr(composed, "SENT", SentFrames(limit=8_000))
+    monkeypatch.setattr(composed, "SENT", SentFrames(limit=200_000))
     before, sent = len(written()), list[int]()
     send = composed._send_replaced
     monkeypatch.setattr(composed, "_send_replaced", lambda *given: sent.append(1) or send(*given))

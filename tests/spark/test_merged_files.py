@@ -150,7 +150,7 @@ def test_base_files_without_logs_are_in_the_same_scan(table: HoodieTable, most: 
 def test_links_that_somebody_removed_are_made_again(table: HoodieTable) -> None:
     for _ in range(2):
         assert_as_arrow(table)
-        for link in Path(SparkFiles.getRootDirectory()).glob("lakehouse-links-*/*/*"):
+        for link in Path(SparkFiles.getRootDirectory()).glob("lakehouse-links-*/**/*.parquet"):
             link.unlink()
 
 

@@ -21,6 +21,7 @@ from lakehouse_engine.spark.frames.logged.effects import EFFECTS, SliceEffect, T
 from lakehouse_engine.spark.frames.logged.linked_files import LinkedFiles, linked_partitions
 from lakehouse_engine.spark.frames.logged.logged_files import BLOCKS_FROM, LoggedFiles, in_files, logged_files
 from lakehouse_engine.spark.frames.logged.merged_files import MergedFile, merged_files
+from lakehouse_engine.spark.frames.replaced.numbered import numbered
 from lakehouse_engine.spark.frames.replaced.positions import StayingRows, replaced_of, told_apart
 from lakehouse_engine.spark.frames.scanned import Checked, checked, in_range, scanned, scanned_beside, scanned_links, stored_schema
 from lakehouse_engine.spark.frames.sent import SENT
@@ -70,10 +71,6 @@ class _Parts:
         """How many files Spark reads."""
         return len(self.whole) + len(self.merged) + len(self.thinned) + sum(len(one.files) for one in self.logged)
 
-    @property
-    def sent_bytes(self) -> int:
-        return sum({one.number: one.sent_bytes for one in (*self.replacing, *self.adding)}.values())
-
     def thinned_files(self) -> list[tuple[ThinnedFile, ...]]:
         """All files that are read by number of row, in groups that can be told apart; files of logs, whose names are their own, are in the
         first.
@@ -96,7 +93,7 @@ class _Kept:
     files: int
     sent: int
     rows: DataFrame | None
-    linked: LinkedFiles | None
+    linked: tuple[LinkedFiles, ...]
 
     @property
     def nbytes(self) -> int:
@@ -105,7 +102,7 @@ class _Kept:
 
     def holds(self) -> bool:
         """Whether the rows, and links, are where they were."""
-        return is_there(self.rows) and (self.linked is None or self.linked.hold())
+        return is_there(self.rows) and all(one.hold() for one in self.linked)
 
 
 class ComposedFrames(BySession[_Kept]):
@@ -166,44 +163,71 @@ def _effects_in_files(spark: SparkSession, plan: ScanPlan, read: Sequence[str]) 
     return EFFECTS.effects(plan.reader, plan.logged, names), ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Rows of some files, with bytes that were sent for them, and the links by which they are read; or rows that were sent."""
+
+    frame: DataFrame
+    sent: int = 0
+    linked: LinkedFiles | None = None
+    rows: DataFrame | None = None
+
+
 def _united_parts(
     spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, parts: _Parts, whole: Checked, thinned: Checked
 ) -> _Kept:
-    frames, linked = _whole(spark, plan, parts, whole)
-    frames += _thinned(spark, plan, parts, thinned)
-    rows = None
+    pieces = [*_whole(spark, plan, parts, whole), *_thinned(spark, plan, parts, thinned)]
     if parts.adding:
-        asked = wanted.names if plan.commit_range is None else [COMMIT_TIME, *wanted.names]
-        names = [name for name in parts.decoded if name in asked]
-        rows = SENT.get(spark, parts.adding, ["rows", *names], lambda: _send_rows(spark, parts.adding, names))
-        frames.append(_with_all(rows, names, wanted))
-    if not frames:
-        frames = [spark.createDataFrame([], to_spark_schema(stored_schema(plan)))]
-    return _Kept(united([in_range(frame, plan) for frame in frames], wanted.names), parts.files, parts.sent_bytes, rows, linked)
+        pieces.append(_added(spark, plan, wanted, parts))
+    frames = [piece.frame for piece in pieces] or [spark.createDataFrame([], to_spark_schema(stored_schema(plan)))]
+    rows = next((piece.rows for piece in pieces if piece.rows is not None), None)
+    linked = tuple(piece.linked for piece in pieces if piece.linked is not None)
+    frame = united([in_range(frame, plan) for frame in frames], wanted.names)
+    return _Kept(frame, parts.files, sum(piece.sent for piece in pieces), rows, linked)
 
 
-def _whole(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> tuple[list[DataFrame], LinkedFiles | None]:
-    """The rows of files that lost none, and the links by which some are read."""
+def _whole(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[_Piece]:
+    """The rows of files that lost none."""
     found = linked_partitions(spark, plan, parts.whole, known, parts.merged)
     if found is None:
-        return scanned_beside(spark, plan, parts.whole, known, [spark_path(one.path) for one in parts.merged]), None
+        yield from map(_Piece, scanned_beside(spark, plan, parts.whole, known, [spark_path(one.path) for one in parts.merged]))
+        return
     linked, bases = found
-    frames = [] if bases or not parts.whole else [scanned(spark, plan, parts.whole, known)]
-    return [*frames, scanned_links(spark, plan, bases, linked)], linked
+    if parts.whole and not bases:
+        yield _Piece(scanned(spark, plan, parts.whole, known))
+    yield _Piece(scanned_links(spark, plan, bases, linked), linked=linked)
 
 
-def _thinned(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[DataFrame]:
+def _thinned(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[_Piece]:
     """The rows that stay of base files that have lost some, and those that count of files of logs."""
+    if parts.thinned or parts.logged:
+        found = numbered(spark, plan, parts.thinned, known, parts.logged, parts.replacing)
+        if found is None:
+            yield from _by_position(spark, plan, parts, known)
+        else:
+            yield _Piece(found.frame, found.sent, found.links)
+
+
+def _by_position(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[_Piece]:
     folders = [logged.folder for logged in parts.logged]
-    for group, files in enumerate(parts.thinned_files() if parts.thinned or folders else ()):
+    for group, files in enumerate(parts.thinned_files()):
         paths = {file.path for file in files}
         numbers = [number for number, file in enumerate(parts.thinned) if file.path in paths]
         bases, of_them = [parts.thinned[number] for number in numbers], tuple(known[number] for number in numbers if known)
         frames = scanned_beside(spark, plan, bases, of_them, [] if group else folders)
-        if frames and any(len(file.removed) for file in files):
-            staying = SENT.get(spark, parts.replacing, ["replaced", str(group), *folders], partial(_send_replaced, spark, files))
-            frames = [staying.of_frame(frame, plan.schema.names) for frame in frames]
-        yield from frames
+        if not frames or not any(len(file.removed) for file in files):
+            yield from map(_Piece, frames)
+            continue
+        sent, staying = SENT.get(spark, parts.replacing, ["replaced", str(group), *folders], partial(_send_replaced, spark, files))
+        yield from (_Piece(staying.of_frame(frame, plan.schema.names), sent) for frame in frames)
+
+
+def _added(spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, parts: _Parts) -> _Piece:
+    """The rows of logs that were decoded."""
+    asked = wanted.names if plan.commit_range is None else [COMMIT_TIME, *wanted.names]
+    names = [name for name in parts.decoded if name in asked]
+    sent, rows = SENT.get(spark, parts.adding, ["rows", *names], lambda: _send_rows(spark, parts.adding, names))
+    return _Piece(_with_all(rows, names, wanted), sent, rows=rows)
 
 
 def _with_all(rows: DataFrame, names: Sequence[str], wanted: pa.Schema) -> DataFrame:
@@ -218,16 +242,16 @@ def left_out(field: pa.Field) -> Column:
     return raise_error(lit(message)).cast(to_spark_type(field.type)).alias(field.name)
 
 
-def _send_replaced(spark: SparkSession, files: Sequence[ThinnedFile]) -> StayingRows:
+def _send_replaced(spark: SparkSession, files: Sequence[ThinnedFile]) -> tuple[int, StayingRows]:
     replaced = replaced_of(files)
     # With the schema that Arrow tells, in which no element is null: nothing is looked at for that, row by row.
-    return StayingRows.of(spark.createDataFrame(replaced.rows), replaced)
+    return replaced.longs.nbytes, StayingRows.of(spark.createDataFrame(replaced.rows), replaced)
 
 
-def _send_rows(spark: SparkSession, effects: Sequence[SliceEffect], names: Sequence[str]) -> DataFrame:
+def _send_rows(spark: SparkSession, effects: Sequence[SliceEffect], names: Sequence[str]) -> tuple[int, DataFrame]:
     if names:
         rows = pa.concat_tables(one.added.select(names) for one in effects).combine_chunks()
     else:
         # Slices may have no column in common, where none is asked for. Rows without columns could not be counted.
         rows = pa.table({_COUNTED: pa.nulls(sum(one.added.num_rows for one in effects), pa.int32())})
-    return abilities_of(spark).column_frame(rows)
+    return rows.nbytes, abilities_of(spark).column_frame(rows)

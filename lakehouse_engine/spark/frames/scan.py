@@ -22,13 +22,11 @@ from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.frames.composed import checked_here, composed, left_out, united
 from lakehouse_engine.spark.frames.decoding import decoded
 from lakehouse_engine.spark.frames.fetched import FETCHED, engine_reads
+from lakehouse_engine.spark.frames.replaced.numbered import ROW_NUMBERS
 from lakehouse_engine.spark.frames.scanned import checked, in_range, scanned
 from lakehouse_engine.spark.frames.widened import spark_widens
 from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.sql.grammar.lexer import quote_name
-
-_ROW_NUMBERS = "_tmp_metadata_row_index"
-"""The column in which Spark's reader numbers rows, of which those that logs replace are told by their numbers."""
 
 
 def scan(
@@ -77,7 +75,7 @@ def shared_scan(
         return _by_engine(spark, plan, wanted, read, given)
     composes = plan.log_size <= LOGS_ON_DRIVER.read(given)
     known = checked_here(plan) if composes else {}  # the footers are known then to whoever asks next
-    if not spark_widens(plan) or (plan.logged and _ROW_NUMBERS in {name.lower() for name in plan.schema.names}):
+    if not spark_widens(plan) or (plan.logged and ROW_NUMBERS in {name.lower() for name in plan.schema.names}):
         return _decoded(spark, plan, wanted, read, given, files=True)
     if composes:
         return composed(spark, plan, wanted, read, known)

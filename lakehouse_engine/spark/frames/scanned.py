@@ -15,6 +15,7 @@ import pyarrow.types as pat
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col
+from pyspark.sql.types import StructField, StructType
 
 from lakehouse_engine.files.base_file import missing_file
 from lakehouse_engine.files.checked import CHECKED
@@ -84,11 +85,13 @@ def scanned(
     return SCANNED.get(spark, (known, tuple(folders), stored_schema(plan), by_paths), len(files) + len(folders), made)
 
 
-def scanned_links(spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], linked: LinkedFiles) -> DataFrame:
-    """All rows of linked files, with all columns that are stored; base files among them are of `files`."""
+def scanned_links(
+    spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], linked: LinkedFiles, more: Sequence[StructField] = ()
+) -> DataFrame:
+    """All rows of linked files, with all columns that are stored, and `more` that Spark knows; base files among them are of `files`."""
 
     def made() -> DataFrame:
-        return _listed(spark, plan, files, [spark_path(link) for link in linked.links], LocalStorage(str(linked.folder)).uri())
+        return _listed(spark, plan, files, [spark_path(linked.folder)], LocalStorage(str(linked.folder)).uri(), more)
 
     return SCANNED.get(spark, (linked.folder, stored_schema(plan)), len(linked.links), made)
 
@@ -122,13 +125,20 @@ def listed_here(spark: SparkSession) -> AbstractContextManager[None]:
     return with_settings(spark, given)
 
 
-def _listed(spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], uris: Sequence[str], base: str | None) -> DataFrame:
+def _listed(
+    spark: SparkSession,
+    plan: ScanPlan,
+    files: Sequence[BaseFile],
+    uris: Sequence[str],
+    base: str | None,
+    more: Sequence[StructField] = (),
+) -> DataFrame:
     """`base`: below which directories' names tell, where they do: Spark takes the partition columns from these, opens what a query needs of
     them, and has them last.
     """
     ensure_server(spark, plan.storage)
     try:
-        return _read(spark, plan, uris, _AS_THEY_ARE if base is None else {"basePath": base})
+        return _read(spark, plan, uris, _AS_THEY_ARE if base is None else {"basePath": base}, more)
     except PySparkException as error:
         gone = next((file.path for file in files if plan.storage.head(file.path) is None), None)
         if error.getCondition() != "PATH_NOT_FOUND" or gone is None:
@@ -136,11 +146,14 @@ def _listed(spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], uris
         raise missing_file(gone) from error  # since it was looked at
 
 
-def _read(spark: SparkSession, plan: ScanPlan, uris: Sequence[str], found: Mapping[str, str]) -> DataFrame:
+def _read(
+    spark: SparkSession, plan: ScanPlan, uris: Sequence[str], found: Mapping[str, str], more: Sequence[StructField] = ()
+) -> DataFrame:
     """`found`: options that say what the directories' names are to Spark."""
     by_dictionary = not any(has_type(field.type, pat.is_floating) for field in plan.schema)
     options = {**AS_STORED, **found, _VERIFY_PAGES: str(plan.verify).lower(), _BY_DICTIONARY: str(by_dictionary).lower()}
-    reader = spark.read.format(PARQUET).schema(to_spark_schema(stored_schema(plan))).options(**options)
+    schema = StructType([*to_spark_schema(stored_schema(plan)), *more])
+    reader = spark.read.format(PARQUET).schema(schema).options(**options)
     with listed_here(spark):
         return reader.load([*uris])
 

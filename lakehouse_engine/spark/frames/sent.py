@@ -15,16 +15,17 @@ Sent = TypeVar("Sent")
 
 
 class SentFrames(BySession[tuple[int, object]]):
-    """What was sent to each session, of at most `limit` bytes of effects a session."""
+    """What was sent to each session, at most `limit` bytes a session."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit, lambda one: one[0])
 
-    def get(self, spark: SparkSession, effects: Sequence[SliceEffect], names: Sequence[str], send: Callable[[], Sent]) -> Sent:
-        """What `send` made of these very effects, now or before; `names` tell apart what else was made of them."""
+    def get(
+        self, spark: SparkSession, effects: Sequence[SliceEffect], names: Sequence[str], send: Callable[[], tuple[int, Sent]]
+    ) -> tuple[int, Sent]:
+        """Bytes that were sent, and what `send` made of these very effects, now or before; `names` tell what else was made of them."""
         key = *names, *(effect.number for effect in effects)
-        made = self.of(spark).find(key, lambda: (sum(effect.sent_bytes for effect in effects), send()), lambda one: _holds(one[1]))
-        return cast(Sent, made[1])
+        return cast(tuple[int, Sent], self.of(spark).find(key, send, lambda one: _holds(one[1])))
 
 
 def _holds(sent: object) -> bool:
