@@ -41,7 +41,7 @@ SUITES = {
             "cow",
             "copy-on-write",
             tuple(cell for cell in Cell if cell not in _WITH_LOGS),
-            ("ours", "floor", "spark_parquet", "delta_rs", "hudi", "delta", "iceberg"),
+            ("ours", "floor", "ours_arrow", "spark_parquet", "delta_rs", "hudi", "delta", "iceberg"),
             "ours",
         ),
         Suite(

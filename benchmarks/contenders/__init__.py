@@ -49,6 +49,13 @@ CONTENDERS: dict[str, ContenderSpec] = {
     spec.name: spec
     for spec in (
         ContenderSpec("ours", "lakehouse_engine", "ours", absent=_NO_LOGS, quick=True),
+        ContenderSpec(
+            "ours_arrow",
+            "lakehouse_engine, no Spark",
+            "ours_arrow",
+            absent={cell: "is Spark's" for cell in Cell if cell not in (Cell.BULK_INSERT_ARROW, *UPSERTS, Cell.UPSERT_NOOP)},
+            quick=True,
+        ),
         ContenderSpec("ours_mor", "lakehouse_engine, merge-on-read", "ours_mor", absent=_MOR_ONLY, quick=True),
         ContenderSpec("ours_mor_bucket", "lakehouse_engine, bucket index", "ours_mor", "OursMorBucket", absent=_MOR_ONLY, quick=True),
         ContenderSpec(

@@ -22,7 +22,7 @@ class Ours(SparkContender):
 
     def start(self, *, memory: str, scratch: str, jars: list[str]) -> dict[str, str]:
         versions = super().start(memory=memory, scratch=scratch, jars=jars)
-        return {"lakehouse_engine": _installed_version(), **versions}
+        return {"lakehouse_engine": installed_version(), **versions}
 
     def bulk_insert(self, *, table: str, source: str) -> None:
         rows = self.rows(source)
@@ -63,7 +63,8 @@ class Ours(SparkContender):
         )
 
 
-def _installed_version() -> str:
+def installed_version() -> str:
+    """Of the engine."""
     try:
         return version("dbt-lakehouse")
     except PackageNotFoundError:

@@ -1,0 +1,44 @@
+"""lakehouse_engine without Spark: rows come as Arrow data, as delta-rs takes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from benchmarks.contenders.base import KEY, ORDERING
+from benchmarks.contenders.ours import installed_version
+from benchmarks.queries import COLUMNS
+from lakehouse_engine import HoodieTable, Lakehouse
+
+
+class OursArrow:
+    def start(self, *, memory: str, scratch: str, jars: list[str]) -> dict[str, str]:
+        return {"lakehouse_engine": installed_version(), "pyarrow": pa.__version__}
+
+    def bulk_insert_arrow(self, *, table: str, source: str) -> None:
+        path, rows = Path(table), ds.dataset(source)
+        name = f"{path.parent.name}.{path.name}"
+        made = Lakehouse(str(path.parent.parent)).create_table(name, schema=rows.schema, record_key=[KEY], ordering_fields=[ORDERING])
+        made.bulk_insert(rows.scanner().to_reader())
+
+    def upsert(self, *, table: str, source: str) -> None:
+        HoodieTable.open(table).upsert(pq.read_table(source))
+
+    def upsert_noop(self, *, table: str, source: str) -> None:
+        HoodieTable.open(table).upsert(pq.read_schema(next(Path(source).glob("*.parquet"))).empty_table())
+
+    def export(self, *, table: str, target: str) -> None:
+        Path(target).mkdir()
+        pq.write_table(HoodieTable.open(table).to_arrow(columns=list(COLUMNS)), f"{target}/part-0.parquet")
+
+    def jobs_started(self) -> int:
+        return -1
+
+    def stop(self) -> None:
+        """Nothing is held."""
+
+
+CONTENDER = OursArrow
