@@ -137,9 +137,9 @@ def test_a_session_that_was_tidied_up_goes_on(table: HoodieTable, lakehouse: Lak
             spark.catalog.dropTempView(view)
 
 
-@pytest.mark.usefixtures("unmerged")
+@pytest.mark.usefixtures("unmerged", "by_position")
 def test_frames_weigh_what_they_hold_of_logs(lakehouse: Lakehouse, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    fresh, effects = ComposedFrames(limit=55_000), EffectCache(limit=1)  # each reading decodes the logs anew
+    fresh, effects = ComposedFrames(limit=100_000), EffectCache(limit=1)  # each reading decodes the logs anew
     monkeypatch.setattr(composed, "COMPOSED", fresh)
     monkeypatch.setattr(composed, "EFFECTS", effects)
     made = lakehouse.create_table("shop.u", schema=SCHEMA, record_key=["id"], table_type="mor")
@@ -149,7 +149,7 @@ def test_frames_weigh_what_they_hold_of_logs(lakehouse: Lakehouse, spark: SparkS
         assert lakehouse.sql("select count(id) from shop.u where day like 'b%'").collect()[0][0] == 500
     held = [one for one, _ in fresh.of(spark)._kept.values()]
     assert len(held) == 1, "two are more than the limit"
-    assert 27_500 < sum(one.sent for one in held) < fresh.of(spark).size <= 55_000
+    assert 50_000 < sum(one.sent for one in held) < fresh.of(spark).size <= 100_000
 
 
 @classic_only("a session of a server is closed by name")
