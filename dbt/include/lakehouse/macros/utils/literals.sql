@@ -4,13 +4,17 @@
 {%- endmacro %}
 
 {#
+  What is no value of the type is null, as dbt says of this macro. Not so of literals and numbers: those are what unit tests give, and one that
+  is mistaken has to be an error there.
+
   Unit tests give whatever is a text as a literal. Of an array, map or struct that text is an expression, as there is no cast from texts to
   them: it is taken out of the literal again.
 #}
 {% macro lakehouse__safe_cast(field, type) %}
   {%- set expression = field -%}
+  {%- set is_literal = field is not string or (field | length > 1 and field[0] == "'" and field[-1] == "'") or field == 'null' -%}
   {%- if field is string and cast_from_string_unsupported_for(type) and field | length > 1 and field[0] == "'" and field[-1] == "'" -%}
     {%- set expression = field[1:-1] | replace("\\'", "'") | replace('\\\\', '\\') -%}
   {%- endif -%}
-cast({{ expression }} as {{ type }})
+{{ 'cast' if is_literal else 'try_cast' }}({{ expression }} as {{ type }})
 {% endmacro %}
