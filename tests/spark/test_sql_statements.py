@@ -238,6 +238,14 @@ def test_show_and_describe(orders: Lakehouse) -> None:
     assert "PARTITIONED BY (day)" in str(rows(orders, "show create table shop.orders")[0][0])
 
 
+def test_partitions_that_were_dropped_are_not_shown(orders: Lakehouse) -> None:
+    days = [path for (path,) in rows(orders, "show partitions shop.orders")]
+    assert len(days) > 1
+    for left, day in enumerate(days, 1):
+        orders.sql(f"alter table shop.orders drop partition (day = '{day.partition('=')[2]}')")
+        assert [path for (path,) in rows(orders, "show partitions shop.orders")] == days[left:]
+
+
 def test_call_shows_commits(orders: Lakehouse) -> None:
     commits = orders.sql("call show_commits(table => 'shop.orders', limit => 5)").collect()
     assert [commit["operation"] for commit in commits] == ["BULK_INSERT"]

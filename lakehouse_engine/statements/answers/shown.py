@@ -173,7 +173,12 @@ def show_properties(run: Execution, statement: ShowProperties) -> DataFrame:
 
 
 def show_partitions(run: Execution, statement: ShowPartitions) -> DataFrame:
-    return run.rows(["partition"], [[path] for path in run.table(statement.name).state.view.partitions()])
+    """Those that hold files: as in Hudi, one that was dropped is not shown, though its directory is there."""
+    state = run.table(statement.name).state
+    paths = state.live_partitions()
+    # Where nothing is left, directories are all that these paths tell.
+    is_empty = not any(state.view.latest_slices(path) for path in paths)
+    return run.rows(["partition"], [] if is_empty else [[path] for path in paths])
 
 
 def show_create_table(run: Execution, statement: ShowCreateTable) -> DataFrame:
