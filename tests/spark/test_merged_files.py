@@ -7,18 +7,20 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark import SparkFiles
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import CorruptLogError, MissingFileError
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.spark import local_files
+from lakehouse_engine.spark.frames import composed, scanned
 from lakehouse_engine.spark.frames.logged import linked_files, merged_files
 from lakehouse_engine.spark.frames.logged.merged_files import MOST
 from lakehouse_engine.spark.frames.logged.weights import Weight
@@ -305,6 +307,29 @@ def test_a_base_file_in_the_place_of_another_is_merged_anew(table: HoodieTable, 
         os.utime(path, ns=(1, 1))
     table.dataframe().count()
     assert read
+
+
+@pytest.mark.parametrize("table", [["day"]], indirect=True)
+def test_a_base_file_that_goes_while_its_link_is_listed_is_told(
+    table: HoodieTable, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    """To Spark a link to nothing is no file."""
+    table.compact()
+    table.upsert(rows([3, 6], 3))
+    listed = max(Path(table.path).glob("day=1970-01-02/*.parquet"), key=lambda path: path.name.rpartition("_")[2])
+    gone, scanned_links = listed.with_suffix(".gone"), scanned.scanned_links
+
+    def remove_first(*arguments: Any) -> DataFrame:
+        if listed.exists():
+            listed.rename(gone)
+        return scanned_links(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(composed, "scanned_links", remove_first)
+        with pytest.raises(MissingFileError, match=listed.name):
+            table.dataframe()
+    gone.rename(listed)
+    assert_as_arrow(table)
 
 
 def test_a_damaged_log_is_told_and_leaves_nothing(table: HoodieTable) -> None:

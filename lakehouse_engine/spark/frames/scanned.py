@@ -88,10 +88,18 @@ def scanned(
 def scanned_links(
     spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], linked: LinkedFiles, more: Sequence[StructField] = ()
 ) -> DataFrame:
-    """All rows of linked files, with all columns that are stored, and `more` that Spark knows; base files among them are of `files`."""
+    """All rows of linked files, with all columns that are stored, and `more` that Spark knows; base files among them are of `files`.
+
+    Raises `MissingFileError` for a file that is not there any more.
+    """
 
     def made() -> DataFrame:
-        return _listed(spark, plan, files, [spark_path(linked.folder)], LocalStorage(str(linked.folder)).uri(), more)
+        frame = _listed(spark, plan, files, [spark_path(linked.folder)], LocalStorage(str(linked.folder)).uri(), more)
+        # Spark passes over a link to nothing when it lists a folder, and the rows of that file would be missing.
+        gone = linked.leads_nowhere()
+        if gone is not None:
+            raise missing_file(next((file.path for file in files if file.name == gone.name), gone.name))
+        return frame
 
     return SCANNED.get(spark, (linked.folder, stored_schema(plan)), len(linked.links), made)
 

@@ -36,6 +36,10 @@ class LinkedFiles:
         """Whether all are there: who cleans folders for temporary files takes those of sessions that live for weeks."""
         return all(map(os.path.lexists, self.links))
 
+    def leads_nowhere(self) -> Path | None:
+        """A link to a file that is not there, if there is one."""
+        return next((link for link in self.links if not link.exists()), None)
+
 
 LINKED: BySession[LinkedFiles] = BySession(10_000, lambda one: len(one.links))
 """Of each application, whose sessions share them."""
