@@ -124,6 +124,15 @@ def test_paths_that_spark_would_read_otherwise_are_not_read_by_it(lakehouse: Lak
     assert opened_for_one_day(table, spark, "A") == 2
 
 
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_a_directory_that_spark_passes_over_is_read_as_it_is(table_type: str, lakehouse: Lakehouse, spark: SparkSession) -> None:
+    rows = pa.table({"id": [1, 2, 3], "day": ["x._COPYING_", "._COPYING_", "y"], "n": [0, 0, 0]})
+    table = lakehouse.create_table("shop.days", schema=rows.schema, record_key=["id"], partition_by=["day"], table_type=table_type)
+    table.insert(rows)
+    table.upsert(rows.slice(0, 1))
+    assert opened_for_one_day(table, spark, "y") == 3
+
+
 def test_a_partition_that_holds_nulls_and_empty_texts_is_read_as_it_is(lakehouse: Lakehouse, spark: SparkSession) -> None:
     rows = pa.table({"id": [1, 2, 3], "day": pa.array(["", None, "x"]), "n": [0, 0, 0]})
     table = lakehouse.create_table("shop.days", schema=rows.schema, record_key=["id"], partition_by=["day"])

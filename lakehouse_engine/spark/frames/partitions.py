@@ -18,6 +18,8 @@ from lakehouse_engine.record.keys.partition_values import PathRules
 from lakehouse_engine.storage.paths import parent_of
 
 _PATTERN = re.compile(r"[{}\[\]*?\\]")
+_PASSED_OVER = "._COPYING_"
+"""The end of names, also of directories, that Spark passes over when it lists a folder."""
 _PLAIN_SCALE = 6
 """Up to this scale decimals are written without an exponent (`record.text`)."""
 
@@ -39,6 +41,8 @@ def tells_values(rules: PathRules | None, files: Sequence[str]) -> bool:
 def _tells(rules: PathRules, path: str) -> bool:
     values = rules.values(path)
     if values is None or path.count("/") != len(values) - 1 or any(value is None or _is_fraction(value) for value in values):
+        return False
+    if any(name.endswith(_PASSED_OVER) for name in path.split("/")):
         return False
     return rules.url_encode or "%" not in path
 
