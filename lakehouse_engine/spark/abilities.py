@@ -73,6 +73,11 @@ class Abilities(ABC):
         """Whether the executors are threads of a JVM that this process started, so that Python workers are of this machine, too."""
 
     @property
+    def file_names(self) -> str:
+        """The encoding of names of files, as far as it is known: what it has no letters for Spark does not find."""
+        return "unknown"
+
+    @property
     @abstractmethod
     def parallelism(self) -> int:
         """How many tasks run at once, as the cluster says of itself; at least 2."""
@@ -105,6 +110,10 @@ class Abilities(ABC):
     def links(self, places: Sequence[tuple[Path, str]]) -> Path | None:
         """A folder with links to files of this machine, each in the directory that is given with it, as `files`."""
         return None
+
+    def listed(self, frame: DataFrame) -> int:
+        """How many files Spark found for a frame that is a scan of files and nothing else."""
+        return len(frame.inputFiles())
 
     def numbers_rows(self, column: str) -> bool:
         """Whether Spark's own Parquet reader, in threads of this process's JVM, numbers rows in a column of that name, of long integers."""
@@ -158,6 +167,11 @@ class _Classic(Abilities):
         return master.startswith("local")
 
     @property
+    def file_names(self) -> str:
+        jvm: Any = self._spark._jvm
+        return str(jvm.java.lang.System.getProperty("sun.jnu.encoding"))
+
+    @property
     def parallelism(self) -> int:
         return max(2, self._spark.sparkContext.defaultParallelism)
 
@@ -187,6 +201,13 @@ class _Classic(Abilities):
 
     def links(self, places: Sequence[tuple[Path, str]]) -> Path | None:
         return links_of(self._spark, places) if self.is_local else None
+
+    def listed(self, frame: DataFrame) -> int:
+        try:  # their names need not be here, which takes ten times as long
+            return int(frame._jdf.queryExecution().analyzed().relation().location().allFiles().size())
+        except Py4JError as error:
+            logger.info("how many files Spark found is asked by their names: %s", error)
+            return super().listed(frame)
 
     def numbers_rows(self, column: str) -> bool:
         kept = self._numbering.setdefault(self._spark, {})

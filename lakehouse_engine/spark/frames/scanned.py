@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col
 from pyspark.sql.types import StructField, StructType
 
+from lakehouse_engine.errors import UnsupportedSessionError
 from lakehouse_engine.files.base_file import missing_file
 from lakehouse_engine.files.checked import CHECKED
 from lakehouse_engine.model.files import BaseFile
@@ -90,7 +91,7 @@ def scanned_links(
 ) -> DataFrame:
     """All rows of linked files, with all columns that are stored, and `more` that Spark knows; base files among them are of `files`.
 
-    Raises `MissingFileError` for a file that is not there any more.
+    Raises `MissingFileError` for a file that is not there any more, and `UnsupportedSessionError` where Spark finds others than those.
     """
 
     def made() -> DataFrame:
@@ -99,6 +100,10 @@ def scanned_links(
         gone = linked.leads_nowhere()
         if gone is not None:
             raise missing_file(next((file.path for file in files if file.name == gone.name), gone.name))
+        # So it does with names that the JVM cannot write down.
+        found = abilities_of(spark).listed(frame)
+        if found != len(linked.links):
+            raise _not_found(spark, f"{len(linked.links) - found} of the {len(linked.links)} files of a snapshot")
         return frame
 
     return SCANNED.get(spark, (linked.folder, stored_schema(plan)), len(linked.links), made)
@@ -148,10 +153,24 @@ def _listed(
     try:
         return _read(spark, plan, uris, _AS_THEY_ARE if base is None else {"basePath": base}, more)
     except PySparkException as error:
-        gone = next((file.path for file in files if plan.storage.head(file.path) is None), None)
-        if error.getCondition() != "PATH_NOT_FOUND" or gone is None:
+        if error.getCondition() != "PATH_NOT_FOUND":
             raise
-        raise missing_file(gone) from error  # since it was looked at
+        gone = next((file.path for file in files if plan.storage.head(file.path) is None), None)
+        if gone is not None:
+            raise missing_file(gone) from error  # since it was looked at
+        abilities = abilities_of(spark)
+        if not abilities.is_local or abilities.file_names.upper() == "UTF-8":
+            raise
+        raise _not_found(spark, "a file that is there") from error
+
+
+def _not_found(spark: SparkSession, files: str) -> UnsupportedSessionError:
+    """Of a session whose JVM is on this machine."""
+    encoding = abilities_of(spark).file_names
+    return UnsupportedSessionError(
+        f"Spark does not find {files}: names of files are {encoding} to its JVM, in which other letters cannot be written; start the"
+        " process with LC_ALL=C.UTF-8 in its environment, or another locale of UTF-8"
+    )
 
 
 def _read(
