@@ -20,6 +20,7 @@ from lakehouse_engine.errors import MissingFileError
 from lakehouse_engine.spark.frames import composed, scanned
 from lakehouse_engine.spark.frames.composed import ComposedFrames
 from lakehouse_engine.spark.frames.logged.effects import EffectCache
+from lakehouse_engine.spark.frames.scanned import ScannedFrames
 from tests.support.connect_server import classic_only
 from tests.support.readers import assert_same_rows
 
@@ -215,3 +216,18 @@ def test_a_file_that_went_after_it_was_looked_at_is_named(
     monkeypatch.setattr(scanned, "_read", gone)
     with pytest.raises(MissingFileError, match=path.name):
         lakehouse.sql("select * from shop.t")
+
+
+@classic_only("rows of logs are kept by the driver")
+def test_frames_weigh_what_the_jvm_has_of_their_columns(lakehouse: Lakehouse, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a thousand columns some megabytes each: a session that reads between many commits had them all."""
+    bounded, files = ComposedFrames(limit=1_500_000), ScannedFrames(limit=1_500_000)
+    monkeypatch.setattr(composed, "COMPOSED", bounded)
+    monkeypatch.setattr(scanned, "SCANNED", files)
+    schema = pa.schema([("id", pa.int64()), *((f"c{number}", pa.int32()) for number in range(300))])
+    made = lakehouse.create_table("shop.u", schema=schema, record_key=["id"], table_type="mor")
+    for number in range(4):
+        made.upsert(pa.table([[1, 2], *([number] * 2 for _ in range(300))], schema=schema))
+        assert made.dataframe(spark).count() == 2
+    assert 0 < len(bounded.of(spark)._kept) < 3
+    assert 0 < len(files.of(spark)._kept) < 3

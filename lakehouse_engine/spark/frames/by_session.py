@@ -13,6 +13,9 @@ from lakehouse_engine.cache import BoundedCache, Value
 
 _KEPT = "_lakehouse_kept"
 
+OF_A_FILE, OF_A_COLUMN = 1024, 2048
+"""About as many bytes as the JVM has of each file, and of each column, of a frame that it has analyzed: of a thousand columns megabytes."""
+
 
 class BySession(Generic[Value]):
     """A `BoundedCache` of each session. Thread-safe. What drops out of one, as a frame, goes on working for who holds it.

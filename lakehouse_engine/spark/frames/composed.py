@@ -16,7 +16,7 @@ from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_TIME
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
-from lakehouse_engine.spark.frames.by_session import BySession
+from lakehouse_engine.spark.frames.by_session import OF_A_COLUMN, OF_A_FILE, BySession
 from lakehouse_engine.spark.frames.logged.effects import EFFECTS, SliceEffect, ThinnedFile
 from lakehouse_engine.spark.frames.logged.linked_files import LinkedFiles, linked_partitions
 from lakehouse_engine.spark.frames.logged.logged_files import BLOCKS_FROM, LoggedFiles, in_files, logged_files
@@ -81,15 +81,14 @@ class _Parts:
 
 
 _COUNTED = "__lakehouse_counted"
-_OF_A_FILE = 1024
-"""About as many bytes Spark knows of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A frame over so many files, and bytes that were sent for it; `rows` are those of logs in it that were decoded."""
+    """A frame of so many columns over so many files, and bytes that were sent for it; `rows` are those of logs in it that were decoded."""
 
     frame: DataFrame
+    columns: int
     files: int
     sent: int
     rows: DataFrame | None
@@ -98,7 +97,7 @@ class _Kept:
     @property
     def nbytes(self) -> int:
         """What stays in memory for it, even when nothing else keeps it."""
-        return (1 + self.files) * _OF_A_FILE + self.sent
+        return (1 + self.files) * OF_A_FILE + self.columns * OF_A_COLUMN + self.sent
 
     def holds(self) -> bool:
         """Whether the rows, and links, are where they were."""
@@ -183,7 +182,7 @@ def _united_parts(
     rows = next((piece.rows for piece in pieces if piece.rows is not None), None)
     linked = tuple(piece.linked for piece in pieces if piece.linked is not None)
     frame = united([in_range(frame, plan) for frame in frames], wanted.names)
-    return _Kept(frame, parts.files, sum(piece.sent for piece in pieces), rows, linked)
+    return _Kept(frame, len(wanted), parts.files, sum(piece.sent for piece in pieces), rows, linked)
 
 
 def _whole(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[_Piece]:
@@ -254,4 +253,4 @@ def _send_rows(spark: SparkSession, effects: Sequence[SliceEffect], names: Seque
     else:
         # Slices may have no column in common, where none is asked for. Rows without columns could not be counted.
         rows = pa.table({_COUNTED: pa.nulls(sum(one.added.num_rows for one in effects), pa.int32())})
-    return rows.nbytes, abilities_of(spark).column_frame(rows)
+    return rows.nbytes + rows.num_columns * OF_A_COLUMN, abilities_of(spark).column_frame(rows)

@@ -25,7 +25,7 @@ from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import COMMIT_TIME, META_COLUMNS
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
-from lakehouse_engine.spark.frames.by_session import BySession
+from lakehouse_engine.spark.frames.by_session import OF_A_COLUMN, OF_A_FILE, BySession
 from lakehouse_engine.spark.frames.logged.linked_files import LinkedFiles
 from lakehouse_engine.spark.frames.partitions import as_path, tells_values
 from lakehouse_engine.spark.frames.widened import has_type
@@ -47,17 +47,17 @@ _AS_THEY_ARE = {"recursiveFileLookup": "true"}
 
 
 class ScannedFrames(BySession[tuple[DataFrame, int]]):
-    """Frames of each session, over at most `limit` files a session."""
+    """Frames of each session, which have at most `limit` bytes a session in the JVM."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit, lambda one: one[1])
 
-    def get(self, spark: SparkSession, key: Hashable, files: int, make: Callable[[], DataFrame]) -> DataFrame:
-        """What `make` made for this key, now or before, of that many files. Its columns are the same ones each time it is given."""
-        return self.of(spark).find(key, lambda: (make(), files))[0]
+    def get(self, spark: SparkSession, key: Hashable, files: int, columns: int, make: Callable[[], DataFrame]) -> DataFrame:
+        """What `make` made for this key, now or before, of so many files and columns. Its columns are the same ones each time."""
+        return self.of(spark).find(key, lambda: (make(), files * OF_A_FILE + columns * OF_A_COLUMN))[0]
 
 
-SCANNED = ScannedFrames(limit=100_000)
+SCANNED = ScannedFrames(limit=128 * 1024 * 1024)
 
 
 Checked = tuple[Hashable, ...]
@@ -83,7 +83,8 @@ def scanned(
 
     if not known:
         return made()
-    return SCANNED.get(spark, (known, tuple(folders), stored_schema(plan), by_paths), len(files) + len(folders), made)
+    schema = stored_schema(plan)
+    return SCANNED.get(spark, (known, tuple(folders), schema, by_paths), len(files) + len(folders), len(schema), made)
 
 
 def scanned_links(
@@ -106,7 +107,8 @@ def scanned_links(
             raise _not_found(spark, f"{len(linked.links) - found} of the {len(linked.links)} files of a snapshot")
         return frame
 
-    return SCANNED.get(spark, (linked.folder, stored_schema(plan)), len(linked.links), made)
+    schema = stored_schema(plan)
+    return SCANNED.get(spark, (linked.folder, schema), len(linked.links), len(schema), made)
 
 
 def scanned_beside(
