@@ -17,6 +17,8 @@ from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import Rows, SliceReader
 
 _NUMBERS = itertools.count()
+_OF_ONE, _OF_A_COLUMN = 1024, 768
+"""About as many bytes as this process has of an effect without any row, and of a column in it: of many small ones that is most of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +41,8 @@ class SliceEffect:
 
     @property
     def nbytes(self) -> int:
-        return self.sent_bytes + sum(len(block.content) for block in self.blocks)
-
-    @property
-    def sent_bytes(self) -> int:
-        """Without the contents of blocks, which no frame holds."""
-        return int(self.removed.nbytes + self.added.nbytes) + sum(int(block.gone.nbytes) for block in self.blocks)
+        own = _OF_ONE + _OF_A_COLUMN * int(self.added.num_columns) + int(self.removed.nbytes + self.added.nbytes)
+        return own + sum(int(block.gone.nbytes) + len(block.content) for block in self.blocks)
 
     def has(self, columns: AbstractSet[str], stays: bool) -> bool:
         """Whether the rows that come are here with these columns; those of blocks are where they may stay in blocks."""
