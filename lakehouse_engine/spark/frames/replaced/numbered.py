@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import call_function, coalesce, col, get, lit, raise_error, shiftright
@@ -26,6 +25,7 @@ from lakehouse_engine.spark.frames.logged.effects import SliceEffect, ThinnedFil
 from lakehouse_engine.spark.frames.logged.linked_files import MOST, LinkedFiles, linked
 from lakehouse_engine.spark.frames.logged.logged_files import LoggedFiles
 from lakehouse_engine.spark.frames.partitions import tells_values
+from lakehouse_engine.spark.frames.replaced.positions import LONGS, SENT_SCHEMA, Words
 from lakehouse_engine.spark.frames.scanned import Checked, checked, scanned_links
 from lakehouse_engine.spark.frames.sent import SENT
 from lakehouse_engine.spark.schema import free_name
@@ -39,10 +39,6 @@ MOST_WORDS = 1 << 20
 ROW_NUMBERS = "_tmp_metadata_row_index"
 """The column in which Spark's reader numbers the rows of each file, where the schema asks for it (`Abilities.numbers_rows`)."""
 _PLACE = "__lakehouse_place"
-_LONGS = "__lakehouse_replaced"
-_SENT = pa.schema([("longs", pa.list_(pa.field("element", pa.int64(), nullable=False)))])
-
-Words = npt.NDArray[np.int64]
 
 _CONDITIONS: BySession[Column] = BySession(10, lambda _: 1)
 
@@ -94,7 +90,7 @@ def numbered(
 
     def send() -> tuple[int, DataFrame]:
         words = words_of(thinned, places)
-        return words.nbytes, spark.createDataFrame(pa.table([[words]], schema=_SENT))
+        return words.nbytes, spark.createDataFrame(pa.table([[words]], schema=SENT_SCHEMA))
 
     nbytes, sent = SENT.get(spark, effects, ["numbered", *(str(file.path) for file in files)], send)
     return NumberedRows(_staying(frame, sent, number, plan.schema.names), links, nbytes)
@@ -144,7 +140,7 @@ def words_of(files: Sequence[ThinnedFile], places: Sequence[int]) -> Words:
 
 def _staying(frame: DataFrame, sent: DataFrame, number: str, columns: Sequence[str]) -> DataFrame:
     # As a column, which Spark puts into the condition again, it is one subquery there. Each mention would be one of its own.
-    longs = free_name(_LONGS, columns)
+    longs = free_name(LONGS, columns)
     conditions = _CONDITIONS.of(frame.sparkSession)
     return frame.withColumn(longs, sent.scalar()).where(conditions.find((longs, number), lambda: _stays(col(longs), col(number))))
 

@@ -42,9 +42,11 @@ _MOST_SIZES = 4096
 """Files of which sizes are used: they are no hashes, and places for many such numbers may be hard to find."""
 
 _METADATA = "_metadata"
-_LONGS = "__lakehouse_replaced"
+LONGS = "__lakehouse_replaced"
+"""The column of a frame, below its filter, that has what was sent for it."""
 _LIST = pa.list_(pa.field("element", pa.int64(), nullable=False))
-_SENT = pa.schema([("longs", _LIST)])
+SENT_SCHEMA = pa.schema([("longs", _LIST)])
+"""Of what is sent: one row, a list in which no element is null."""
 
 Words = npt.NDArray[np.int64]
 
@@ -68,7 +70,7 @@ class Replaced:
     @property
     def rows(self) -> pa.Table:
         """One, of a list."""
-        return pa.table([[self.longs]], schema=_SENT)
+        return pa.table([[self.longs]], schema=SENT_SCHEMA)
 
 
 def told_apart(files: Sequence[ThinnedFile]) -> list[tuple[ThinnedFile, ...]]:
@@ -145,15 +147,15 @@ class StayingRows:
     def of(cls, sent: DataFrame, replaced: Replaced) -> StayingRows:
         """`sent` has the `rows` of `replaced`."""
         way = replaced.bits, replaced.step, replaced.salt
-        condition = _CONDITIONS.of(sent.sparkSession).find(way, lambda: _stays(replaced, col(_LONGS), col(_METADATA)))
+        condition = _CONDITIONS.of(sent.sparkSession).find(way, lambda: _stays(replaced, col(LONGS), col(_METADATA)))
         return cls(sent, replaced, condition)
 
     def of_frame(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
         """Those of a frame over base files with these columns, with one more. Built-in expressions only: the scan stays Spark's own."""
         # As a column, which Spark puts into the condition again, it is one subquery there. Each mention would be one of its own.
-        longs = free_name(_LONGS, columns)
+        longs = free_name(LONGS, columns)
         looked_up = frame.withColumn(longs, self.sent.scalar())
-        if longs == _LONGS and free_name(_METADATA, columns) == _METADATA:
+        if longs == LONGS and free_name(_METADATA, columns) == _METADATA:
             return looked_up.where(self.condition)
         # What a column of the table hides is had by asking the frame.
         return looked_up.where(_stays(self.replaced, col(longs), frame.metadataColumn(_METADATA)))
