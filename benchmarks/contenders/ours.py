@@ -13,7 +13,7 @@ from benchmarks.contenders.spark import SparkContender
 from lakehouse_engine import HoodieTable, Lakehouse
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Ours(SparkContender):
@@ -51,16 +51,14 @@ class Ours(SparkContender):
         return self.narrow(HoodieTable.open(table, spark=self.spark).dataframe(self.spark, query="incremental", begin=since))
 
     def _create(self, table: str, schema: Any) -> HoodieTable:
-        path = Path(table)
-        lakehouse = Lakehouse(str(path.parent.parent), spark=self.spark)
-        return lakehouse.create_table(
-            f"{path.parent.name}.{path.name}",
-            schema=schema,
-            record_key=[KEY],
-            ordering_fields=[ORDERING],
-            table_type=self.table_type,
-            properties=self.properties,
-        )
+        return create(table, schema, self.spark, table_type=self.table_type, properties=self.properties)
+
+
+def create(table: str, schema: Any, spark: SparkSession | None = None, **form: Any) -> HoodieTable:
+    """The benchmark's table, without rows; `form` as of `Lakehouse.create_table`."""
+    path = Path(table)
+    lakehouse, name = Lakehouse(str(path.parent.parent), spark=spark), f"{path.parent.name}.{path.name}"
+    return lakehouse.create_table(name, schema=schema, record_key=[KEY], ordering_fields=[ORDERING], **form)
 
 
 def installed_version() -> str:

@@ -8,10 +8,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from benchmarks.contenders.base import KEY, ORDERING
-from benchmarks.contenders.ours import installed_version
+from benchmarks.contenders.ours import create, installed_version
 from benchmarks.queries import COLUMNS
-from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine import HoodieTable
 
 
 class OursArrow:
@@ -19,10 +18,8 @@ class OursArrow:
         return {"lakehouse_engine": installed_version(), "pyarrow": pa.__version__}
 
     def bulk_insert_arrow(self, *, table: str, source: str) -> None:
-        path, rows = Path(table), ds.dataset(source)
-        name = f"{path.parent.name}.{path.name}"
-        made = Lakehouse(str(path.parent.parent)).create_table(name, schema=rows.schema, record_key=[KEY], ordering_fields=[ORDERING])
-        made.bulk_insert(rows.scanner().to_reader())
+        rows = ds.dataset(source)
+        create(table, rows.schema).bulk_insert(rows.scanner().to_reader())
 
     def upsert(self, *, table: str, source: str) -> None:
         HoodieTable.open(table).upsert(pq.read_table(source))

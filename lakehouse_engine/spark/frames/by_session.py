@@ -13,8 +13,10 @@ from lakehouse_engine.cache import BoundedCache, Value
 
 _KEPT = "_lakehouse_kept"
 
-OF_A_FILE, OF_A_COLUMN = 1024, 2048
-"""About as many bytes as the JVM has of each file, and of each column, of a frame that it has analyzed: of a thousand columns megabytes."""
+
+def analyzed_bytes(columns: int, files: int = 0) -> int:
+    """About as many bytes as the JVM has of so many columns and files of a frame that it has analyzed: of a thousand columns megabytes."""
+    return columns * 2048 + files * 1024
 
 
 class BySession(Generic[Value]):

@@ -16,7 +16,7 @@ from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_TIME
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
-from lakehouse_engine.spark.frames.by_session import OF_A_COLUMN, OF_A_FILE, BySession
+from lakehouse_engine.spark.frames.by_session import BySession, analyzed_bytes
 from lakehouse_engine.spark.frames.logged.effects import EFFECTS, SliceEffect, ThinnedFile
 from lakehouse_engine.spark.frames.logged.linked_files import LinkedFiles, linked_partitions
 from lakehouse_engine.spark.frames.logged.logged_files import BLOCKS_FROM, LoggedFiles, in_files, logged_files
@@ -97,7 +97,7 @@ class _Kept:
     @property
     def nbytes(self) -> int:
         """What stays in memory for it, even when nothing else keeps it."""
-        return (1 + self.files) * OF_A_FILE + self.columns * OF_A_COLUMN + self.sent
+        return analyzed_bytes(self.columns, 1 + self.files) + self.sent
 
     def holds(self) -> bool:
         """Whether the rows, and links, are where they were."""
@@ -253,4 +253,4 @@ def _send_rows(spark: SparkSession, effects: Sequence[SliceEffect], names: Seque
     else:
         # Slices may have no column in common, where none is asked for. Rows without columns could not be counted.
         rows = pa.table({_COUNTED: pa.nulls(sum(one.added.num_rows for one in effects), pa.int32())})
-    return rows.nbytes + rows.num_columns * OF_A_COLUMN, abilities_of(spark).column_frame(rows)
+    return rows.nbytes + analyzed_bytes(rows.num_columns), abilities_of(spark).column_frame(rows)

@@ -19,7 +19,7 @@ from lakehouse_engine.options.read import FILES_ON_DRIVER, READ_FILES
 from lakehouse_engine.read.arrow_scan import ReadTask, SliceTask, iter_task, plan_tasks
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
-from lakehouse_engine.spark.frames.by_session import OF_A_COLUMN, BySession
+from lakehouse_engine.spark.frames.by_session import BySession, analyzed_bytes
 from lakehouse_engine.spark.frames.logged.effects import effect_key
 from lakehouse_engine.spark.local_files import is_there
 from lakehouse_engine.storage.base import Storage
@@ -80,7 +80,7 @@ def _fetched(spark: SparkSession, plan: ScanPlan, schema: pa.Schema, most: int, 
     rows = concat([table for part in parts for table in part], schema)
     abilities = abilities_of(spark)
     frame = abilities.frame(rows) if rows.nbytes <= _IN_PLAN else abilities.column_frame(rows)
-    return frame, rows.nbytes + rows.num_columns * OF_A_COLUMN
+    return frame, rows.nbytes + analyzed_bytes(rows.num_columns)
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import COMMIT_TIME, META_COLUMNS
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
-from lakehouse_engine.spark.frames.by_session import OF_A_COLUMN, OF_A_FILE, BySession
+from lakehouse_engine.spark.frames.by_session import BySession, analyzed_bytes
 from lakehouse_engine.spark.frames.logged.linked_files import LinkedFiles
 from lakehouse_engine.spark.frames.partitions import as_path, tells_values
 from lakehouse_engine.spark.frames.widened import has_type
@@ -54,7 +54,7 @@ class ScannedFrames(BySession[tuple[DataFrame, int]]):
 
     def get(self, spark: SparkSession, key: Hashable, files: int, columns: int, make: Callable[[], DataFrame]) -> DataFrame:
         """What `make` made for this key, now or before, of so many files and columns. Its columns are the same ones each time."""
-        return self.of(spark).find(key, lambda: (make(), files * OF_A_FILE + columns * OF_A_COLUMN))[0]
+        return self.of(spark).find(key, lambda: (make(), analyzed_bytes(columns, files)))[0]
 
 
 SCANNED = ScannedFrames(limit=128 * 1024 * 1024)

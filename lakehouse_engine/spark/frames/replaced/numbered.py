@@ -25,7 +25,7 @@ from lakehouse_engine.spark.frames.logged.effects import SliceEffect, ThinnedFil
 from lakehouse_engine.spark.frames.logged.linked_files import MOST, LinkedFiles, linked
 from lakehouse_engine.spark.frames.logged.logged_files import LoggedFiles
 from lakehouse_engine.spark.frames.partitions import tells_values
-from lakehouse_engine.spark.frames.replaced.positions import LONGS, SENT_SCHEMA, Words
+from lakehouse_engine.spark.frames.replaced.positions import SENT_SCHEMA, Words, beside_sent
 from lakehouse_engine.spark.frames.scanned import Checked, checked, scanned_links
 from lakehouse_engine.spark.frames.sent import SENT
 from lakehouse_engine.spark.schema import free_name
@@ -73,12 +73,14 @@ def numbered(
 
     None where that is not done: elsewhere than in local sessions with room for links, of few rows, of many files.
     """
-    if not _is_here(spark, plan, bases, known) or len(bases) + sum(len(one.files) for one in logs) > MOST:
+    if len(bases) + sum(len(one.files) for one in logs) > MOST:
         return None
     files = _files(plan, bases, logs, effects)
     thinned = [file.thinned for file in files]
+    if sum(file.rows for file in thinned) < ROWS_FROM or not any(len(file.removed) for file in thinned):
+        return None
     places = _places(thinned)
-    if places is None or sum(file.rows for file in thinned) < ROWS_FROM or not any(len(file.removed) for file in thinned):
+    if places is None or not _is_here(spark, plan, bases, known):  # Spark is asked last: it is for each session
         return None
     number = free_name(_PLACE, plan.schema.names)
     links = _linked(spark, plan, known, files, [f"{number}={place}" for place in places])
@@ -139,10 +141,9 @@ def words_of(files: Sequence[ThinnedFile], places: Sequence[int]) -> Words:
 
 
 def _staying(frame: DataFrame, sent: DataFrame, number: str, columns: Sequence[str]) -> DataFrame:
-    # As a column, which Spark puts into the condition again, it is one subquery there. Each mention would be one of its own.
-    longs = free_name(LONGS, columns)
+    looked_up, longs = beside_sent(frame, sent, columns)
     conditions = _CONDITIONS.of(frame.sparkSession)
-    return frame.withColumn(longs, sent.scalar()).where(conditions.find((longs, number), lambda: _stays(col(longs), col(number))))
+    return looked_up.where(conditions.find((longs, number), lambda: _stays(col(longs), col(number))))
 
 
 def _stays(longs: Column, place: Column) -> Column:

@@ -42,8 +42,7 @@ _MOST_SIZES = 4096
 """Files of which sizes are used: they are no hashes, and places for many such numbers may be hard to find."""
 
 _METADATA = "_metadata"
-LONGS = "__lakehouse_replaced"
-"""The column of a frame, below its filter, that has what was sent for it."""
+_LONGS = "__lakehouse_replaced"
 _LIST = pa.list_(pa.field("element", pa.int64(), nullable=False))
 SENT_SCHEMA = pa.schema([("longs", _LIST)])
 """Of what is sent: one row, a list in which no element is null."""
@@ -147,18 +146,23 @@ class StayingRows:
     def of(cls, sent: DataFrame, replaced: Replaced) -> StayingRows:
         """`sent` has the `rows` of `replaced`."""
         way = replaced.bits, replaced.step, replaced.salt
-        condition = _CONDITIONS.of(sent.sparkSession).find(way, lambda: _stays(replaced, col(LONGS), col(_METADATA)))
+        condition = _CONDITIONS.of(sent.sparkSession).find(way, lambda: _stays(replaced, col(_LONGS), col(_METADATA)))
         return cls(sent, replaced, condition)
 
     def of_frame(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
         """Those of a frame over base files with these columns, with one more. Built-in expressions only: the scan stays Spark's own."""
-        # As a column, which Spark puts into the condition again, it is one subquery there. Each mention would be one of its own.
-        longs = free_name(LONGS, columns)
-        looked_up = frame.withColumn(longs, self.sent.scalar())
-        if longs == LONGS and free_name(_METADATA, columns) == _METADATA:
+        looked_up, longs = beside_sent(frame, self.sent, columns)
+        if longs == _LONGS and free_name(_METADATA, columns) == _METADATA:
             return looked_up.where(self.condition)
         # What a column of the table hides is had by asking the frame.
         return looked_up.where(_stays(self.replaced, col(longs), frame.metadataColumn(_METADATA)))
+
+
+def beside_sent(frame: DataFrame, sent: DataFrame, columns: Sequence[str]) -> tuple[DataFrame, str]:
+    """A frame with these columns, with the list that was sent as one more, and that one's name."""
+    # As a column, which Spark puts into a condition again, it is one subquery there. Each mention would be one of its own.
+    longs = free_name(_LONGS, columns)
+    return frame.withColumn(longs, sent.scalar()), longs
 
 
 def _stays(replaced: Replaced, longs: Column, file: Column) -> Column:

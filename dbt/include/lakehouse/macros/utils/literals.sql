@@ -12,8 +12,9 @@
 #}
 {% macro lakehouse__safe_cast(field, type) %}
   {%- set expression = field -%}
-  {%- set is_literal = field is not string or (field | length > 1 and field[0] == "'" and field[-1] == "'") or field == 'null' -%}
-  {%- if field is string and cast_from_string_unsupported_for(type) and field | length > 1 and field[0] == "'" and field[-1] == "'" -%}
+  {%- set is_text = field is string and field | length > 1 and field[0] == "'" and field[-1] == "'" -%}
+  {%- set is_literal = is_text or field is not string or field == 'null' -%}
+  {%- if is_text and cast_from_string_unsupported_for(type) -%}
     {%- set expression = field[1:-1] | replace("\\'", "'") | replace('\\\\', '\\') -%}
   {%- endif -%}
 {{ 'cast' if is_literal else 'try_cast' }}({{ expression }} as {{ type }})
