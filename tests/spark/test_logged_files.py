@@ -17,9 +17,10 @@ from lakehouse_engine.files.slice_reader import SliceChanges, SliceReader
 from lakehouse_engine.spark import local_files
 from lakehouse_engine.spark.frames import composed
 from lakehouse_engine.spark.frames.by_session import BySession
-from lakehouse_engine.spark.frames.logged.effects import EffectCache
+from lakehouse_engine.spark.frames.logged.effects import EffectCache, ThinnedFile
 from lakehouse_engine.spark.frames.logged.logged_files import BLOCKS_FROM
 from lakehouse_engine.spark.frames.replaced import positions
+from lakehouse_engine.spark.frames.replaced.positions import Replaced
 from lakehouse_engine.spark.frames.sent import SentFrames
 from tests.support.connect_server import classic_only
 from tests.support.readers import assert_same_rows
@@ -175,16 +176,27 @@ def test_files_are_used_when_there_is_no_room_for_more(table: HoodieTable, spark
 
 
 @pytest.mark.usefixtures("by_position")
-def test_what_was_sent_is_not_sent_again_for_other_columns(table: HoodieTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_sent_is_not_sent_again_for_other_columns(
+    table: HoodieTable, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It weighs what its bits do, and not what blocks do, which are of megabytes."""
     slices = len(table.to_arrow(meta_columns=True)["_hoodie_partition_path"].unique())
-    monkeypatch.setattr(composed, "SENT", SentFrames(limit=200_000))
+    kept = SentFrames(limit=200_000)
+    monkeypatch.setattr(composed, "SENT", kept)
     before, sent = len(written()), list[int]()
-    send = composed._send_replaced
-    monkeypatch.setattr(composed, "_send_replaced", lambda *given: sent.append(1) or send(*given))
+    replaced_of = composed.replaced_of
+
+    def seeing(files: Sequence[ThinnedFile]) -> Replaced:
+        found = replaced_of(files)
+        sent.append(found.longs.nbytes)
+        return found
+
+    monkeypatch.setattr(composed, "replaced_of", seeing)
     for columns in (["id"], ["price"], ["day"], ["id"]):
         table.dataframe(columns=columns).count()
     assert len(written()) - before == 2 * slices
     assert len(sent) == 1
+    assert kept.of(spark).size == sent[0]
 
 
 def test_sessions_share_files(table: HoodieTable, spark: SparkSession) -> None:
