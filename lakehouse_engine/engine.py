@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -85,6 +86,21 @@ def shared_out(items: Sequence[Task], runner: TaskRunner) -> list[tuple[Task, ..
     """
     size = max(1, -(-len(items) // (_TOGETHER * runner.parallelism)))
     return [tuple(items[first : first + size]) for first in range(0, len(items), size)]
+
+
+def weighed_out(items: Sequence[Task], weights: Sequence[int], runner: TaskRunner) -> list[tuple[Task, ...]]:
+    """Items in parts of about one weight for a task each, for what has a price a part: in this process as many as run at once, so that each
+    begins with the heaviest and none waits long for another. Other runners get parts as of `shared_out`.
+    """
+    if not isinstance(runner, LocalRunner):
+        return shared_out(items, runner)
+    parts: list[list[Task]] = [[] for _ in range(min(runner.parallelism, len(items)))]
+    lightest = [(0, number) for number in range(len(parts))]
+    for place in sorted(range(len(items)), key=lambda place: -weights[place]):
+        weight, number = lightest[0]
+        parts[number].append(items[place])
+        heapq.heapreplace(lightest, (weight + weights[place], number))
+    return [tuple(part) for part in parts]
 
 
 def looking_runner(runner: TaskRunner, storage: Storage) -> TaskRunner:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakehouse_engine.engine import TaskRunner, looking_runner, shared_out
+from lakehouse_engine.engine import TaskRunner, looking_runner, weighed_out
 from lakehouse_engine.index.base import KeyedRows, Rows, Slices, StoredKeys, TaggedFile
 from lakehouse_engine.index.key_bounds import learn, may_have_keys
 from lakehouse_engine.index.lookup import TagTask, tag_files
@@ -92,9 +92,10 @@ class KeyColumnIndex:
         tasks = [
             TagTask(storage, bases, stored, keys, rows, self.use_bloom)
             for chosen, keys, rows in self._places(storage, view, batch, stored)
-            for bases in shared_out(chosen, looking)
+            for bases in weighed_out(chosen, [base.size for base in chosen], looking)
         ]
         looked = [found for files in looking.run(tag_files, tasks, name="tag") for found in files]
+        looked.sort(key=lambda found: found.base.path)  # who looked for it says nothing
         learn(storage, looked)
         return [found for found in looked if len(found.positions)]
 

@@ -6,10 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lakehouse_engine.engine import LocalRunner, weighed_out
 from lakehouse_engine.files.base_file import iter_base_file
 from lakehouse_engine.index import lookup
+from lakehouse_engine.index.base import KeyedRows
 from lakehouse_engine.index.lookup import TagTask, tag_files
-from lakehouse_engine.index.simple import MetaColumnKeys, RowNumbers
+from lakehouse_engine.index.simple import KeyColumnIndex, MetaColumnKeys, RowNumbers
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_SEQNO, RECORD_KEY
 from lakehouse_engine.record import matching
@@ -104,3 +106,25 @@ def test_files_that_may_have_any_of_the_keys_are_asked_at_once(monkeypatch: pyte
     keys = pa.array(sorted({key for base in bases for key in stored(storage, base, RECORD_KEY)}))
     tag_files(TagTask(storage, bases, MetaColumnKeys(), keys, None, False))
     assert calls == [ROWS] * FILES
+
+
+def test_files_are_shared_out_by_their_size() -> None:
+    """In this process a part for each thread, for each looks with a hash table of its own."""
+    weights = [5, 90, 40, 50, 3]
+    assert weighed_out("abcde", weights, LocalRunner(2)) == [("b", "a"), ("d", "c", "e")]
+    assert weighed_out("abcde", weights, LocalRunner(9)) == [("b",), ("d",), ("c",), ("a",), ("e",)]
+    assert weighed_out("", [], LocalRunner(2)) == []
+    assert weighed_out("ab", [-1, -1], LocalRunner(1)) == [("a", "b")]
+
+
+def test_what_was_found_is_told_in_the_order_of_files() -> None:
+    storage, bases = made("spread", 1)
+    keys = pa.array([key for base in bases for key in stored(storage, base, RECORD_KEY)])
+    view = LocalTable(storage, {}).state.view
+    batch = KeyedRows(keys, {"": np.arange(len(keys))})
+    found = [KeyColumnIndex(True, False).tag(storage, view, batch, MetaColumnKeys(), LocalRunner(threads)) for threads in (1, 2, 5)]
+    assert [one.base.path for one in found[0]] == sorted(base.path for base in bases)
+    for other in found[1:]:
+        assert [(one.base, one.positions.tolist(), one.rows.tolist()) for one in other] == [
+            (one.base, one.positions.tolist(), one.rows.tolist()) for one in found[0]
+        ]
