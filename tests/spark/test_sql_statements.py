@@ -236,6 +236,9 @@ def test_show_and_describe(orders: Lakehouse) -> None:
     assert ("name", "string", None) in rows(orders, "describe table shop.orders")
     assert orders.catalog.comments(orders.catalog.tables("shop")[0]).comment == "what was bought"
     assert "PARTITIONED BY (day)" in str(rows(orders, "show create table shop.orders")[0][0])
+    assert rows(orders, "show tblproperties shop.orders ('primaryKey')") == [("primaryKey", "id")]
+    assert rows(orders, "show tblproperties shop.orders ('hoodie.table.name')") == [("hoodie.table.name", "orders")]
+    assert "primaryKey" not in dict(rows(orders, "show tblproperties shop.orders"))
 
 
 def test_partitions_that_were_dropped_are_not_shown(orders: Lakehouse) -> None:

@@ -114,7 +114,9 @@ def _describe(cursor: Cursor) -> Head:
         return Head()
     if cursor.keyword() in _NOT_RELATIONS and _is_name(cursor.peek(1)):
         return _skip_statement(cursor)
-    if cursor.keyword() == "HISTORY" and _is_name(cursor.peek(1)):
+    # A column of a table that is called detail is never dotted.
+    detail = cursor.keyword() == "DETAIL" and cursor.keyword(2) == "."
+    if detail or (cursor.keyword() == "HISTORY" and _is_name(cursor.peek(1))):
         cursor.at += 1
         return _skip_statement(cursor, _target(cursor))
     if cursor.keyword() == "TABLE" and _is_name(cursor.peek(1)):
@@ -198,6 +200,13 @@ def _maintain(cursor: Cursor) -> Head:
     return _skip_statement(cursor, _target(cursor))
 
 
+def _load(cursor: Cursor) -> Head:
+    """`LOAD DATA [LOCAL] INPATH 'path' [OVERWRITE] INTO TABLE name [PARTITION (..)]`"""
+    while not cursor.done and not cursor.accept("INTO", "TABLE"):
+        cursor.at += 1
+    return _skip_statement(cursor, _target(cursor))
+
+
 def _comment(cursor: Cursor) -> Head:
     if cursor.accept("COMMENT", "ON", "TABLE"):
         return _skip_statement(cursor, _target(cursor))
@@ -232,7 +241,8 @@ _READERS: dict[str, Callable[[Cursor], Head]] = {
     "ALTER": _alter,
     "CREATE": _create,
     "REPLACE": _replace,
+    "LOAD": _load,
     "COMMENT": _comment,
     **dict.fromkeys(("REFRESH", "TRUNCATE", "ANALYZE", "REPAIR", "MSCK", "UNCACHE"), _maintain),
-    **dict.fromkeys(("USE", "LOAD", "CALL", "GRANT", "REVOKE", "ADD", "LIST", "CLEAR", "RESET"), _no_relations),
+    **dict.fromkeys(("USE", "CALL", "GRANT", "REVOKE", "ADD", "LIST", "CLEAR", "RESET"), _no_relations),
 }

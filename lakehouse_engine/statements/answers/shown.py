@@ -13,6 +13,7 @@ from lakehouse_engine.catalog.catalog import RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import LakehouseError, MissingOptionError
 from lakehouse_engine.model.constraints import Constraints
+from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.schema import to_spark_type
 from lakehouse_engine.sql.grammar.references import Parts
@@ -168,7 +169,11 @@ def describe_schema(run: Execution, statement: DescribeSchema) -> DataFrame:
 
 
 def show_properties(run: Execution, statement: ShowProperties) -> DataFrame:
-    properties = run.table(statement.name).config.properties
+    """With a key that one alone; `primaryKey` and `preCombineField`, as tables are made with, are those of what they became."""
+    config = run.table(statement.name).config
+    properties = dict(config.properties)
+    if statement.key is not None:
+        properties |= _as_made(config)
     return run.rows(["key", "value"], [[key, value] for key, value in sorted(properties.items()) if statement.key in (None, key)])
 
 
@@ -181,11 +186,15 @@ def show_partitions(run: Execution, statement: ShowPartitions) -> DataFrame:
     return run.rows(["partition"], [] if is_empty else [[path] for path in paths])
 
 
+def _as_made(config: TableConfig) -> dict[str, str]:
+    given = {"primaryKey": config.record_key_fields, "preCombineField": config.ordering_fields}
+    return {key: ",".join(names) for key, names in given.items() if names}
+
+
 def show_create_table(run: Execution, statement: ShowCreateTable) -> DataFrame:
     config = run.table(statement.name).config
     columns = ",\n  ".join(f"`{name}` {kind}{_value_clause(config.constraints, name)}" for name, kind in _columns(run, statement.name))
-    given = {"primaryKey": config.record_key_fields, "preCombineField": config.ordering_fields}
-    properties = ", ".join(f"{key} = '{','.join(names)}'" for key, names in given.items() if names)
+    properties = ", ".join(f"{key} = '{names}'" for key, names in _as_made(config).items())
     lines = [f"CREATE TABLE {run.pins.name(statement.name)} (\n  {columns})", "USING hudi"]
     lines += [f"PARTITIONED BY ({', '.join(config.partition_fields)})"] if config.partition_fields else []
     lines += [f"TBLPROPERTIES ({properties})"] if properties else []

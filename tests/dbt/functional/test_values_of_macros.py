@@ -66,6 +66,17 @@ class TestTexts:
             beyond="concat('<', {{ dbt.split_part(\"'a,b'\", \"','\", 5) }}, '>')",
         ) == {"two": "b|c", "last": "b.c", "beyond": "<>"}
 
+    @pytest.mark.parametrize("order", ["none", "'order by v'"])
+    def test_listagg_of_no_values_is_null_with_a_limit_too(self, project, order):
+        some = "{{ dbt.listagg('v', \"'-'\", ORDER, 2) }}".replace("ORDER", order)
+        assert answer(
+            project,
+            nulls=f"(select {some} from values (cast(null as string)), (null) as t(v))",
+            nothing=f"(select {some} from values ('a') as t(v) where false)",
+            some=f"(select {some} from values ('a'), ('b'), ('c') as t(v))",
+            empty=f"(select concat('<', {some}, '>') from values ('') as t(v))",
+        ) == {"nulls": None, "nothing": None, "some": "a-b", "empty": "<>"}
+
     def test_safe_cast_of_what_is_no_value_of_the_type_is_null(self, project):
         text = "{{ dbt.safe_cast(\"concat('a', 'b')\", dbt.type_int()) }}"
         assert answer(project, bad=text, good="{{ dbt.safe_cast(\"concat('1', '2')\", dbt.type_int()) }}") == {"bad": None, "good": "12"}

@@ -29,6 +29,8 @@ def parse_describe(reader: StatementReader) -> Statement:
     reader.at += 1
     if reader.keyword() == "HISTORY" and _name_follows(reader):
         return _history(reader)
+    if reader.keyword() == "DETAIL" and reader.keyword(2) == ".":
+        raise UnsupportedSqlError("DESCRIBE DETAIL is Delta's; write DESCRIBE EXTENDED, or CALL show_table_properties")
     if reader.accept_any(SCHEMA_WORDS):
         reader.accept("EXTENDED")
         schema = reader.identifier("a schema's name")

@@ -4,12 +4,17 @@
     {{ return('listagg(' ~ measure ~ ', ' ~ delimiter_text ~ ')' ~ (' within group (' ~ order_by_clause ~ ')' if order_by_clause else '')) }}
   {%- endif -%}
   {%- if not order_by_clause -%}
-    {{ return('array_join(slice(collect_list(' ~ measure ~ '), 1, ' ~ limit_num ~ '), ' ~ delimiter_text ~ ')') }}
+    {{ return(lakehouse__listagg_of_some(measure, 'collect_list(' ~ measure ~ ')', delimiter_text, limit_num)) }}
   {%- endif -%}
   {%- set order = order_by_clause | trim -%}
   {%- if ' desc' in order | lower or ' nulls ' in order | lower or not (order | lower).startswith('order by ') -%}
     {{ exceptions.raise_compiler_error("listagg with limit_num takes an 'order by' of ascending columns, not: " ~ order) }}
   {%- endif -%}
   {%- set row = 'struct(struct(' ~ order[9:] ~ ') as place, ' ~ measure ~ ' as value)' -%}
-  {{ return('array_join(slice(transform(array_sort(collect_list(' ~ row ~ ')), x -> x.value), 1, ' ~ limit_num ~ '), ' ~ delimiter_text ~ ')') }}
+  {{ return(lakehouse__listagg_of_some(measure, 'transform(array_sort(collect_list(' ~ row ~ ')), x -> x.value)', delimiter_text, limit_num)) }}
 {% endmacro %}
+
+{% macro lakehouse__listagg_of_some(measure, values, delimiter_text, limit_num) %}
+  {#- As listagg itself does, of no values it makes null. -#}
+  {{ return('case when count(' ~ measure ~ ') > 0 then array_join(slice(' ~ values ~ ', 1, ' ~ limit_num ~ '), ' ~ delimiter_text ~ ') end') }}
+{%- endmacro %}
