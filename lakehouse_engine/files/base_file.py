@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -178,6 +178,16 @@ class RowGroups:
         table = project(raw, pa.schema([field for field, _ in kept]), names, self.path)
         return table if filters is None else table.filter(filters)
 
+    def with_dictionaries(self, names: Collection[str]) -> RowGroups:
+        """The same, with those of the text columns `names` as dictionaries that are one in the file, which takes a fifth of the time."""
+        pairs = [pair for pair in zip(self.wanted, self.sources, strict=True) if pair[1] in names and pair[0].type == pa.string()]
+        if not pairs:
+            return self
+        texts = {field.name for field, _ in pairs}
+        wanted = pa.schema([field.with_type(DICTIONARY_TYPE) if field.name in texts else field for field in self.wanted])
+        stored = [str(source) for _, source in pairs]
+        return replace(self, file=_file(self.source, self.file.metadata, [*DICTIONARY_COLUMNS, *stored], True), wanted=wanted)
+
     def chunks(self) -> ChunkedFile | None:
         """The column chunks of the file, None for one whose chunks cannot be taken as they are."""
         with damage(self.path):
@@ -247,11 +257,14 @@ def _parquet(
         metadata, tail = read_with_tail(source, verify=verify)
         if verify and headers:
             check_pages(source, metadata)
-        present = [name for name in dictionary if name in metadata.schema.names]
-        file = pq.ParquetFile(
-            source, metadata=metadata, read_dictionary=present, coerce_int96_timestamp_unit="us", page_checksum_verification=verify
-        )
-        return file, tail
+        return _file(source, metadata, dictionary, verify), tail
+
+
+def _file(source: pa.NativeFile, metadata: pq.FileMetaData, dictionary: Sequence[str], verify: bool) -> pq.ParquetFile:
+    present = [name for name in dictionary if name in metadata.schema.names]
+    return pq.ParquetFile(
+        source, metadata=metadata, read_dictionary=present, coerce_int96_timestamp_unit="us", page_checksum_verification=verify
+    )
 
 
 def _has_cheap_pieces(storage: Storage, source: pa.NativeFile) -> bool:

@@ -25,7 +25,9 @@ _MAGIC, _END = b"PAR1", 8
 _SCHEMA, _ROWS, _GROUPS, _TEXTS = 2, 3, 4, 5  # FileMetaData
 _CHUNKS, _BYTES, _GROUP_ROWS, _FIRST, _COMPRESSED = 1, 2, 3, 5, 6  # RowGroup
 _CHUNK_OFFSET, _ENTRY = 2, 3  # ColumnChunk
-_PATH, _RAW, _STORED, _DATA, _INDEX, _DICTIONARY, _BLOOM = 3, 6, 7, 9, 10, 11, 14  # ColumnMetaData
+_PATH, _RAW, _STORED, _DATA, _INDEX, _DICTIONARY, _PAGES, _BLOOM = 3, 6, 7, 9, 10, 11, 13, 14  # ColumnMetaData
+_KIND, _ENCODING = 1, 2  # PageEncodingStats
+_DICTIONARY_PAGE, _BY_DICTIONARY = 2, frozenset({2, 8})  # PageType, Encoding
 
 Pieces = Sequence[bytes | memoryview]
 
@@ -50,6 +52,13 @@ class Chunk:
         """The column that it is of, or that it is a leaf of."""
         path: ThriftList = self.entry.get(_ENTRY).get(_PATH)
         return str(path.values[0].decode("utf-8"))
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether all its values are places in a dictionary, as far as its entry tells."""
+        told: ThriftList | None = self.entry.get(_ENTRY).get(_PAGES)
+        kinds = set() if told is None else {page.get(_ENCODING) for page in told.values if page.get(_KIND) != _DICTIONARY_PAGE}
+        return bool(kinds) and kinds <= _BY_DICTIONARY
 
     def checked(self, data: memoryview) -> list[memoryview]:
         """Its bytes by turns of headers and contents. Raises `FormatError` where a page fails its checksum."""
@@ -95,6 +104,11 @@ class ChunkedFile:
                 return None
             groups.append(ChunkedGroup(group.get(_GROUP_ROWS), group.get(_BYTES), found))
         return cls(footer, tuple(groups))
+
+    def dictionaries(self) -> frozenset[str]:
+        """The columns that are stored as dictionaries in all row groups, with all of their leaves."""
+        chunks = [chunk for group in self.groups for chunk in group.chunks]
+        return frozenset(chunk.column for chunk in chunks) - {chunk.column for chunk in chunks if not chunk.is_dictionary}
 
     def has_schema_of(self, other: ChunkedFile) -> bool:
         """Whether both files store the same columns in the same way."""

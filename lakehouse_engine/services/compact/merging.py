@@ -86,9 +86,11 @@ class _Folding:
         met, known = self.merge.met(needed), set(needed.column_names)
         if not len(met.removed):
             return Portion(base.read(number, columns=[FILE_NAME]), copied=self.copying.all_chunks(number))
-        rest = base.read(number, columns={name for name in base.wanted.names if name not in known})
-        columns = [(needed if field.name in known else rest).column(field.name) for field in base.wanted]
-        return self._rewritten(pa.table(columns, schema=base.wanted), met, number)
+        # What rows are made of, and what is encoded without chunks beside it, has the types of the table.
+        source = self.copying.repeating if self.merge.rules.merger.whole_rows and not len(met.gone) else base
+        rest = source.read(number, columns={name for name in base.wanted.names if name not in known})
+        columns = {name: (needed if name in known else rest).column(name) for name in base.wanted.names}
+        return self._rewritten(pa.table(columns), met, number)
 
     def _rewritten(self, group: pa.Table, met: Met, number: int | None) -> Portion:
         """The rows of a row group; of one whose `number` is given what stays the same is copied, unless some go."""

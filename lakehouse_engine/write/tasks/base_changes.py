@@ -28,6 +28,7 @@ from lakehouse_engine.write.tasks.base_files import (
     write_base_file,
 )
 from lakehouse_engine.write.tasks.copying import KEPT_META, Copying, unchanged
+from lakehouse_engine.write.tasks.dictionaries import values_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +143,9 @@ class _Group:
 
     def _read(self, copying: Copying | None) -> pa.Table:
         """The rows, without what is copied in any case."""
-        names = None if copying is None else {name for name in self.groups.wanted.names if name not in KEPT_META}
-        return self.groups.read(self.number, columns=names)
+        if copying is None:
+            return self.groups.read(self.number)
+        return copying.repeating.read(self.number, columns={name for name in self.groups.wanted.names if name not in KEPT_META})
 
     def _as_it_is(self) -> Portion:
         if self.copying is None:
@@ -169,7 +171,7 @@ class _Group:
         """For each pair: whether the incoming row wins, and whether it deletes the stored one."""
         task, everything = self.task, np.ones(len(places), dtype=bool)
         compared = task.ordering if task.merger.compares_ordering else NO_ORDERING
-        old, new = compared.values(stored.select(compared.roots).take(pa.array(places))), compared.values(incoming)
+        old, new = compared.values(values_at(stored, compared.roots, places)), compared.values(incoming)
         wins = task.merger.wins(old, new)
         marked = task.marks.of(incoming)
         deletes = task.merger.deletes(old, new) if marked.any() else None
@@ -178,7 +180,7 @@ class _Group:
 
 def _combined(merger: RecordMerger, group: pa.Table, positions: Rows, incoming: pa.Table, wins: Mask) -> pa.Table:
     user = [name for name in incoming.column_names if name not in (RECORD_KEY, PARTITION_PATH)]
-    base = group.select(user).take(pa.array(positions))
+    base = values_at(group, user, positions)
     merged = merger.combine(base, incoming.select(user), None if wins.all() else wins)
     keys = [incoming.column(name) for name in (RECORD_KEY, PARTITION_PATH)]
     return pa.table([*keys, *merged.columns], names=[RECORD_KEY, PARTITION_PATH, *user])

@@ -31,6 +31,7 @@ from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.write.source import Rows, RowSource
 from lakehouse_engine.write.tasks.attempt import FileAttempt
+from lakehouse_engine.write.tasks.dictionaries import alike, without_unused
 from lakehouse_engine.write.tasks.file_writer import BaseFileWriter, FileIdentity, Inherited, base_form
 from lakehouse_engine.write.tasks.parquet_output import CopiedChunks, ParquetForm
 
@@ -182,8 +183,8 @@ def placed(stored: pa.Table, given: pa.Table, places: Rows, gone: Rows = NO_ROWS
     """The stored rows, those at `places` replaced by the given ones, of which the same columns count, and without those at `gone`."""
     order = np.arange(stored.num_rows)
     order[places] = stored.num_rows + np.arange(given.num_rows)
-    both = pa.concat_tables([stored, given.select(stored.column_names)])
-    return both.unify_dictionaries().take(pa.array(np.delete(order, gone)))
+    both = pa.concat_tables(alike(stored, given))
+    return without_unused(both.unify_dictionaries().take(pa.array(np.delete(order, gone))))
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from lakehouse_engine.format.parquet_chunks import ChunkedFile
 from lakehouse_engine.model.keys import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.write.source import Rows
 from lakehouse_engine.write.tasks.base_files import FileContext, form_of
+from lakehouse_engine.write.tasks.dictionaries import plain
 from lakehouse_engine.write.tasks.file_writer import Inherited
 from lakehouse_engine.write.tasks.parquet_output import CopiedChunks
 
@@ -32,9 +33,13 @@ KEPT_META = frozenset({RECORD_KEY, PARTITION_PATH})
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """The chunks of a base file, for the next version of its group. `joined`: whether new rows come behind those that it has."""
+    """The chunks of a base file, for the next version of its group. `joined`: whether new rows come behind those that it has.
+
+    `repeating` are its row groups with texts as the dictionaries that they are stored as, for what is encoded beside copied chunks.
+    """
 
     groups: RowGroups
+    repeating: RowGroups
     stored: ChunkedFile
     pattern: ChunkedFile
     row_group_rows: int
@@ -51,7 +56,7 @@ class Copying:
         pattern = form_of(context).pattern()
         if pattern is None or not stored.has_schema_of(pattern):
             return None
-        return cls(groups, stored, pattern, context.options.row_group_rows, joined)
+        return cls(groups, groups.with_dictionaries(stored.dictionaries()), stored, pattern, context.options.row_group_rows, joined)
 
     def takes(self, number: int) -> bool:
         """Whether a row group may stay one: small ones are joined with what comes behind them, so that they do not become more and more."""
@@ -84,7 +89,7 @@ def unchanged(stored: pa.Table, given: pa.Table, places: Rows) -> list[str]:
 
 
 def _same(stored: pa.Table, given: pa.Table, places: pa.Array, name: str) -> bool:
-    return bool(stored.column(name).take(places).equals(given.column(name)))
+    return bool(plain(stored.column(name).take(places)).equals(given.column(name)))
 
 
 def _is_exact(kind: pa.DataType) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakehouse_engine.errors import FormatError
@@ -15,8 +14,12 @@ from lakehouse_engine.files.base_file import RowGroups
 from lakehouse_engine.format.parquet_chunks import Chunk, ChunkAssembly, ChunkedFile, ChunkedGroup, Pieces
 from lakehouse_engine.format.parquet_seal import SealingSink, read_with_tail
 from lakehouse_engine.model.keys import RECORD_KEY
+from lakehouse_engine.write.tasks.dictionaries import repeats
 
-_SAMPLE = 4096
+_MANY, _FEW = 16 * 1024, 1024
+"""Values that Arrow encodes at once. Each time has its price, of dictionaries above all; in between it looks whether a page is full."""
+_NARROW = 64
+"""Bytes of a value on average up to which many of them are less than a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,8 @@ class ParquetForm:
     unique: frozenset[str]
 
     def writer(self, sink: SealingSink, first: pa.Table) -> pq.ParquetWriter:
-        """Of the columns that `first` has, whose rows show which columns repeat themselves."""
-        schema = pa.schema([self.schema.field(name) for name in first.column_names])
+        """Of the columns that `first` has, text as text or as dictionaries; its rows show which columns repeat themselves."""
+        schema = pa.schema([self.schema.field(field.name).with_type(field.type) for field in first.schema])
         return pq.ParquetWriter(
             sink,
             schema,
@@ -40,6 +43,7 @@ class ParquetForm:
             store_decimal_as_integer=False,
             use_compliant_nested_type=True,
             write_page_checksum=True,
+            write_batch_size=_encoded_at_once(first),
         )
 
     def pattern(self) -> ChunkedFile | None:
@@ -160,7 +164,7 @@ def parquet_codec(compression: str) -> str:
 
 def dictionary_leaves(rows: pa.Table, unique: frozenset[str]) -> list[str]:
     """The Parquet leaves of columns that repeat themselves, as `rows` show them; columns in `unique` are known not to."""
-    repeating = [field for field in rows.schema if field.name not in unique and _repeats(rows.column(field.name))]
+    repeating = [field for field in rows.schema if field.name not in unique and repeats(rows.column(field.name))]
     return [leaf for field in repeating for leaf, _ in _leaves(field.name, _plain(field.type))]
 
 
@@ -185,13 +189,8 @@ def _leaves(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
         yield name, kind
 
 
-def _repeats(column: pa.ChunkedArray) -> bool:
-    """Whether a dictionary pays: few distinct values in a sample. Building one only to drop it costs a third of the write."""
-    kind = column.type
-    if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) or pa.types.is_boolean(kind):
-        return True
-    sample = column.slice(0, _SAMPLE)
-    return bool(pc.count_distinct(sample).as_py() * 2 <= len(sample)) or len(sample) < 64
+def _encoded_at_once(rows: pa.Table) -> int:
+    return _MANY if all(column.nbytes <= _NARROW * len(column) for column in rows.columns) else _FEW
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -1,0 +1,70 @@
+"""Columns that repeat themselves, on their way from one base file to the next.
+
+Text that a file stores as a dictionary is read, put together and encoded in half the time where it stays one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.write.source import Rows
+
+_SAMPLE = 4096
+
+
+def repeats(column: pa.ChunkedArray) -> bool:
+    """Whether a dictionary pays: few distinct values in a sample. Building one only to drop it costs a third of the write."""
+    kind = column.type
+    if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) or pa.types.is_boolean(kind):
+        return True
+    sample = column.slice(0, _SAMPLE)
+    return bool(pc.count_distinct(sample).as_py() * 2 <= len(sample)) or len(sample) < 64
+
+
+def alike(stored: pa.Table, given: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Both, of which `given` has the columns of `stored` and more, with these in one form: what is a dictionary in `stored` is one in both,
+    unless the given values do not repeat themselves.
+    """
+    names = stored.column_names
+    pairs = [_alike(stored.column(name), given.column(name)) for name in names]
+    return pa.table([first for first, _ in pairs], names=names), pa.table([second for _, second in pairs], names=names)
+
+
+def _alike(stored: pa.ChunkedArray, given: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    if not pa.types.is_dictionary(stored.type) or pa.types.is_dictionary(given.type):
+        return stored, given
+    return (stored, given.dictionary_encode()) if repeats(given) else (plain(stored), given)
+
+
+def values_at(stored: pa.Table, names: Sequence[str], places: Rows) -> pa.Table:
+    """Some columns of the rows at `places`, none of them a dictionary."""
+    rows = stored.select(list(names)).take(pa.array(places))
+    return pa.table([plain(column) for column in rows.columns], names=rows.column_names)
+
+
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values of a dictionary; of what is none the very same column."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def without_unused(rows: pa.Table) -> pa.Table:
+    """The same rows, whose dictionaries have no value that none of them has: a file would keep what was replaced in it for good."""
+    columns = [_used(column) if pa.types.is_dictionary(column.type) else column for column in rows.columns]
+    return pa.Table.from_arrays(columns, schema=rows.schema)
+
+
+def _used(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    whole = column.combine_chunks()
+    if not isinstance(whole, pa.DictionaryArray):
+        return column
+    indices, dictionary = whole.indices, whole.dictionary
+    used = np.zeros(len(dictionary), dtype=bool)
+    used[np.asarray(indices.drop_null())] = True
+    if used.all():
+        return pa.chunked_array([whole])
+    numbers = pa.array(np.cumsum(used) - 1, pa.int32())
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(numbers.take(indices), dictionary.filter(pa.array(used)))])

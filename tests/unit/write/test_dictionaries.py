@@ -1,0 +1,178 @@
+"""Text that repeats itself stays a dictionary from file to file, and nobody can tell by the rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakehouse_engine.files.base_file import RowGroups
+from lakehouse_engine.format.parquet_chunks import ChunkedFile
+from lakehouse_engine.format.parquet_seal import read_with_tail
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.write.tasks import copying
+from lakehouse_engine.write.tasks.dictionaries import alike, values_at, without_unused
+from tests.support.readers import assert_same_rows, read_with_hudi_rs
+from tests.support.table_builder import TableBuilder
+from tests.support.table_model import Row
+
+TEXTS = pa.schema([("id", pa.int64()), ("ts", pa.string()), ("state", pa.string()), ("note", pa.string())])
+
+
+@pytest.fixture(autouse=True)
+def of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "COPIED_FROM", 0)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The user columns that rewrites read as dictionaries."""
+    seen: list[str] = []
+    find = RowGroups.with_dictionaries
+
+    def seeing(self: RowGroups, names: Any) -> RowGroups:
+        found = find(self, names)
+        seen.extend(field.name for field in found.wanted if pa.types.is_dictionary(field.type) and field.name in TEXTS.names)
+        return found
+
+    monkeypatch.setattr(RowGroups, "with_dictionaries", seeing)
+    return seen
+
+
+def row(number: int, ts: str = "a", state: str | None = None, note: str | None = None) -> Row:
+    return {"id": number, "ts": ts, "state": state or f"state {number % 3}", "note": note or f"note {number}"}
+
+
+def made(folder: Path, table_type: str = "cow", rows: int = 300, **how: Any) -> TableBuilder:
+    options = {"lakehouse.parquet.row.group.rows": 100}
+    built = TableBuilder.create(folder / "t", TEXTS, table_type=table_type, index="SIMPLE", options=options, **how)
+    built.bulk_insert([row(number) for number in range(rows)])
+    return built
+
+
+def base_of(built: TableBuilder) -> BaseFile:
+    (piece,) = built.table.state.view.latest_slices()
+    assert piece.base_file is not None
+    return piece.base_file
+
+
+def dictionary(built: TableBuilder, column: str, group: int = 0) -> list[str | None] | None:
+    """What the file's dictionary of a column has; None where the column is not stored as one."""
+    path = built.path / base_of(built).path
+    pages = pq.read_metadata(path).row_group(group)
+    chunk = next(pages.column(number) for number in range(pages.num_columns) if pages.column(number).path_in_schema == column)
+    if not chunk.has_dictionary_page:
+        return None
+    stored = pq.ParquetFile(path, read_dictionary=[column]).read_row_group(group, columns=[column]).column(0)
+    return sorted(str(value) for value in stored.chunk(0).dictionary)
+
+
+def rewritten(built: TableBuilder, rows: list[Row]) -> str:
+    """Upsert rows into the base file; the commit that has them."""
+    result = built.upsert(rows)
+    if any(piece.log_files for piece in built.table.state.view.latest_slices()):
+        built.table.compact()
+    assert result.instant is not None
+    return result.instant
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_values_that_were_replaced_are_not_in_the_file_any_more(table_type: str, tmp_path: Path, read: list[str]) -> None:
+    built = made(tmp_path, table_type, ordering="ts")
+    rewritten(built, [row(1, "b", "secret"), row(2, "b", "new")])
+    assert dictionary(built, "state") == ["new", "secret", "state 0", "state 1", "state 2"]
+    rewritten(built, [row(1, "c", "redacted")])
+    assert set(read) >= {"ts", "state"}
+    assert dictionary(built, "state") == ["new", "redacted", "state 0", "state 1", "state 2"]
+    assert dictionary(built, "ts") == ["a", "b", "c"]
+    assert len(dictionary(built, "_hoodie_commit_time") or []) == 3
+    instant = rewritten(built, [row(number, "d", "one") for number in range(300)])
+    assert dictionary(built, "state") == ["one"]
+    assert dictionary(built, "_hoodie_commit_time") == [instant]
+    assert_same_rows(read_with_hudi_rs(built.path), built.check_snapshot())
+
+
+def test_texts_that_do_not_repeat_any_more_become_plain(tmp_path: Path, read: list[str]) -> None:
+    built = made(tmp_path)
+    built.upsert([row(number, state=f"state of its own {number}") for number in range(80)])
+    assert "state" in read
+    read.clear()
+    assert dictionary(built, "state") is None
+    built.upsert([row(1, state="x"), row(250, state="y")])
+    assert "state" not in read, "one row group has it as text"
+    built.check(with_hudi_rs=True)
+
+
+@pytest.mark.parametrize("payload", ["event_time", "partial"])
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_text_orders_rows_and_fills_them(payload: str, table_type: str, tmp_path: Path, read: list[str]) -> None:
+    """Late rows lose by a text that is read as a dictionary, nulls are filled from one, and rows go beside rows that change."""
+    built = made(tmp_path, table_type, ordering="ts", payload=payload)
+    built.upsert([row(1, "b", "new"), row(150, "b", "new")])
+    batch = [row(1, "aa", "late"), {**row(150, "c"), "state": None}, {**row(4, "c"), "note": None, "state": "x"}]
+    built.upsert([*batch, *(row(number, "c", "y") for number in range(203, 210))])
+    built.delete([row(5), row(205)])
+    if table_type == "mor":
+        built.table.compact()
+    built.upsert([row(7, "d", "z")])
+    built.check_snapshot()
+    if table_type == "mor" and payload == "partial":  # hudi-rs does not merge those
+        built.table.compact()
+    else:
+        assert_same_rows(read_with_hudi_rs(built.path), built.table.to_arrow(meta_columns=True))
+    built.check_snapshot()
+    assert "ts" in read
+
+
+def test_bounds_are_those_of_the_rows(tmp_path: Path) -> None:
+    built = made(tmp_path)
+    built.upsert([row(0, "zz"), row(1, "0")])
+    built.upsert([row(0, "b"), row(1, "b")])
+    group = pq.read_metadata(built.path / base_of(built).path).row_group(0)
+    bounds = {group.column(number).path_in_schema: group.column(number).statistics for number in range(group.num_columns)}
+    assert (bounds["ts"].min, bounds["ts"].max, bounds["ts"].null_count) == ("a", "b", 0)
+
+
+def test_pages_of_wide_values_stay_pages(tmp_path: Path) -> None:
+    built = TableBuilder.create(tmp_path / "t", TEXTS, index="SIMPLE")
+    built.bulk_insert([row(number, note=f"{number:05d}" * 600) for number in range(4000)])
+    with built.table.storage.open_input(base_of(built).path) as file:
+        metadata, tail = read_with_tail(file)
+    stored = ChunkedFile.of(tail, metadata)
+    assert stored is not None
+    (note,) = [one for one in stored.groups[0].chunks if one.column == "note"]
+    assert len(note.lengths) // 2 >= 4, "three kilobytes each: a thousand are more than a page"
+
+
+def test_both_sides_have_one_form() -> None:
+    stored = pa.table({"a": pa.chunked_array([pa.array(["x", None, "x"]).dictionary_encode()]), "b": ["p", "q", "r"]})
+    given = pa.table({"more": [1], "b": ["s"], "a": pa.array([None], pa.string())})
+    first, second = alike(stored, given)
+    assert first.schema == second.schema == stored.schema
+    assert second.to_pylist() == [{"a": None, "b": "s"}]
+    unique = pa.table({"a": [f"text {number}" for number in range(100)], "b": ["s"] * 100})
+    first, second = alike(stored, unique)
+    assert first.schema == second.schema == pa.schema([("a", pa.string()), ("b", pa.string())])
+    assert first.column("a").to_pylist() == ["x", None, "x"]
+
+
+@pytest.mark.parametrize("values", [["a", None, "c", "a"], [None, None], [], ["a", "a"]])
+def test_dictionaries_lose_what_no_row_has(values: list[str | None]) -> None:
+    indices = pa.array([None if value is None else ["unused", "a", "b", "c"].index(value) for value in values], pa.int32())
+    rows = pa.table({"a": pa.DictionaryArray.from_arrays(indices, pa.array(["unused", "a", "b", "c"])), "n": list(range(len(values)))})
+    found = without_unused(rows)
+    assert found.schema == rows.schema
+    assert found.to_pylist() == rows.to_pylist()
+    found.validate(full=True)
+    names = {value for chunk in found.column("a").chunks for value in chunk.dictionary.to_pylist()}
+    assert names == {value for value in values if value is not None}
+
+
+def test_values_at_places_are_no_dictionary() -> None:
+    stored = pa.table({"a": pa.chunked_array([pa.array(["x", None, "y"]).dictionary_encode()]), "b": [1, 2, 3]})
+    found = values_at(stored, ["a"], np.array([1, 2]))
+    assert found.equals(pa.table({"a": pa.array([None, "y"])}))
