@@ -99,7 +99,7 @@ def weighed_out(items: Sequence[Task], weights: Sequence[int], runner: TaskRunne
     for place in sorted(range(len(items)), key=lambda place: -weights[place]):
         weight, number = lightest[0]
         parts[number].append(items[place])
-        heapq.heapreplace(lightest, (weight + weights[place], number))
+        heapq.heapreplace(lightest, (weight + max(1, weights[place]), number))
     return [tuple(part) for part in parts]
 
 

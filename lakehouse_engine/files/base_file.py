@@ -261,7 +261,8 @@ def _parquet(
 
 
 def _file(source: pa.NativeFile, metadata: pq.FileMetaData, dictionary: Sequence[str], verify: bool) -> pq.ParquetFile:
-    present = [name for name in dictionary if name in metadata.schema.names]
+    names = set(metadata.schema.names)
+    present = [name for name in dictionary if name in names]
     return pq.ParquetFile(
         source, metadata=metadata, read_dictionary=present, coerce_int96_timestamp_unit="us", page_checksum_verification=verify
     )

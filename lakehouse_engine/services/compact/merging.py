@@ -22,8 +22,10 @@ from lakehouse_engine.write.tasks.base_files import (
     FileContext,
     Portion,
     WrittenFile,
+    cut,
     encoded,
     inherited_keys,
+    is_large,
     next_version,
     placed,
     write_base_file,
@@ -72,38 +74,59 @@ class _Folding:
         self.scan_ms = _milliseconds(began)
         if self.base is not None:
             for number in range(self.base.file.num_row_groups):
-                yield self._group(self.base, number)
+                yield from self._group(self.base, number)
         new, step = np.sort(self.merge.insert_numbers()), task.context.options.row_group_rows
         for start in range(0, len(new), step):
             rows = take_rows(self.merge.outcome.data, new[start : start + step])
             yield Portion(rows.select(list(task.columns)), new_keys=True, inserts=rows.num_rows)
 
-    def _group(self, base: RowGroups, number: int) -> Portion:
-        if self.copying is None or not self.copying.takes(number):
-            group = base.read(number)
-            return self._rewritten(group, self.merge.met(group), None)
+    def _group(self, base: RowGroups, number: int) -> Iterator[Portion]:
+        copying = self.copying if self.copying is not None and self.copying.takes(number) else None
+        if copying is None:
+            group = self._typed(base.read(number))
+            met = self.merge.met(group)
+            yield from self._rewritten(group, met, self.merge.replacing(group, met))
+            return
         needed = base.read(number, columns=self.merge.rules.columns(self.task.reader.schema, base=True))
-        met, known = self.merge.met(needed), set(needed.column_names)
+        met = self.merge.met(needed)
         if not len(met.removed):
-            return Portion(base.read(number, columns=[FILE_NAME]), copied=self.copying.all_chunks(number))
+            yield Portion(base.read(number, columns=[FILE_NAME]), copied=copying.all_chunks(number))
+            return
         # What rows are made of, and what is encoded without chunks beside it, has the types of the table.
-        source = self.copying.repeating if self.merge.rules.merger.whole_rows and not len(met.gone) else base
-        rest = source.read(number, columns={name for name in base.wanted.names if name not in known})
-        columns = {name: (needed if name in known else rest).column(name) for name in base.wanted.names}
-        return self._rewritten(pa.table(columns), met, number)
+        beside = self.merge.rules.merger.whole_rows and not len(met.gone)
+        group = self._whole(copying.repeating if beside else base, number, needed)
+        after = self.merge.replacing(group, met)
+        if is_large(group, after):
+            yield from self._rewritten(self._whole(base, number, needed), met, after)
+        elif len(met.gone):
+            yield from self._rewritten(group, met, after)
+        else:
+            yield self._beside_copied(group, met, after, copying, number)
 
-    def _rewritten(self, group: pa.Table, met: Met, number: int | None) -> Portion:
-        """The rows of a row group; of one whose `number` is given what stays the same is copied, unless some go."""
-        if not self.merge.rules.merger.whole_rows:
-            # Rows made of two take their values from either side, which must have the same types.
-            group = group.cast(plain(group.schema))
-        gone, places, after = met.gone, met.places, self.merge.replacing(group, met)
-        copied, columns = None, list(self.task.columns)
-        if self.copying is not None and number is not None and not len(gone):
-            same = KEPT_META.union(unchanged(group.drop_columns(list(META_COLUMNS)), after, places))
-            copied, columns = self.copying.chunks(number, same), [name for name in columns if name not in same]
-        rows = placed(encoded(group.select(columns)), encoded(after.select(columns)), places, gone)
-        return Portion(rows, copied=copied, updates=len(places), deletes=len(gone))
+    def _whole(self, groups: RowGroups, number: int, needed: pa.Table) -> pa.Table:
+        """The row group, of which some columns were read."""
+        known = set(needed.column_names)
+        rest = groups.read(number, columns={name for name in groups.wanted.names if name not in known})
+        return self._typed(pa.table({name: (needed if name in known else rest).column(name) for name in groups.wanted.names}))
+
+    def _typed(self, group: pa.Table) -> pa.Table:
+        """Rows made of two take their values from either side, which must have the same types."""
+        return group if self.merge.rules.merger.whole_rows else group.cast(plain(group.schema))
+
+    def _beside_copied(self, group: pa.Table, met: Met, after: pa.Table, copying: Copying, number: int) -> Portion:
+        """What changes of a row group that loses no row; the rest of it is copied."""
+        same = KEPT_META.union(unchanged(group.drop_columns(list(META_COLUMNS)), after, met.places))
+        columns = [name for name in self.task.columns if name not in same]
+        rows = placed(encoded(group.select(columns)), encoded(after.select(columns)), met.places)
+        return Portion(rows, copied=copying.chunks(number, same), updates=len(met.places))
+
+    def _rewritten(self, group: pa.Table, met: Met, after: pa.Table) -> Iterator[Portion]:
+        """All columns of its rows, in one piece or more."""
+        columns, updates, deletes = list(self.task.columns), len(met.places), len(met.gone)
+        for rows, incoming, places, lost in cut(encoded(group.select(columns)), encoded(after.select(columns)), met.places, met.gone):
+            assert incoming is not None
+            yield Portion(placed(rows, incoming, places, lost), updates=updates, deletes=deletes)
+            updates = deletes = 0
 
 
 def compact_slice(task: CompactTask) -> HoodieWriteStat:

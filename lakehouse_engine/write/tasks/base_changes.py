@@ -22,8 +22,10 @@ from lakehouse_engine.write.tasks.base_files import (
     Portion,
     WriteStatus,
     created_stat,
+    cut,
     given_portions,
     inherited_keys,
+    is_large,
     next_version,
     write_base_file,
 )
@@ -96,7 +98,7 @@ def _merged(task: MergeTask, groups: RowGroups, copying: Copying | None) -> Iter
     """Row group by row group, each row in its place; new rows at the end."""
     start = 0
     for number in range(groups.file.num_row_groups):
-        yield _Group(task, groups, number, start, copying if copying is not None and copying.takes(number) else None).portion()
+        yield from _Group(task, groups, number, start, copying if copying is not None and copying.takes(number) else None).portions()
         start += groups.num_rows(number)
     yield from given_portions(task.context, task.source, task.inserts)
 
@@ -120,18 +122,23 @@ class _Group:
     start: int
     copying: Copying | None
 
-    def portion(self) -> Portion:
+    def portions(self) -> Iterator[Portion]:
         deletes, met = self._within(self.task.deletes), self._within(self.task.positions)
         dropped, places = self.task.deletes[deletes] - self.start, self.task.positions[met] - self.start
         if not len(places):  # rows that only name keys have nothing to compare
-            return Portion(self._read(None), gone=dropped, deletes=len(dropped)) if len(dropped) else self._as_it_is()
+            yield from self._rewritten(self._read(None), None, dropped) if len(dropped) else [self._as_it_is()]
+            return
         copying = None if len(dropped) else self.copying
         stored = self._read(copying)
         change = self._changed(stored, places, self.task.rows[met])
-        if copying is None or len(change.gone):
-            return self._rewritten(stored if copying is None else self._read(None), change, dropped)
-        if not len(change.places):
-            return self._as_it_is()
+        if copying is None or len(change.gone) or is_large(stored, change.given):
+            yield from self._rewritten(stored if copying is None else self._read(None), change, dropped)
+        elif not len(change.places):
+            yield self._as_it_is()
+        else:
+            yield self._beside_copied(stored, change, copying)
+
+    def _beside_copied(self, stored: pa.Table, change: _Changed, copying: Copying) -> Portion:
         same = KEPT_META.union(unchanged(stored, change.given, change.places))
         # Arrow drops columns one by one, and copies the list of all for each.
         rest = stored.select([name for name in stored.column_names if name not in same])
@@ -152,10 +159,15 @@ class _Group:
             return Portion(self._read(None))
         return Portion(self.groups.read(self.number, columns=[FILE_NAME]), copied=self.copying.all_chunks(self.number))
 
-    def _rewritten(self, stored: pa.Table, change: _Changed, dropped: Rows) -> Portion:
-        gone = np.setdiff1d(np.union1d(dropped, change.gone), change.places)
-        deletes = len(dropped) + len(change.gone)
-        return Portion(stored, change.given, change.places, gone, updates=len(change.places), deletes=deletes)
+    def _rewritten(self, stored: pa.Table, change: _Changed | None, dropped: Rows) -> Iterator[Portion]:
+        if change is None:
+            given, met, gone, counted = None, NO_ROWS, dropped, Portion(deletes=len(dropped))
+        else:
+            given, met, gone = change.given, change.places, np.setdiff1d(np.union1d(dropped, change.gone), change.places)
+            counted = Portion(updates=len(met), deletes=len(dropped) + len(change.gone))
+        for rows, incoming, places, lost in cut(stored, given, met, gone):
+            yield replace(counted, stored=rows, given=incoming, places=places, gone=lost)
+            counted = Portion()
 
     def _changed(self, stored: pa.Table, places: Rows, rows: Rows) -> _Changed:
         merger, incoming = self.task.merger, self.task.source.take(rows)

@@ -31,12 +31,14 @@ from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.write.source import Rows, RowSource
 from lakehouse_engine.write.tasks.attempt import FileAttempt
-from lakehouse_engine.write.tasks.dictionaries import alike, without_unused
-from lakehouse_engine.write.tasks.file_writer import BaseFileWriter, FileIdentity, Inherited, base_form
+from lakehouse_engine.write.tasks.dictionaries import alike, plain_bytes, without_unused
+from lakehouse_engine.write.tasks.file_writer import ROW_GROUP_BYTES, BaseFileWriter, FileIdentity, Inherited, base_form
 from lakehouse_engine.write.tasks.parquet_output import CopiedChunks, ParquetForm
 
 Mask = npt.NDArray[np.bool_]
 NO_ROWS: Rows = np.empty(0, dtype=np.int64)
+_LARGEST = 1024 * 1024 * 1024
+"""Bytes of the rows that are put together at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,28 @@ def placed(stored: pa.Table, given: pa.Table, places: Rows, gone: Rows = NO_ROWS
     order[places] = stored.num_rows + np.arange(given.num_rows)
     both = pa.concat_tables(alike(stored, given))
     return without_unused(both.unify_dictionaries().take(pa.array(np.delete(order, gone))))
+
+
+def is_large(stored: pa.Table, given: pa.Table | None) -> bool:
+    """Whether rows of a row group, some of which are replaced, are too many bytes for one: Arrow has room for 2 GB of text in a piece."""
+    return _bytes(stored, given) > _LARGEST
+
+
+def cut(
+    stored: pa.Table, given: pa.Table | None, places: Rows, gone: Rows
+) -> Iterator[tuple[pa.Table, pa.Table | None, Rows, Rows]]:
+    """What `placed` takes, where that is large in pieces that are row groups each."""
+    step = max(1, stored.num_rows)
+    if is_large(stored, given):
+        step = max(1, step * ROW_GROUP_BYTES // _bytes(stored, given))
+    for start in range(0, max(1, stored.num_rows), step):
+        met, lost = (slice(*np.searchsorted(numbers, [start, start + step])) for numbers in (places, gone))
+        incoming = None if given is None else given.slice(met.start, met.stop - met.start)
+        yield stored.slice(start, step), incoming, places[met] - start, gone[lost] - start
+
+
+def _bytes(stored: pa.Table, given: pa.Table | None) -> int:
+    return plain_bytes(stored) + (0 if given is None else int(given.nbytes))
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from lakehouse_engine.compat import cached_property
 from lakehouse_engine.files.base_file import RowGroups
 from lakehouse_engine.format.parquet_chunks import ChunkedFile
 from lakehouse_engine.model.keys import FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -31,15 +32,11 @@ KEPT_META = frozenset({RECORD_KEY, PARTITION_PATH})
 """What stays the same of each changed row, being what it was found by."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Copying:
-    """The chunks of a base file, for the next version of its group. `joined`: whether new rows come behind those that it has.
-
-    `repeating` are its row groups with texts as the dictionaries that they are stored as, for what is encoded beside copied chunks.
-    """
+    """The chunks of a base file, for the next version of its group. `joined`: whether new rows come behind those that it has."""
 
     groups: RowGroups
-    repeating: RowGroups
     stored: ChunkedFile
     pattern: ChunkedFile
     row_group_rows: int
@@ -56,7 +53,12 @@ class Copying:
         pattern = form_of(context).pattern()
         if pattern is None or not stored.has_schema_of(pattern):
             return None
-        return cls(groups, groups.with_dictionaries(stored.dictionaries()), stored, pattern, context.options.row_group_rows, joined)
+        return cls(groups, stored, pattern, context.options.row_group_rows, joined)
+
+    @cached_property
+    def repeating(self) -> RowGroups:
+        """The row groups with texts as the dictionaries that they are stored as, for what is encoded beside chunks that are copied."""
+        return self.groups.with_dictionaries(self.stored.dictionaries())
 
     def takes(self, number: int) -> bool:
         """Whether a row group may stay one: small ones are joined with what comes behind them, so that they do not become more and more."""

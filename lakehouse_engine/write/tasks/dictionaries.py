@@ -11,9 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakehouse_engine.files.base_file import DICTIONARY_COLUMNS
 from lakehouse_engine.write.source import Rows
 
 _SAMPLE = 4096
+_PAGE = 1024 * 1024
+"""Bytes of values up to which Arrow makes a dictionary of them."""
 
 
 def repeats(column: pa.ChunkedArray) -> bool:
@@ -51,10 +54,29 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
+def plain_bytes(rows: pa.Table) -> int:
+    """How large the rows are without dictionaries."""
+    return sum(_text_bytes(column) if pa.types.is_dictionary(column.type) else column.nbytes for column in rows.columns)
+
+
+def _text_bytes(column: pa.ChunkedArray) -> int:
+    return sum(int(pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0) for chunk in column.chunks)
+
+
 def without_unused(rows: pa.Table) -> pa.Table:
-    """The same rows, whose dictionaries have no value that none of them has: a file would keep what was replaced in it for good."""
-    columns = [_used(column) if pa.types.is_dictionary(column.type) else column for column in rows.columns]
-    return pa.Table.from_arrays(columns, schema=rows.schema)
+    """The same rows, whose dictionaries have no value that none of them has: a file would keep what was replaced in it for good. Text for
+    which a dictionary does not pay any more is text; Arrow, which looks at that where it makes one, takes one that is there as it is.
+    """
+    columns = dict(zip(rows.column_names, rows.columns, strict=True))
+    for name, column in columns.items():
+        if pa.types.is_dictionary(column.type):
+            used = _used(column)
+            columns[name] = used if name in DICTIONARY_COLUMNS or _pays(used) else plain(used)
+    return pa.table(columns)
+
+
+def _pays(column: pa.ChunkedArray) -> bool:
+    return all(2 * len(chunk.dictionary) <= len(chunk) and chunk.dictionary.nbytes <= _PAGE for chunk in column.chunks)
 
 
 def _used(column: pa.ChunkedArray) -> pa.ChunkedArray:

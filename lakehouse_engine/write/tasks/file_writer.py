@@ -27,7 +27,8 @@ from lakehouse_engine.write.tasks.parquet_output import AssembledParquet, Copied
 
 _CONSTANT = pa.dictionary(pa.int32(), pa.string())
 _META_TYPES = {COMMIT_TIME: _CONSTANT, COMMIT_SEQNO: pa.string(), RECORD_KEY: pa.string(), PARTITION_PATH: _CONSTANT, FILE_NAME: _CONSTANT}
-_ROW_GROUP_BYTES = 192 * 1024 * 1024
+ROW_GROUP_BYTES = 192 * 1024 * 1024
+"""Of rows in memory, from which on they are a row group, however few."""
 
 BLOOM_KEY = "org.apache.hudi.bloomfilter"
 BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
@@ -171,7 +172,7 @@ class BaseFileWriter:
         self._buffer.append(table)
         self._buffered += table.num_rows
         self._buffered_bytes += table.nbytes
-        if self._buffered >= most or self._buffered_bytes >= _ROW_GROUP_BYTES:
+        if self._buffered >= most or self._buffered_bytes >= ROW_GROUP_BYTES:
             self._flush()
 
     def copy(self, copied: CopiedChunks, table: pa.Table) -> None:

@@ -30,8 +30,10 @@ class ParquetForm:
     compression: str
     unique: frozenset[str]
 
-    def writer(self, sink: SealingSink, first: pa.Table) -> pq.ParquetWriter:
-        """Of the columns that `first` has, text as text or as dictionaries; its rows show which columns repeat themselves."""
+    def writer(self, sink: SealingSink, first: pa.Table, *, at_once: int = _FEW) -> pq.ParquetWriter:
+        """Of the columns that `first` has, text as text or as dictionaries; its rows show which columns repeat themselves. So many values
+        are encoded `at_once`.
+        """
         schema = pa.schema([self.schema.field(field.name).with_type(field.type) for field in first.schema])
         return pq.ParquetWriter(
             sink,
@@ -43,7 +45,7 @@ class ParquetForm:
             store_decimal_as_integer=False,
             use_compliant_nested_type=True,
             write_page_checksum=True,
-            write_batch_size=_encoded_at_once(first),
+            write_batch_size=at_once,
         )
 
     def pattern(self) -> ChunkedFile | None:
@@ -64,7 +66,7 @@ class ParquetForm:
         """A file of one row group, as it was written: the magic, headers and contents of pages by turns, the rest."""
         written = _Written()
         sink = SealingSink(written)
-        writer = self.writer(sink, rows)
+        writer = self.writer(sink, rows, at_once=_encoded_at_once(rows))
         writer.write_table(rows, row_group_size=rows.num_rows)
         writer.add_key_value_metadata(sink.hold())
         writer.close()

@@ -114,7 +114,7 @@ def test_files_are_shared_out_by_their_size() -> None:
     assert weighed_out("abcde", weights, LocalRunner(2)) == [("b", "a"), ("d", "c", "e")]
     assert weighed_out("abcde", weights, LocalRunner(9)) == [("b",), ("d",), ("c",), ("a",), ("e",)]
     assert weighed_out("", [], LocalRunner(2)) == []
-    assert weighed_out("ab", [-1, -1], LocalRunner(1)) == [("a", "b")]
+    assert weighed_out("abcd", [-1] * 4, LocalRunner(2)) == [("a", "c"), ("b", "d")], "of files that were not listed"
 
 
 def test_what_was_found_is_told_in_the_order_of_files() -> None:

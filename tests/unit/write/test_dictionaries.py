@@ -14,7 +14,7 @@ from lakehouse_engine.files.base_file import RowGroups
 from lakehouse_engine.format.parquet_chunks import ChunkedFile
 from lakehouse_engine.format.parquet_seal import read_with_tail
 from lakehouse_engine.model.files import BaseFile
-from lakehouse_engine.write.tasks import copying
+from lakehouse_engine.write.tasks import base_files, copying, file_writer
 from lakehouse_engine.write.tasks.dictionaries import alike, values_at, without_unused
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 from tests.support.table_builder import TableBuilder
@@ -48,8 +48,8 @@ def row(number: int, ts: str = "a", state: str | None = None, note: str | None =
 
 
 def made(folder: Path, table_type: str = "cow", rows: int = 300, **how: Any) -> TableBuilder:
-    options = {"lakehouse.parquet.row.group.rows": 100}
-    built = TableBuilder.create(folder / "t", TEXTS, table_type=table_type, index="SIMPLE", options=options, **how)
+    kept = {"lakehouse.parquet.row.group.rows": "100"}  # for compactions, too
+    built = TableBuilder.create(folder / "t", TEXTS, table_type=table_type, index="SIMPLE", properties=kept, **how)
     built.bulk_insert([row(number) for number in range(rows)])
     return built
 
@@ -107,6 +107,11 @@ def test_texts_that_do_not_repeat_any_more_become_plain(tmp_path: Path, read: li
     built.check(with_hudi_rs=True)
 
 
+def is_made_of_two(table_type: str, payload: str) -> bool:
+    """Whether a compaction takes values of either row, as text."""
+    return table_type == "mor" and payload == "partial"
+
+
 @pytest.mark.parametrize("payload", ["event_time", "partial"])
 @pytest.mark.parametrize("table_type", ["cow", "mor"])
 def test_text_orders_rows_and_fills_them(payload: str, table_type: str, tmp_path: Path, read: list[str]) -> None:
@@ -120,12 +125,12 @@ def test_text_orders_rows_and_fills_them(payload: str, table_type: str, tmp_path
         built.table.compact()
     built.upsert([row(7, "d", "z")])
     built.check_snapshot()
-    if table_type == "mor" and payload == "partial":  # hudi-rs does not merge those
+    if is_made_of_two(table_type, payload):  # hudi-rs does not merge those
         built.table.compact()
     else:
         assert_same_rows(read_with_hudi_rs(built.path), built.table.to_arrow(meta_columns=True))
     built.check_snapshot()
-    assert "ts" in read
+    assert ("ts" in read) == (not is_made_of_two(table_type, payload))
 
 
 def test_bounds_are_those_of_the_rows(tmp_path: Path) -> None:
@@ -146,6 +151,69 @@ def test_pages_of_wide_values_stay_pages(tmp_path: Path) -> None:
     assert stored is not None
     (note,) = [one for one in stored.groups[0].chunks if one.column == "note"]
     assert len(note.lengths) // 2 >= 4, "three kilobytes each: a thousand are more than a page"
+
+
+def test_pages_of_a_row_group_that_is_wider_than_the_first_stay_pages(tmp_path: Path) -> None:
+    built = TableBuilder.create(tmp_path / "t", TEXTS, index="SIMPLE", options={"lakehouse.parquet.row.group.rows": 4000})
+    built.bulk_insert([row(number, note="x" if number < 4000 else f"{number:05d}" * 600) for number in range(8000)])
+    with built.table.storage.open_input(base_of(built).path) as file:
+        metadata, tail = read_with_tail(file)
+    stored = ChunkedFile.of(tail, metadata)
+    assert stored is not None
+    assert [len(one.lengths) // 2 >= 4 for group in stored.groups for one in group.chunks if one.column == "note"] == [False, True]
+
+
+def test_texts_that_become_different_by_and_by_end_as_text(tmp_path: Path, read: list[str]) -> None:
+    """Few at once, of which nobody knows whether they repeat themselves."""
+    built = made(tmp_path, rows=100)
+    for step in range(5):
+        built.upsert([row(number, state=f"state of its own {number}") for number in range(20 * step, 20 * step + 20)])
+    assert dictionary(built, "state") is None
+    read.clear()
+    built.upsert([row(1, state="x")])
+    assert "state" not in read
+    built.check_snapshot()
+
+
+def test_large_dictionaries_end_as_text(tmp_path: Path, read: list[str]) -> None:
+    built = TableBuilder.create(tmp_path / "t", TEXTS, index="SIMPLE")
+    built.bulk_insert([row(number) for number in range(3000)])
+    for step in range(3):
+        built.upsert([row(number, state=f"{number % 300 + 300 * step:04d}" * 500) for number in range(1000 * step, 1000 * step + 1000)])
+    assert "state" in read
+    read.clear()
+    built.upsert([row(1, state="x")])
+    assert "state" not in read, "900 values of two kilobytes, more than a page of them"
+    built.check_snapshot()
+    assert_same_rows(read_with_hudi_rs(built.path), built.table.to_arrow(meta_columns=True))
+
+
+@pytest.mark.parametrize("payload", ["overwrite", "partial"])
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_row_groups_that_become_large_are_cut(
+    payload: str, table_type: str, tmp_path: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the bytes that texts have, and not those of their dictionary: in one piece Arrow has room for 2 GB of them."""
+    for module in (base_files, file_writer):
+        monkeypatch.setattr(module, "ROW_GROUP_BYTES", 60_000)
+    monkeypatch.setattr(base_files, "_LARGEST", 200_000)
+    ordering = "ts" if payload == "partial" else None
+    built = made(tmp_path, table_type, rows=100, ordering=ordering, payload=payload)
+    for step in range(1, 5):
+        rewritten(built, [row(number, "b", "wide" * 500) for number in range(25 * step - 25, 25 * step)])
+        built.check_snapshot()
+    groups = pq.read_metadata(built.path / base_of(built).path).num_row_groups
+    assert groups >= 2
+    assert ("state" in read) == (not is_made_of_two(table_type, payload))
+    built.delete([row(5), row(30), row(99)])
+    built.upsert([row(number, "c", f"own {number}" * 300) for number in range(0, 100, 3)])
+    if table_type == "mor":
+        built.table.compact()
+    built.check_snapshot()
+    if payload == "overwrite":
+        assert_same_rows(read_with_hudi_rs(built.path), built.table.to_arrow(meta_columns=True))
+    numbers = built.table.to_arrow(columns=["_hoodie_commit_seqno"]).column(0).to_pylist()
+    assert len(set(numbers)) == len(numbers)
 
 
 def test_both_sides_have_one_form() -> None:
