@@ -96,10 +96,8 @@ class _Folding:
         beside = self.merge.rules.merger.whole_rows and not len(met.gone)
         group = self._whole(copying.repeating if beside else base, number, needed)
         after = self.merge.replacing(group, met)
-        if is_large(group, after):
-            yield from self._rewritten(self._whole(base, number, needed), met, after)
-        elif len(met.gone):
-            yield from self._rewritten(group, met, after)
+        if len(met.gone) or is_large(group, after):
+            yield from self._rewritten(self._whole(base, number, needed) if beside else group, met, after)
         else:
             yield self._beside_copied(group, met, after, copying, number)
 

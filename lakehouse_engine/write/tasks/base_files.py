@@ -198,9 +198,9 @@ def cut(
     stored: pa.Table, given: pa.Table | None, places: Rows, gone: Rows
 ) -> Iterator[tuple[pa.Table, pa.Table | None, Rows, Rows]]:
     """What `placed` takes, where that is large in pieces that are row groups each."""
-    step = max(1, stored.num_rows)
-    if is_large(stored, given):
-        step = max(1, step * ROW_GROUP_BYTES // _bytes(stored, given))
+    size, step = _bytes(stored, given), max(1, stored.num_rows)
+    if size > _LARGEST:
+        step = max(1, step * ROW_GROUP_BYTES // size)
     for start in range(0, max(1, stored.num_rows), step):
         met, lost = (slice(*np.searchsorted(numbers, [start, start + step])) for numbers in (places, gone))
         incoming = None if given is None else given.slice(met.start, met.stop - met.start)

@@ -16,17 +16,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakehouse_engine.files.base_file import DICTIONARY_COLUMNS, DICTIONARY_TYPE
 from lakehouse_engine.format.bloom import BloomFilter, build_bloom_filter
 from lakehouse_engine.format.parquet_chunks import ChunkedFile
-from lakehouse_engine.model.keys import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.model.keys import COMMIT_SEQNO, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
 from lakehouse_engine.write.tasks.attempt import FileAttempt
 from lakehouse_engine.write.tasks.parquet_output import AssembledParquet, CopiedChunks, ParquetForm, StreamedParquet
 
-_CONSTANT = pa.dictionary(pa.int32(), pa.string())
-_META_TYPES = {COMMIT_TIME: _CONSTANT, COMMIT_SEQNO: pa.string(), RECORD_KEY: pa.string(), PARTITION_PATH: _CONSTANT, FILE_NAME: _CONSTANT}
+_META_TYPES = {name: DICTIONARY_TYPE if name in DICTIONARY_COLUMNS else pa.string() for name in META_COLUMNS}
 ROW_GROUP_BYTES = 192 * 1024 * 1024
 """Of rows in memory, from which on they are a row group, however few."""
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakehouse_engine.errors import FormatError
-from lakehouse_engine.files.base_file import RowGroups
+from lakehouse_engine.files.base_file import DICTIONARY_TYPE, RowGroups
 from lakehouse_engine.format.parquet_chunks import Chunk, ChunkAssembly, ChunkedFile, ChunkedGroup, Pieces
 from lakehouse_engine.format.parquet_seal import SealingSink, read_with_tail
 from lakehouse_engine.model.keys import RECORD_KEY
@@ -34,7 +34,7 @@ class ParquetForm:
         """Of the columns that `first` has, text as text or as dictionaries; its rows show which columns repeat themselves. So many values
         are encoded `at_once`.
         """
-        schema = pa.schema([self.schema.field(field.name).with_type(field.type) for field in first.schema])
+        schema = pa.schema([_formed(self.schema.field(field.name), field.type) for field in first.schema])
         return pq.ParquetWriter(
             sink,
             schema,
@@ -189,6 +189,11 @@ def _leaves(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
         yield from _leaves(f"{name}.list.element", kind.value_type)
     else:
         yield name, kind
+
+
+def _formed(field: pa.Field, given: pa.DataType) -> pa.Field:
+    """The field in the form in which its values are given; of another type than it has none are taken."""
+    return field.with_type(DICTIONARY_TYPE) if given == DICTIONARY_TYPE and field.type == pa.string() else field
 
 
 def _encoded_at_once(rows: pa.Table) -> int:

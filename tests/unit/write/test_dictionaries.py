@@ -14,8 +14,10 @@ from lakehouse_engine.files.base_file import RowGroups
 from lakehouse_engine.format.parquet_chunks import ChunkedFile
 from lakehouse_engine.format.parquet_seal import read_with_tail
 from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.write.tasks import base_files, copying, file_writer
 from lakehouse_engine.write.tasks.dictionaries import alike, values_at, without_unused
+from lakehouse_engine.write.tasks.file_writer import base_form
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 from tests.support.table_builder import TableBuilder
 from tests.support.table_model import Row
@@ -238,6 +240,14 @@ def test_dictionaries_lose_what_no_row_has(values: list[str | None]) -> None:
     found.validate(full=True)
     names = {value for chunk in found.column("a").chunks for value in chunk.dictionary.to_pylist()}
     assert names == {value for value in values if value is not None}
+
+
+def test_values_of_another_type_than_the_table_has_are_not_written() -> None:
+    form = base_form(pa.schema([("n", pa.int64()), ("t", pa.string())]), WriteOptions())
+    for values in (pa.array([1], pa.int32()), pa.array(["x"]), pa.array(["x"]).dictionary_encode()):
+        with pytest.raises(ValueError, match="schema"):
+            list(form.chunks(pa.table({"n": values})))
+    assert list(form.chunks(pa.table({"t": pa.array(["x"]).dictionary_encode()})))
 
 
 def test_values_at_places_are_no_dictionary() -> None:
