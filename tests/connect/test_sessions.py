@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
-import pyspark
+import pyspark.pandas
 import pytest
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 from pyspark.sql import SparkSession
 
 from dbt.adapters.lakehouse.credentials import LakehouseCredentials
 from dbt.adapters.lakehouse.environments.connect import ConnectEnvironment
+from dbt.adapters.lakehouse.work.model_rows import as_frame
 from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import ExecutorStorageError, RecordKeyError
 from lakehouse_engine.spark import abilities
 from lakehouse_engine.spark.abilities import abilities_of
@@ -109,6 +115,32 @@ def test_a_released_session_is_used_again_without_what_was_left_in_it(server: Co
     again.sql("declare variable left_over = 1")
     place.release(again, as_new=False)
     assert place.session() is not again
+
+
+@pytest.mark.filterwarnings("ignore:If `index_col` is not specified")
+def test_models_and_pandas_on_spark_find_the_session_of_their_thread(server: ConnectServer) -> None:
+    """Also where PySpark made none in the thread, and where the one that it made there is stopped."""
+    place = environment(server.url)
+    ended, idle = place.session(), place.session()
+    place.release(ended, as_new=False)
+    place.release(idle, as_new=True)
+
+    def found() -> tuple[bool, bool]:
+        session = place.session()
+        frame = pyspark.pandas.DataFrame({"id": [1, 2]})
+        return session is SparkSession.getActiveSession(), frame.to_spark().sparkSession is session
+
+    assert found() == (True, True)
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(found).result() == (True, True)
+
+
+def test_answers_of_models_without_rows_have_the_columns_of_those_with_rows(spark: SparkSession) -> None:
+    some = pa.table({"i": [1], "t": [datetime(2026, 1, 1, tzinfo=UTC)], "l": [[{"a": 1, "b": "x"}]], "d": [Decimal("1.5")]})
+    none = some.slice(0, 0)
+    frames = [as_frame(one, spark, "model.x") for one in (some, none, none.to_pandas(types_mapper=pd.ArrowDtype))]
+    assert frames[0].count() == 1
+    assert [(frame.schema, frame.count()) for frame in frames[1:]] == [(frames[0].schema, 0)] * 2
 
 
 def test_settings_of_a_server_are_refused_by_name(server: ConnectServer) -> None:

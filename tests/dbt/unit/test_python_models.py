@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -22,6 +23,13 @@ class Spark:
 
     def createDataFrame(self, rows: Any) -> Any:
         return rows
+
+
+class Limiting:
+    """The same, of which what is limited is left."""
+
+    def createDataFrame(self, rows: pa.Table) -> Any:
+        return SimpleNamespace(limit=lambda number: rows.slice(0, number))
 
 
 class Stream:
@@ -61,7 +69,8 @@ def test_pandas_stays_pandas() -> None:
 def test_pandas_without_rows_keep_their_columns() -> None:
     frame = pd.DataFrame({"id": pd.array([], dtype="int64"), "at": pd.to_datetime([], utc=True), "name": []}, columns=["id", "at", "name"])
     frame["name"] = frame["name"].astype(object)
-    found = as_frame(frame, Spark(), "model.x")
+    found = as_frame(frame, Limiting(), "model.x")
+    assert found.num_rows == 0
     assert found.schema == pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("name", pa.null())])
 
 

@@ -49,12 +49,20 @@ class ConnectEnvironment(Environment):
 
     def session(self, allow_files: bool = True) -> SparkSession:
         """Raises `DbtRuntimeError` where there is no server, or what speaks to it is not installed, `DbtConfigError` for `spark_config`."""
+        session = self._cleaned() or self._begun()
+        _make_active(session)
+        return session
+
+    def _cleaned(self) -> SparkSession | None:
+        """One that a connection gave back, if there is one that can be used again."""
         with self._lock:
             idle = self._idle.pop() if self._idle else None
-        if idle is not None:
-            if self._is_clean(idle):
-                return idle
-            self._forget(idle)
+        if idle is None or self._is_clean(idle):
+            return idle
+        self._forget(idle)
+        return None
+
+    def _begun(self) -> SparkSession:
         session = self._begin()
         with self._lock:
             self._open.append(session)
@@ -181,6 +189,17 @@ class ConnectEnvironment(Environment):
             sessions, self._open, self._idle = self._open, [], []
         for session in sessions:
             _stop(session)
+
+
+def _make_active(session: SparkSession) -> None:
+    """What asks PySpark for the session of this thread (a model, pandas on Spark) is given this one.
+
+    PySpark keeps the first of each thread, also when that one has ended, and then has none.
+    """
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    ConnectSession._active_session.session = session
+    ConnectSession._set_default_and_active_session(session)  # type: ignore[arg-type]
 
 
 def _stop(session: SparkSession) -> None:

@@ -30,16 +30,25 @@ def as_frame(answer: Any, spark: Any, name: str) -> Any:
         answer = answer.to_spark()
     if isinstance(answer, DataFrame):
         # Pandas on Spark makes its frames in the root session, whose views are not seen here.
-        return answer if answer.sparkSession is spark else spark.createDataFrame(_fetched(answer))
+        return answer if answer.sparkSession is spark else _sent(_fetched(answer), spark)
     rows = _local_rows(answer, name)
     try:
-        return spark.createDataFrame(rows)
+        return _sent(rows, spark)
     except Exception as error:
         from pyspark.errors import PySparkException
 
         if not isinstance(error, PySparkException | TypeError):
             raise
         raise DbtRuntimeError(f"{name}: Spark cannot take the {type(answer).__name__} that the model returned: {_first(error)}") from error
+
+
+def _sent(rows: Any, spark: Any) -> Any:
+    """Over Spark Connect, Spark does not look at the columns of what has no rows."""
+    import pyarrow as pa
+
+    if not isinstance(rows, pa.Table) or len(rows):
+        return spark.createDataFrame(rows)
+    return spark.createDataFrame(pa.Table.from_arrays([pa.nulls(1, field.type) for field in rows.schema], schema=rows.schema)).limit(0)
 
 
 def _fetched(frame: Any) -> pa.Table:
