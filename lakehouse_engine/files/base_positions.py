@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lakehouse_engine.errors import CorruptLogError, FormatError
 from lakehouse_engine.files.log_scanner import ScannedBlock
@@ -17,6 +17,37 @@ from lakehouse_engine.format.log.positions import MOST_ROWS, NOT_IN_BASE, BaseRo
 from lakehouse_engine.model.files import BaseFile
 
 Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class RowsByPosition:
+    """Rows of blocks, of which those with one position have one key: `codes` number the keys of all rows, in the order in which they come
+    first, and `positions` are those of the keys.
+    """
+
+    codes: Rows
+    positions: Rows
+
+    @classmethod
+    def of(cls, positions: Sequence[Positions]) -> RowsByPosition | None:
+        """`positions` of all rows of each block; None where the keys have to be asked, as the base file does not have some, or two rows of
+        a block have one position, which a block that is as it was written may have of a key that it has twice.
+        """
+        encoded = pa.array(np.concatenate([np.empty(0, np.int32), *positions])).dictionary_encode()
+        found, codes = np.asarray(encoded.dictionary).astype(np.int64), np.asarray(encoded.indices).astype(np.int64)
+        if NOT_IN_BASE in found or not all(_is_distinct(part, len(found)) for part in _split(codes, positions)):
+            return None
+        return cls(codes, found)
+
+
+def _split(codes: Rows, positions: Sequence[Positions]) -> list[Rows]:
+    return np.split(codes, np.cumsum([len(part) for part in positions])[:-1])
+
+
+def _is_distinct(codes: Rows, count: int) -> bool:
+    met = np.zeros(count, np.bool_)
+    met[codes] = True
+    return bool(np.count_nonzero(met) == len(codes))
 
 
 def rows_under(base: BaseFile | None, rules: MergeRules, schema: pa.Schema) -> BaseRows | None:
@@ -55,7 +86,7 @@ def _told(scanned: ScannedBlock) -> tuple[BaseRows, Positions] | None:
     if block.type is not BlockType.PARQUET_DATA:
         return None
     try:
-        footer = pq.read_metadata(pa.BufferReader(block.content))
+        footer = block.parquet_footer
         return parse_positions(footer.metadata, footer.num_rows)
     except (FormatError, pa.ArrowException, OSError) as error:
         raise CorruptLogError(

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lakehouse_engine.files.log_scanner import LoggedSlice, LogPromise, ScannedBlock, ScannedLogs
 from lakehouse_engine.format.log.blocks import BlockType
@@ -57,7 +56,7 @@ def _is_kept(one: ScannedBlock, promises: Mapping[str, Sequence[LogPromise]]) ->
 
 def _count(one: ScannedBlock, wanted: pa.Schema) -> int | None:
     try:
-        footer = pq.read_metadata(pa.BufferReader(one.block.content))
+        footer = one.block.parquet_footer
         stored = footer.schema.to_arrow_schema()
     except (pa.ArrowException, OSError):
         return None  # whoever decodes it says what is wrong

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.errors import CorruptLogError, FormatError
 from lakehouse_engine.files.base_file import project
-from lakehouse_engine.files.base_positions import of_keys
+from lakehouse_engine.files.base_positions import RowsByPosition, of_keys
 from lakehouse_engine.files.log_scanner import ScannedBlock
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.projection import match_name
@@ -39,18 +39,25 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class LogOutcome:
-    """`keys` are distinct; `rows[i]` is the row of `data` that key i ended as, or DELETED. `records` counts rows of the blocks.
+    """`keys` are distinct; `rows[i]` is the row of `data` that key i ended as, or DELETED. `records` counts rows of the blocks. There
+    are no `keys` where rows were told apart by their positions.
 
     `deleted_at` has, where there is one ordering field, its stored value in the deletion that key i ended as: null where that always
     applies, and for rows. `positions` has the row of the base file that has key i (-1: none), where blocks told.
     """
 
-    keys: pa.Array
+    keys: pa.Array | None
     rows: Rows
     data: pa.Table
     records: int = 0
     deleted_at: pa.Array | None = None
     positions: Rows | None = None
+
+    @property
+    def known_keys(self) -> pa.Array:
+        """`keys`, for whoever has read them."""
+        assert self.keys is not None
+        return self.keys
 
     def deletions(self, codes: Rows) -> pa.Array:
         """`deleted_at` of the given keys."""
@@ -74,11 +81,11 @@ def fold_logs(
     spill: SpillTo | None = None,
     *,
     keys: pa.Array | None = None,
-    positions: Sequence[Positions] | None = None,
+    positions: Sequence[Positions] | RowsByPosition | None = None,
 ) -> LogOutcome:
     """`wanted` has the columns to keep, those that `rules` need among them. With `spill`, rows above its limit are kept in files;
     keys and ordering values stay in memory. With `keys`, rows of other keys may be left out. `positions` are those of all rows of the
-    blocks.
+    blocks; where they tell rows apart no key is looked at.
 
     Raises `CorruptLogError` where a block does not decode, and as `decode_data_block` for one that is refused.
     """
@@ -91,16 +98,20 @@ def fold_logs(
             pool.add(part)
             part = part.select([name for name in part.column_names if name.lower() in compared])
         decoded.append(part)
-    encoded = _flat([_keys(part, rules) for part in decoded]).dictionary_encode(null_encoding="encode")
-    codes = np.asarray(encoded.indices).astype(np.int64)
+    found, at = None, None
+    if isinstance(positions, RowsByPosition):
+        codes, at = positions.codes, positions.positions
+    else:
+        encoded = _flat([_keys(part, rules) for part in decoded]).dictionary_encode(null_encoding="encode")
+        found, codes = encoded.dictionary, np.asarray(encoded.indices).astype(np.int64)
+        at = None if positions is None else of_keys(positions, codes, len(found))
     ordering = _ordering(decoded, wanted, rules)
     ranked = ranks(rules.ordering.comparable(ordering), len(codes))
     events = _Events(codes, _rows(decoded), ranked, _always(decoded, wanted, rules))
     records = sum(part.num_rows for part in decoded if isinstance(part, pa.Table))
     rows, last = _fold(events, pool, rules)
     deleted_at = _deleted_at(ordering[0], events, rows, last) if len(ordering) == 1 else None
-    at = None if positions is None else of_keys(positions, codes, len(encoded.dictionary))
-    return LogOutcome(encoded.dictionary, rows, pool.table(), records, deleted_at, at)
+    return LogOutcome(found, rows, pool.table(), records, deleted_at, at)
 
 
 def deletions_win(rules: MergeRules, base: Sequence[pa.Array], deleted_at: pa.Array) -> npt.NDArray[np.bool_]:

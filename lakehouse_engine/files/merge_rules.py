@@ -67,14 +67,19 @@ class MergeRules:
         fields = [f"{'.'.join(path)} {kind}" for path, kind in zip(self.ordering.paths, self.ordering.types(schema), strict=True)]
         return ", ".join(["highest place in a binary log" if self.ordering.binlog else "highest", *fields])
 
-    def columns(self, schema: pa.Schema, *, base: bool) -> list[str]:
-        """Columns that a merge reads, of a base file or of logs; `schema` has the table's user columns."""
-        names = [RECORD_KEY] if self.key_generator is None else root_columns(self.key_generator.record_key_fields, schema.names)
+    def columns(self, schema: pa.Schema, *, base: bool, keys: bool = True) -> list[str]:
+        """Columns that a merge reads, of a base file or of logs, those of keys only if it goes by `keys`; `schema` has the table's user
+        columns.
+        """
+        names = self._key_columns(schema) if keys else []
         if not base or self.merger.compares_ordering:
             names += self.ordering.roots
         if not base:
             names += self.marks.columns(schema.names)
         return list(dict.fromkeys(names))
+
+    def _key_columns(self, schema: pa.Schema) -> list[str]:
+        return [RECORD_KEY] if self.key_generator is None else root_columns(self.key_generator.record_key_fields, schema.names)
 
     def record_keys(self, table: pa.Table) -> pa.Array:
         """The key of every row."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakehouse_engine.errors import CorruptLogError
 from lakehouse_engine.files.base_file import concat, iter_base_file, projected_schema
-from lakehouse_engine.files.base_positions import base_positions, rows_under
+from lakehouse_engine.files.base_positions import RowsByPosition, base_positions, rows_under
 from lakehouse_engine.files.block_files import BlockFile, block_files, rows_of_blocks
 from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.files.log_records import DELETED, LogOutcome, combine_rows, deletions_win, fold_logs
@@ -20,6 +20,7 @@ from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.row_pool import SpillTo, take_rows
 from lakehouse_engine.format.log.positions import NOT_IN_BASE, Positions
 from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.model.keys import COMMIT_TIME
 from lakehouse_engine.record.matching import matches
 from lakehouse_engine.storage.base import Storage
 
@@ -72,7 +73,8 @@ class KnownRows:
 class SliceReader:
     """Reads slices of one table. `schema` holds its user columns; with `verify` checksums are looked at. Picklable.
 
-    `by_position`: base rows that the logs replace are found where the footers of their blocks say, if all do, rather than by their keys.
+    `by_position`: base rows that the logs replace are found where the footers of their blocks say, if all do, rather than by their keys;
+    with `trusts_positions` keys of logs are not read then, either, so that two in two blocks that say one row are not found out.
     """
 
     storage: Storage
@@ -81,6 +83,7 @@ class SliceReader:
     scope: LogScope
     verify: bool = True
     by_position: bool = False
+    trusts_positions: bool = False
 
     @property
     def has_meta_columns(self) -> bool:
@@ -177,18 +180,22 @@ class SliceReader:
         return self._merge(piece, scan_logs(self.storage, piece, self.scope, verify=self.verify), columns, spill)
 
     def _merge(self, piece: LoggedSlice, scanned: ScannedLogs, columns: Sequence[str], spill: SpillTo | None = None) -> SliceMerge:
-        wanted = self._plain(self._names(columns, base=False))
-        outcome = fold_logs(scanned.blocks, wanted, self.rules, spill, positions=self._positions(piece.slice.base_file, scanned))
+        positions = self._positions(piece.slice.base_file, scanned)
+        wanted = self._names(columns, base=False, keys=not isinstance(positions, RowsByPosition)) or [COMMIT_TIME]  # to count rows by
+        outcome = fold_logs(scanned.blocks, self._plain(wanted), self.rules, spill, positions=positions)
         deletions = self.rules.deletions(outcome.data)
         known = None if outcome.positions is None or deletions.any() else KnownRows.of(outcome.positions)
-        return SliceMerge(self.rules, outcome, deletions, np.ones(len(outcome.keys), np.bool_), scanned, known)
+        return SliceMerge(self.rules, outcome, deletions, np.ones(len(outcome.rows), np.bool_), scanned, known)
 
-    def _positions(self, base: BaseFile | None, scanned: ScannedLogs) -> list[Positions] | None:
+    def _positions(self, base: BaseFile | None, scanned: ScannedLogs) -> Sequence[Positions] | RowsByPosition | None:
         under = rows_under(base, self.rules, self.schema) if self.by_position else None
-        return None if under is None else base_positions(scanned.blocks, under)
+        found = None if under is None else base_positions(scanned.blocks, under)
+        # What rows that are deletions do is found out by their keys.
+        alone = self.trusts_positions and self.has_meta_columns and not self.rules.marks.columns(self.schema.names)
+        return found if found is None or not alone else RowsByPosition.of(found) or found
 
-    def _names(self, columns: Sequence[str], *, base: bool) -> list[str]:
-        return list(dict.fromkeys([*columns, *self.rules.columns(self.schema, base=base)]))
+    def _names(self, columns: Sequence[str], *, base: bool, keys: bool = True) -> list[str]:
+        return list(dict.fromkeys([*columns, *self.rules.columns(self.schema, base=base, keys=keys)]))
 
     def _stored_names(self, columns: Sequence[str], merge: SliceMerge) -> list[str]:
         if merge.known is not None and columns:
@@ -267,7 +274,7 @@ class SliceMerge:
 
     def met(self, stored: pa.Table) -> Met:
         """Which base rows change. `stored` has what the merge needs, at least."""
-        matched, codes = matches(self.rules.record_keys(stored), self.outcome.keys)
+        matched, codes = matches(self.rules.record_keys(stored), self.outcome.known_keys)
         self.fresh[codes] = False
         rows = self.outcome.rows[codes]
         deleted = rows == DELETED

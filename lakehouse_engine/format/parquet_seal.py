@@ -197,8 +197,8 @@ def _is_sealed(tail: bytes) -> bool | None:
         return False if PAGES_KEY.encode() in tail and _REWRITTEN not in tail else None
     if _REWRITTEN in tail[found.end() :]:
         return None
-    blank = tail[: found.start(1)] + _BLANK + tail[found.end(1) :]
-    return found.group(1) == _text(blank)
+    view = memoryview(tail)  # megabytes of Bloom filter
+    return found.group(1) == _text(view[: found.start(1)], _BLANK, view[found.end(1) :])
 
 
 def _last_seal(tail: bytes) -> re.Match[bytes] | None:
@@ -212,8 +212,11 @@ def _last_seal(tail: bytes) -> re.Match[bytes] | None:
     return None
 
 
-def _text(blank: bytes) -> bytes:
-    return f"{_CRC}{zlib.crc32(blank):08x}".encode()
+def _text(*blank: bytes | memoryview) -> bytes:
+    value = 0
+    for part in blank:
+        value = zlib.crc32(part, value)
+    return f"{_CRC}{value:08x}".encode()
 
 
 def _tail_length(tail: bytes) -> int:

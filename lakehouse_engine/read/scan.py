@@ -230,7 +230,7 @@ def _plan(
 def _with_logs(state: TableState, plan: ScanPlan, slices: Sequence[FileSlice], window: InstantRange) -> ScanPlan:
     logged = tuple(logged_slices(state, window.end, slices))
     rules, scope = MergeRules.of(state.config, plan.schema), LogScope.of(state.timeline, window)
-    reader = SliceReader(state.storage, plan.schema, rules, scope, by_position=True)
+    reader = SliceReader(state.storage, plan.schema, rules, scope, by_position=True, trusts_positions=True)
     return replace(plan, logged=logged, reader=reader)
 
 

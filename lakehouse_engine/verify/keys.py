@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -57,7 +57,11 @@ def _logged_slices(state: TableState, slices: list[FileSlice]) -> tuple[_Merged 
         plan = plan_snapshot(state)
     except (UnsupportedTableError, UnsupportedTypeError) as error:
         return None, f"keys in log files: {error.message}"
-    return (None, None) if plan.reader is None else (_Merged(plan.reader, {one.slice.group: one for one in plan.logged}), None)
+    if plan.reader is None:
+        return None, None
+    # Two keys of which logs say one base row are found by reading them.
+    reader = replace(plan.reader, trusts_positions=False)
+    return _Merged(reader, {one.slice.group: one for one in plan.logged}), None
 
 
 def _keys_by_scope(

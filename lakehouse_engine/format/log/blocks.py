@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1
@@ -42,7 +46,7 @@ class HeaderKey(IntEnum):
 DATA_BLOCKS = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.CDC_DATA})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LogBlock:
     """One block, or (type CORRUPT) a stretch of a log file that is none.
 
@@ -83,6 +87,11 @@ class LogBlock:
         """The instants whose blocks this one, made by a log compaction, stands for."""
         text = self.header.get(HeaderKey.COMPACTED_BLOCK_TIMES) or ""
         return tuple(part.strip() for part in text.split(",") if part.strip())
+
+    @cached_property
+    def parquet_footer(self) -> pq.FileMetaData:
+        """Of a Parquet data block, parsed once. Raises what Arrow raises."""
+        return pq.read_metadata(pa.BufferReader(self.content))
 
     @property
     def is_rollback(self) -> bool:

@@ -32,7 +32,7 @@ def decode_data_block(block: LogBlock, wanted: Collection[str] | None = None) ->
     if block.is_partial:
         raise UnsupportedTableError("log blocks with partial updates (table version 8 and later) cannot be read")
     if block.type is BlockType.PARQUET_DATA:
-        return _parquet(block.content, wanted)
+        return _parquet(block, wanted)
     if block.type is BlockType.AVRO_DATA:
         return _avro(block)
     raise UnsupportedTableError(
@@ -41,9 +41,11 @@ def decode_data_block(block: LogBlock, wanted: Collection[str] | None = None) ->
     )
 
 
-def _parquet(content: memoryview, wanted: Collection[str] | None) -> pa.Table:
+def _parquet(block: LogBlock, wanted: Collection[str] | None) -> pa.Table:
     try:
-        file = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us", page_checksum_verification=True)
+        file = pq.ParquetFile(
+            pa.BufferReader(block.content), metadata=block.parquet_footer, coerce_int96_timestamp_unit="us", page_checksum_verification=True
+        )
         table = file.read(None if wanted is None else [name for name in file.schema_arrow.names if name.lower() in wanted])
         # Other writers' pages need not have checksums: text that is no UTF-8 would come up in whatever touches it next.
         table.validate(full=True)

@@ -99,7 +99,7 @@ def _delete_blocks(task: LogCompactTask, header: dict[int, str], merge: SliceMer
     deleted = np.flatnonzero(merge.outcome.rows == DELETED)
     if not len(deleted):
         return
-    keys, ordering = merge.outcome.keys.take(pa.array(deleted)), merge.outcome.deletions(deleted)
+    keys, ordering = merge.outcome.known_keys.take(pa.array(deleted)), merge.outcome.deletions(deleted)
     always = ordering.is_null()
     for mask, valued in ((always, False), (pc.invert(always), True)):
         some = keys.filter(mask)
@@ -121,13 +121,13 @@ def _stat(
         partition_path=file.partition_path,
         num_writes=rows,
         num_update_writes=rows,
-        num_deletes=len(merge.outcome.keys) - rows,
+        num_deletes=len(merge.outcome.rows) - rows,
         total_write_bytes=size,
         file_size_in_bytes=size,
         total_log_records=merge.outcome.records,
         total_log_files_compacted=scanned.files,
         total_log_size_compacted=sum(log.size for log in piece.log_files),
-        total_updated_records_compacted=len(merge.outcome.keys),
+        total_updated_records_compacted=len(merge.outcome.rows),
         total_log_blocks=scanned.total,
         total_corrupt_log_block=scanned.corrupt,
         total_rollback_blocks=scanned.rollbacks,

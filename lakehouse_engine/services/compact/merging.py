@@ -168,7 +168,7 @@ def _stat(folding: _Folding, written: WrittenFile, took_ms: int) -> HoodieWriteS
         total_log_records=merge.outcome.records,
         total_log_files_compacted=merge.scanned.files,
         total_log_size_compacted=sum(log.size for log in piece.log_files),
-        total_updated_records_compacted=len(merge.outcome.keys),
+        total_updated_records_compacted=len(merge.outcome.rows),
         total_log_blocks=merge.scanned.total,
         total_corrupt_log_block=merge.scanned.corrupt,
         total_rollback_blocks=merge.scanned.rollbacks,

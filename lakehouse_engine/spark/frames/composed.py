@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -83,28 +83,35 @@ class _Parts:
 _COUNTED = "__lakehouse_counted"
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A frame of so many columns over so many files, and bytes that were sent for it; `rows` are those of logs in it that were decoded."""
+@dataclass(frozen=True)
+class Composed:
+    """A frame of at least the columns `names` over so many files, and bytes that were sent for it; `rows` are those of logs in it that were
+    decoded.
+    """
 
-    frame: DataFrame
-    columns: int
+    wider: DataFrame
+    names: tuple[str, ...]
     files: int
     sent: int
     rows: DataFrame | None
     linked: tuple[LinkedFiles, ...]
 
+    @cached_property
+    def frame(self) -> DataFrame:
+        """Of these columns, and no others. Whoever selects columns takes `wider`, and spares Spark to analyze this one, too."""
+        return self.wider.selectExpr(*map(quote_name, self.names))
+
     @property
     def nbytes(self) -> int:
         """What stays in memory for it, even when nothing else keeps it."""
-        return analyzed_bytes(self.columns, 1 + self.files) + self.sent
+        return analyzed_bytes(len(self.names), 1 + self.files) + self.sent
 
     def holds(self) -> bool:
         """Whether the rows, and links, are where they were."""
         return is_there(self.rows) and all(one.hold() for one in self.linked)
 
 
-class ComposedFrames(BySession[_Kept]):
+class ComposedFrames(BySession[Composed]):
     """Frames of each session, with at most `limit` bytes a session."""
 
     def __init__(self, limit: int) -> None:
@@ -123,7 +130,7 @@ def checked_here(plan: ScanPlan) -> dict[str, Hashable]:
 
 def composed(
     spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, read: Sequence[str], known: Mapping[str, Hashable]
-) -> DataFrame:
+) -> Composed:
     """The rows of a plan with the columns `wanted`, of which at least those named `read` can be asked for; `known` by `checked_here`. Logs
     that this process has not read before are read here and now, with these columns.
     """
@@ -131,15 +138,15 @@ def composed(
     parts = _Parts.of(spark, plan, wanted.names if abilities_of(spark).plans_values else read, known)
     whole, thinned = (tuple(known[file.path] for file in files) if known else () for files in (parts.whole, parts.thinned))
 
-    def make() -> _Kept:
+    def make() -> Composed:
         return _united_parts(spark, plan, wanted, parts, whole, thinned)
 
     if not plan.verify:
-        return make().frame
+        return make()
     numbers = tuple(one.number for one in parts.replacing), tuple(one.number for one in parts.adding)
     here = parts.merged, *(one.folder for one in parts.logged)
     key: Hashable = plan.storage.root, stored_schema(plan), plan.rules, plan.commit_range, wanted, whole, thinned, numbers, here
-    return COMPOSED.of(spark).find(key, make, _Kept.holds).frame
+    return COMPOSED.of(spark).find(key, make, Composed.holds)
 
 
 def united(frames: Sequence[DataFrame], names: Sequence[str]) -> DataFrame:
@@ -174,15 +181,16 @@ class _Piece:
 
 def _united_parts(
     spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, parts: _Parts, whole: Checked, thinned: Checked
-) -> _Kept:
+) -> Composed:
     pieces = [*_whole(spark, plan, parts, whole), *_thinned(spark, plan, parts, thinned)]
     if parts.adding:
         pieces.append(_added(spark, plan, wanted, parts))
     frames = [piece.frame for piece in pieces] or [spark.createDataFrame([], to_spark_schema(stored_schema(plan)))]
     rows = next((piece.rows for piece in pieces if piece.rows is not None), None)
     linked = tuple(piece.linked for piece in pieces if piece.linked is not None)
-    frame = united([in_range(frame, plan) for frame in frames], wanted.names)
-    return _Kept(frame, len(wanted), parts.files, sum(piece.sent for piece in pieces), rows, linked)
+    ranged = [in_range(frame, plan) for frame in frames]
+    frame = ranged[0] if len(ranged) == 1 else united(ranged, wanted.names)
+    return Composed(frame, tuple(wanted.names), parts.files, sum(piece.sent for piece in pieces), rows, linked)
 
 
 def _whole(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[_Piece]:

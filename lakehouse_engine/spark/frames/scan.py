@@ -19,7 +19,7 @@ from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.options.read import LOGS_ON_DRIVER
 from lakehouse_engine.read.arrow_scan import plan_tasks
 from lakehouse_engine.read.scan import ScanPlan
-from lakehouse_engine.spark.frames.composed import checked_here, composed, left_out, united
+from lakehouse_engine.spark.frames.composed import Composed, checked_here, composed, left_out, united
 from lakehouse_engine.spark.frames.decoding import decoded
 from lakehouse_engine.spark.frames.fetched import FETCHED, engine_reads
 from lakehouse_engine.spark.frames.replaced.numbered import ROW_NUMBERS
@@ -38,9 +38,9 @@ def scan(
     options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
     """As `shared_scan`, with columns of its own, so that two frames of one table can be joined."""
-    frame = shared_scan(spark, plan, columns=columns, meta_columns=meta_columns, options=options)
-    names = [quote_name(name) for name in _wanted(plan, columns, meta_columns).names]
-    return frame.selectExpr(*(f"{name} as {name}" for name in names))
+    found, wanted = _scanned(spark, plan, columns, meta_columns, None, options), _wanted(plan, columns, meta_columns)
+    frame = found.wider if isinstance(found, Composed) else found
+    return frame.selectExpr(*(f"{name} as {name}" for name in map(quote_name, wanted.names)))
 
 
 def shared_scan(
@@ -67,6 +67,18 @@ def shared_scan(
     Checksums of footers and page headers, and of logs that are read here, are checked here, unless this process did before; all others by
     whoever reads them. Raises as `read_arrow`, but for what is found damaged by executors, and as `prepare_executors`.
     """
+    found = _scanned(spark, plan, columns, meta_columns, named, options)
+    return found.frame if isinstance(found, Composed) else found
+
+
+def _scanned(
+    spark: SparkSession,
+    plan: ScanPlan,
+    columns: Sequence[str] | None,
+    meta_columns: bool,
+    named: AbstractSet[str] | None,
+    options: Mapping[str, Any] | None,
+) -> Composed | DataFrame:
     given, wanted = options or {}, _wanted(plan, columns, meta_columns)
     if plan.wanted is not None:
         return _decoded(spark, plan, wanted, wanted.names, given, files=True)

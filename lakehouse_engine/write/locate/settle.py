@@ -145,7 +145,7 @@ class KeyLogs:
         wanted = plain(projected_schema(reader.schema, reader.rules.columns(reader.schema, base=False)))
         outcome = fold_logs(scan_logs(reader.storage, task.piece, reader.scope).blocks, wanted, reader.rules, keys=task.keys)
         rows = np.full(len(task.keys), NO_ROW, np.int64)
-        at = pc.index_in(task.keys, value_set=outcome.keys)
+        at = pc.index_in(task.keys, value_set=outcome.known_keys)
         rows[np.asarray(at.is_valid())] = outcome.rows[np.asarray(at.drop_null()).astype(np.int64)]
         deleted_at = pa.nulls(len(task.keys)) if outcome.deleted_at is None else outcome.deleted_at.take(at)
         return cls(rows, outcome.data, reader.rules.deletions(outcome.data), deleted_at)

@@ -139,6 +139,6 @@ def _logged(piece: LoggedSlice, reader: SliceReader) -> pa.Table:
     scanned = scan_logs(reader.storage, piece, reader.scope)
     outcome = fold_logs(scanned.blocks, wanted, reader.rules)
     data = outcome.data.take(pa.array(np.maximum(outcome.rows, 0), mask=outcome.rows < 0))
-    deleted_at = pa.nulls(len(outcome.keys)) if outcome.deleted_at is None else outcome.deleted_at
-    columns = [outcome.keys.cast(pa.string()), pa.array(outcome.rows), deleted_at, *data.columns]
+    deleted_at = pa.nulls(len(outcome.rows)) if outcome.deleted_at is None else outcome.deleted_at
+    columns = [outcome.known_keys.cast(pa.string()), pa.array(outcome.rows), deleted_at, *data.columns]
     return pa.table(columns, names=[KEY, STATE, DELETED_AT, *data.column_names])

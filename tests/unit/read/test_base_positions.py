@@ -14,6 +14,7 @@ import pytest
 from lakehouse_engine import Lakehouse
 from lakehouse_engine.errors import CorruptLogError, DuplicateKeyError, FormatError
 from lakehouse_engine.files import base_positions
+from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.slice_reader import KnownRows, SliceReader
 from lakehouse_engine.format.log.positions import KEY, MOST_ROWS, BaseRows, parse_positions, render_positions
 from lakehouse_engine.read.scan import plan_incremental, plan_snapshot
@@ -103,6 +104,33 @@ def test_updates_are_found_in_the_base_file_without_its_keys(
     removed = sum(len(plan.reader.changes(piece, ["id"]).removed) for piece in plan.logged)
     assert removed == (5 if ordering else 7)
     assert before["v"].to_pylist()[40] == "b40"
+
+
+@pytest.mark.parametrize("ordering", [True, False])
+def test_no_key_of_the_logs_is_read_where_all_rows_have_a_place(tmp_path: Path, ordering: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = made(tmp_path, ordering=ordering)
+    table.upsert(rows([3, 98, 7, 40], 6, "a"))
+    table.upsert(rows([7, 3, 99], 4, "late"))
+    table.upsert(rows([7, 40], 7, "b"))
+    plan = plan_snapshot(table.state)
+    assert plan.reader is not None
+    expected = replace(plan.reader, by_position=False).changes(plan.logged[0], ["id", "v"])
+    monkeypatch.setattr(MergeRules, "record_keys", lambda *_: pytest.fail("keys are read"))
+    found = plan.reader.changes(plan.logged[0], ["id", "v"])
+    assert found.removed.tolist() == expected.removed.tolist()
+    assert found.added.equals(expected.added)
+    assert len(plan.reader.changes(plan.logged[0], [], blocks_from=0).blocks) == (2 if ordering else 3)
+
+
+def test_rows_that_may_be_deletions_are_read_by_keys(tmp_path: Path) -> None:
+    marked = pa.table({"id": [1, 2, 3], "ts": [5, 5, 5], "v": ["a", "b", "c"], "_hoodie_is_deleted": [False, False, False]})
+    table = made(tmp_path, first=marked)
+    table.upsert(marked.slice(0, 2).set_column(1, "ts", pa.array([6, 6])))
+    table.upsert(marked.slice(1, 1).set_column(1, "ts", pa.array([7])).set_column(3, "_hoodie_is_deleted", pa.array([True])))
+    assert sorted(table.to_arrow(["id", "ts"]).to_pylist(), key=str) == [{"id": 1, "ts": 6}, {"id": 3, "ts": 5}]
+    plan = plan_snapshot(table.state)
+    assert plan.reader is not None
+    assert plan.reader.merge(plan.logged[0], ["id"]).outcome.keys is not None
 
 
 def test_blocks_of_any_write_are_read_as_of_any_moment(tmp_path: Path) -> None:
@@ -208,6 +236,15 @@ def test_a_row_that_the_base_file_does_not_have_and_a_row_of_two_keys_is_damage(
     table.upsert(rows([1, 2], 6, "a"))
     with pytest.raises(CorruptLogError, match=f"replaces row {row} of its base file"):
         table.to_arrow()
+    assert [finding.kind for finding in verify(table.state).findings] == [FindingKind.UNREADABLE_FILE]
+
+
+def test_verify_finds_two_keys_that_two_blocks_say_are_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query, which goes by the rows, takes them for one key."""
+    table = made(tmp_path)
+    table.upsert(rows([7], 6, "a"))
+    monkeypatch.setattr(SliceChange, "base_positions", lambda change: change.positions.astype(np.int32) * 0 + 7)
+    table.upsert(rows([8], 6, "b"))
     assert [finding.kind for finding in verify(table.state).findings] == [FindingKind.UNREADABLE_FILE]
 
 

@@ -78,7 +78,7 @@ def _log_weights(reader: SliceReader, piece: LoggedSlice, most: Weight) -> Itera
         if one.block.type is BlockType.PARQUET_DATA:
             content = pa.BufferReader(one.block.content)
             with suppress(pa.ArrowException, OSError):  # whoever decodes it says what is wrong
-                yield parquet_weight(pq.read_metadata(content), content, most)
+                yield parquet_weight(one.block.parquet_footer, content, most)
 
 
 def parquet_weight(footer: pq.FileMetaData, source: pa.NativeFile, most: Weight) -> Weight:

@@ -13,22 +13,22 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import call_function, coalesce, col, get, lit, raise_error, shiftright
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import call_function, coalesce, expr, get
 from pyspark.sql.types import IntegerType, LongType, StructField
 
 from lakehouse_engine.model.files import BaseFile, join_path
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
-from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.logged.effects import SliceEffect, ThinnedFile
 from lakehouse_engine.spark.frames.logged.linked_files import MOST, LinkedFiles, linked
 from lakehouse_engine.spark.frames.logged.logged_files import LoggedFiles
 from lakehouse_engine.spark.frames.partitions import tells_values
-from lakehouse_engine.spark.frames.replaced.positions import SENT_SCHEMA, Words, beside_sent
+from lakehouse_engine.spark.frames.replaced.positions import SENT_SCHEMA, Words
 from lakehouse_engine.spark.frames.scanned import Checked, checked, scanned_links
 from lakehouse_engine.spark.frames.sent import SENT
 from lakehouse_engine.spark.schema import free_name
+from lakehouse_engine.sql.grammar.lexer import quote_name
 from lakehouse_engine.storage.paths import parent_of
 
 ROWS_FROM = 1_000_000
@@ -40,7 +40,7 @@ ROW_NUMBERS = "_tmp_metadata_row_index"
 """The column in which Spark's reader numbers the rows of each file, where the schema asks for it (`Abilities.numbers_rows`)."""
 _PLACE = "__lakehouse_place"
 
-_CONDITIONS: BySession[Column] = BySession(10, lambda _: 1)
+_UNKNOWN = "cast(raise_error('a file has more rows than when the table was listed: read it again') as bigint)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def numbered(
         return words.nbytes, spark.createDataFrame(pa.table([[words]], schema=SENT_SCHEMA))
 
     nbytes, sent = SENT.get(spark, effects, ["numbered", *(str(file.path) for file in files)], send)
-    return NumberedRows(_staying(frame, sent, number, plan.schema.names), links, nbytes)
+    return NumberedRows(_staying(frame, sent, number), links, nbytes)
 
 
 def _is_here(spark: SparkSession, plan: ScanPlan, bases: Sequence[BaseFile], known: Checked) -> bool:
@@ -140,16 +140,10 @@ def words_of(files: Sequence[ThinnedFile], places: Sequence[int]) -> Words:
     return words
 
 
-def _staying(frame: DataFrame, sent: DataFrame, number: str, columns: Sequence[str]) -> DataFrame:
-    looked_up, longs = beside_sent(frame, sent, columns)
-    conditions = _CONDITIONS.of(frame.sparkSession)
-    return looked_up.where(conditions.find((longs, number), lambda: _stays(col(longs), col(number))))
-
-
-def _stays(longs: Column, place: Column) -> Column:
-    """A word whose highest bit is set is below 0."""
-    row = col(ROW_NUMBERS)
-    word = get(longs, place.bitwiseOR(shiftright(row, 6).cast("int")))
-    bit = call_function("shiftleft", word, row.bitwiseAND(lit(63)).cast("int"))
-    unknown = raise_error(lit("a file has more rows than when the table was listed: read it again")).cast("bigint")
-    return coalesce(bit, unknown) >= 0
+def _staying(frame: DataFrame, sent: DataFrame, number: str) -> DataFrame:
+    """A word whose highest bit is set is below 0. Parts are texts, of which Spark makes expressions at once; what was sent is no column of
+    the frame, which Spark would analyze once more.
+    """
+    word = get(sent.scalar(), expr(f"{quote_name(number)} | cast(shiftright({ROW_NUMBERS}, 6) as int)"))
+    bit = call_function("shiftleft", word, expr(f"cast({ROW_NUMBERS} & 63 as int)"))
+    return frame.where(coalesce(bit, expr(_UNKNOWN)) >= 0)

@@ -151,18 +151,13 @@ class StayingRows:
 
     def of_frame(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
         """Those of a frame over base files with these columns, with one more. Built-in expressions only: the scan stays Spark's own."""
-        looked_up, longs = beside_sent(frame, self.sent, columns)
+        longs = free_name(_LONGS, columns)
+        # As a column, which Spark puts into a condition again, it is one subquery there. Each mention would be one of its own.
+        looked_up = frame.withColumn(longs, self.sent.scalar())
         if longs == _LONGS and free_name(_METADATA, columns) == _METADATA:
             return looked_up.where(self.condition)
         # What a column of the table hides is had by asking the frame.
         return looked_up.where(_stays(self.replaced, col(longs), frame.metadataColumn(_METADATA)))
-
-
-def beside_sent(frame: DataFrame, sent: DataFrame, columns: Sequence[str]) -> tuple[DataFrame, str]:
-    """A frame with these columns, with the list that was sent as one more, and that one's name."""
-    # As a column, which Spark puts into a condition again, it is one subquery there. Each mention would be one of its own.
-    longs = free_name(_LONGS, columns)
-    return frame.withColumn(longs, sent.scalar()), longs
 
 
 def _stays(replaced: Replaced, longs: Column, file: Column) -> Column:
