@@ -29,19 +29,20 @@ class RowsByPosition:
     positions: Rows
 
     @classmethod
-    def of(cls, positions: Sequence[Positions]) -> RowsByPosition | None:
-        """`positions` of all rows of each block; None where the keys have to be asked, as the base file does not have some, or two rows of
-        a block have one position, which a block that is as it was written may have of a key that it has twice.
+    def of(cls, positions: Sequence[Positions], base_rows: int) -> RowsByPosition | None:
+        """`positions` of all rows of each block, in a base file of so many rows. None where keys have to be asked: it does not have some,
+        or two rows of a block have one position, as the block has a key twice, or is damaged.
         """
-        encoded = pa.array(np.concatenate([np.empty(0, np.int32), *positions])).dictionary_encode()
-        found, codes = np.asarray(encoded.dictionary).astype(np.int64), np.asarray(encoded.indices).astype(np.int64)
-        if NOT_IN_BASE in found or not all(_is_distinct(part, len(found)) for part in _split(codes, positions)):
+        flat = np.concatenate([np.empty(0, np.int32), *positions])
+        if len(flat) and not (flat.min() >= 0 and flat.max() < base_rows):
             return None
-        return cls(codes, found)
-
-
-def _split(codes: Rows, positions: Sequence[Positions]) -> list[Rows]:
-    return np.split(codes, np.cumsum([len(part) for part in positions])[:-1])
+        rows, first = np.arange(len(flat), dtype=np.int32), np.empty(base_rows, np.int32)
+        first[flat[::-1]] = rows[::-1]  # the last that is written stays
+        comes_first = first[flat] == rows
+        codes = (np.cumsum(comes_first) - 1)[first[flat]]
+        found = flat[comes_first].astype(np.int64)
+        ends = np.cumsum([len(part) for part in positions])
+        return cls(codes, found) if all(_is_distinct(part, len(found)) for part in np.split(codes, ends[:-1])) else None
 
 
 def _is_distinct(codes: Rows, count: int) -> bool:

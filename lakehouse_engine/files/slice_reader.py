@@ -192,7 +192,9 @@ class SliceReader:
         found = None if under is None else base_positions(scanned.blocks, under)
         # What rows that are deletions do is found out by their keys.
         alone = self.trusts_positions and self.has_meta_columns and not self.rules.marks.columns(self.schema.names)
-        return found if found is None or not alone else RowsByPosition.of(found) or found
+        if found is None or base is None or not alone:
+            return found
+        return RowsByPosition.of(found, FOOTERS.read(self.storage, base, verify=self.verify).num_rows) or found
 
     def _names(self, columns: Sequence[str], *, base: bool, keys: bool = True) -> list[str]:
         return list(dict.fromkeys([*columns, *self.rules.columns(self.schema, base=base, keys=keys)]))
