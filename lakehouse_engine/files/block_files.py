@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lakehouse_engine.files.log_scanner import LoggedSlice, LogPromise, ScannedBlock, ScannedLogs
 from lakehouse_engine.format.log.blocks import BlockType
@@ -42,8 +43,13 @@ def rows_of_blocks(scanned: ScannedLogs, piece: LoggedSlice, schema: pa.Schema, 
     if sum(len(one.block.content) for one in data) < least * len(data) or not all(_is_kept(one, promises) for one in data):
         return None
     wanted = pa.schema([*(pa.field(name, pa.string()) for name in META_COLUMNS), *schema])
-    counts = [count for count in (_count(one, wanted) for one in data) if count is not None]
-    return counts if len(counts) == len(data) else None
+    try:
+        footers = [one.block.parquet_footer for one in data]
+        first = footers[0].schema  # what it takes to look at one is more than to see that the next one is equal
+        has_columns = all(_has_columns(one.schema, wanted) for one in [footers[0], *(one for one in footers if one.schema != first)])
+    except (pa.ArrowException, OSError):
+        return None  # whoever decodes it says what is wrong
+    return [footer.num_rows for footer in footers] if has_columns else None
 
 
 def _is_kept(one: ScannedBlock, promises: Mapping[str, Sequence[LogPromise]]) -> bool:
@@ -54,17 +60,13 @@ def _is_kept(one: ScannedBlock, promises: Mapping[str, Sequence[LogPromise]]) ->
     )
 
 
-def _count(one: ScannedBlock, wanted: pa.Schema) -> int | None:
-    try:
-        footer = one.block.parquet_footer
-        stored = footer.schema.to_arrow_schema()
-    except (pa.ArrowException, OSError):
-        return None  # whoever decodes it says what is wrong
+def _has_columns(schema: pq.ParquetSchema, wanted: pa.Schema) -> bool:
+    stored = schema.to_arrow_schema()
     types = {field.name: field.type for field in stored}
     if len({name.lower() for name in types}) < len(stored):
-        return None  # other readers look for names without regard to case
+        return False  # other readers look for names without regard to case
     # Children of lists and maps may be called otherwise, which no reader minds in what this engine wrote.
-    return footer.num_rows if all(types.get(field.name) == field.type for field in wanted) else None
+    return all(types.get(field.name) == field.type for field in wanted)
 
 
 def block_files(scanned: ScannedLogs, counts: Sequence[int], kept: Rows) -> tuple[BlockFile, ...] | None:

@@ -227,7 +227,8 @@ def _deleted_at(ordering: pa.Array, events: _Events, rows: Rows, last: Rows) -> 
     """As `LogOutcome` has it."""
     if not len(ordering):
         return ordering
-    return ordering.take(pa.array(last, mask=(rows != DELETED) | events.always[last]))
+    nowhere = (rows != DELETED) | events.always[last]
+    return pa.nulls(len(rows), ordering.type) if nowhere.all() else ordering.take(pa.array(last, mask=nowhere))
 
 
 def _turns(codes: Rows) -> list[Rows]:

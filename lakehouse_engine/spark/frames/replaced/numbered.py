@@ -13,13 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import call_function, coalesce, expr, get
 from pyspark.sql.types import IntegerType, LongType, StructField
 
 from lakehouse_engine.model.files import BaseFile, join_path
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
+from lakehouse_engine.spark.frames.by_session import BySession
 from lakehouse_engine.spark.frames.logged.effects import SliceEffect, ThinnedFile
 from lakehouse_engine.spark.frames.logged.linked_files import MOST, LinkedFiles, linked
 from lakehouse_engine.spark.frames.logged.logged_files import LoggedFiles
@@ -40,6 +41,8 @@ ROW_NUMBERS = "_tmp_metadata_row_index"
 """The column in which Spark's reader numbers the rows of each file, where the schema asks for it (`Abilities.numbers_rows`)."""
 _PLACE = "__lakehouse_place"
 
+_EXPRESSIONS: BySession[tuple[Column, ...]] = BySession(10, lambda _: 1)
+"""By the names of columns with places."""
 _UNKNOWN = "cast(raise_error('a file has more rows than when the table was listed: read it again') as bigint)"
 
 
@@ -144,6 +147,6 @@ def _staying(frame: DataFrame, sent: DataFrame, number: str) -> DataFrame:
     """A word whose highest bit is set is below 0. Parts are texts, of which Spark makes expressions at once; what was sent is no column of
     the frame, which Spark would analyze once more.
     """
-    word = get(sent.scalar(), expr(f"{quote_name(number)} | cast(shiftright({ROW_NUMBERS}, 6) as int)"))
-    bit = call_function("shiftleft", word, expr(f"cast({ROW_NUMBERS} & 63 as int)"))
-    return frame.where(coalesce(bit, expr(_UNKNOWN)) >= 0)
+    texts = f"{quote_name(number)} | cast(shiftright({ROW_NUMBERS}, 6) as int)", f"cast({ROW_NUMBERS} & 63 as int)", _UNKNOWN
+    place, bit, unknown = _EXPRESSIONS.of(frame.sparkSession).find(number, lambda: tuple(map(expr, texts)))
+    return frame.where(coalesce(call_function("shiftleft", get(sent.scalar(), place), bit), unknown) >= 0)
