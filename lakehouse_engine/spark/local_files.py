@@ -38,8 +38,6 @@ _ENCRYPTED = "spark.io.encryption.enabled"
 _frames: WeakKeyDictionary[DataFrame, Path] = WeakKeyDictionary()
 _applications: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 _written: dict[str, int] = {}
-_roots: dict[str, Path] = {}
-"""By applications: each question is fifteen calls of the JVM."""
 _lock = Lock()
 
 
@@ -117,10 +115,7 @@ def _written_to(spark: SparkSession, name: str, size: int, write: Callable[[Path
     application = _application(spark)
     if not _takes(application, size):
         return None
-    root = _roots.get(application)
-    if root is None:
-        root = _roots[application] = Path(SparkFiles.getRootDirectory())
-    path = root / name
+    path = Path(SparkFiles.getRootDirectory()) / name
     try:
         write(path)
     except OSError as error:
