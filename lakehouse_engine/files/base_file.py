@@ -23,7 +23,6 @@ from lakehouse_engine.errors import (
     StoredFileNotFoundError,
     UnsupportedTableError,
 )
-from lakehouse_engine.files.mapped import mapped
 from lakehouse_engine.files.projection import convert, match_name
 from lakehouse_engine.format.file_names import is_log_file_name, parse_base_file
 from lakehouse_engine.format.parquet_chunks import Chunk, ChunkedFile, Pieces
@@ -288,19 +287,9 @@ def check_headers(storage: Storage, path: str) -> pq.FileMetaData:
     """
     with _opened(storage, path) as source, damage(path):
         metadata = read_metadata(source)
-        if storage.local_path(path) is not None:
-            # A file of 50 MB has a thousand pieces, and threads that read them one by one wait for each other.
-            check_pages(_mapped(storage, path), metadata)
-        elif _has_cheap_pieces(storage, source):
+        if _has_cheap_pieces(storage, source):
             check_pages(source, metadata)
         return metadata
-
-
-def _mapped(storage: Storage, path: str) -> memoryview:
-    try:
-        return memoryview(mapped(storage, path, in_pieces=True))
-    except StoredFileNotFoundError as error:  # it was opened a moment ago
-        raise missing_file(path) from error
 
 
 def check_base_file(storage: Storage, path: str) -> pq.FileMetaData:

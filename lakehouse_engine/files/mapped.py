@@ -8,9 +8,8 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
 
 
-def mapped(storage: Storage, path: str, *, in_pieces: bool = False) -> bytes | memoryview:
-    """The content of a file that nobody changes any more: mapped where it is in this machine's file system, else read. `in_pieces`: little
-    of it is looked at, so that the system need not read ahead.
+def mapped(storage: Storage, path: str) -> bytes | memoryview:
+    """The content of a file that nobody changes any more: mapped where it is in this machine's file system, else read.
 
     Raises `StoredFileNotFoundError`.
     """
@@ -21,7 +20,4 @@ def mapped(storage: Storage, path: str, *, in_pieces: bool = False) -> bytes | m
         # An empty file cannot be mapped.
         if not file.seek(0, 2):
             return b""
-        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        if in_pieces and hasattr(mmap, "MADV_RANDOM"):
-            content.madvise(mmap.MADV_RANDOM)
-        return memoryview(content)
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

@@ -138,10 +138,9 @@ def read_with_tail(source: pa.NativeFile, *, verify: bool = True) -> tuple[pq.Fi
     return pq.read_metadata(pa.BufferReader(tail)), tail
 
 
-def check_pages(source: pa.NativeFile | memoryview, metadata: pq.FileMetaData, *, window: int = 0) -> None:
+def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, *, window: int = 0) -> None:
     """Check what is between the contents of pages, which have checksums of their own that a reader must be told to verify. `window`: bytes
-    to read at once, where each reading has its price; 0 reads no more than is checked, but for a small file. A `source` may be the bytes
-    of the file.
+    to read at once, where each reading has its price; 0 reads no more than is checked, but for a small file.
 
     Raises `FormatError`. A file that says nothing about it, as those of other writers, passes.
     """
@@ -150,13 +149,13 @@ def check_pages(source: pa.NativeFile | memoryview, metadata: pq.FileMetaData, *
         return
     crc, lengths = found
     total = sum(lengths)
-    if total > (len(source) if isinstance(source, memoryview) else source.size()):
+    if total > source.size():
         raise FormatError("it is shorter than its footer says")
-    pieces = source if isinstance(source, memoryview) else _Pieces(source, total, total if total <= SMALL else window)
+    pieces = _Pieces(source, total, total if total <= SMALL else window)
     value = position = 0
     for turn, length in enumerate(lengths):
         if length and not turn % 2:
-            value = zlib.crc32(pieces[position : position + length], value)
+            value = zlib.crc32(pieces.read(position, length), value)
         position += length
     if value != crc:
         raise FormatError("the headers of its pages fail their checksum")
@@ -169,8 +168,7 @@ class _Pieces:
         self._source, self._total, self._window = source, total, window
         self._start, self._data = 0, b""
 
-    def __getitem__(self, piece: slice) -> bytes:
-        position, length = piece.start, piece.stop - piece.start
+    def read(self, position: int, length: int) -> bytes:
         if not self._start <= position <= position + length <= self._start + len(self._data):
             wanted = min(max(self._window, length), self._total - position)
             self._start, self._data = position, self._source.read_at(wanted, position)
