@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from lakehouse_engine.compat import cached_property
 
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1

@@ -34,9 +34,6 @@ class Bucket:
     def put(self, content: bytes) -> None:
         obstore.put(self.store, "t/base", content)
 
-    def local_path(self, path: str = "") -> None:
-        """It is not on this machine."""
-
     def open_input(self, path: str) -> pa.NativeFile:
         bucket = self
 
