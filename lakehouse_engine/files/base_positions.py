@@ -38,8 +38,9 @@ class RowsByPosition:
             return None
         rows, first = np.arange(len(flat), dtype=np.int32), np.empty(base_rows, np.int32)
         first[flat[::-1]] = rows[::-1]  # the last that is written stays
-        comes_first = first[flat] == rows
-        codes = (np.cumsum(comes_first) - 1)[first[flat]]
+        begins = first[flat]
+        comes_first = begins == rows
+        codes = (np.cumsum(comes_first) - 1)[begins]
         found = flat[comes_first].astype(np.int64)
         ends = np.cumsum([len(part) for part in positions])
         return cls(codes, found) if all(_is_distinct(part, len(found)) for part in np.split(codes, ends[:-1])) else None

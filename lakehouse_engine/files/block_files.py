@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lakehouse_engine.files.log_scanner import LoggedSlice, LogPromise, ScannedBlock, ScannedLogs
 from lakehouse_engine.format.log.blocks import BlockType
@@ -43,13 +42,8 @@ def rows_of_blocks(scanned: ScannedLogs, piece: LoggedSlice, schema: pa.Schema, 
     if sum(len(one.block.content) for one in data) < least * len(data) or not all(_is_kept(one, promises) for one in data):
         return None
     wanted = pa.schema([*(pa.field(name, pa.string()) for name in META_COLUMNS), *schema])
-    try:
-        footers = [one.block.parquet_footer for one in data]
-        first = footers[0].schema  # what it takes to look at one is more than to see that the next one is equal
-        has_columns = all(_has_columns(one.schema, wanted) for one in [footers[0], *(one for one in footers if one.schema != first)])
-    except (pa.ArrowException, OSError):
-        return None  # whoever decodes it says what is wrong
-    return [footer.num_rows for footer in footers] if has_columns else None
+    counts = [count for count in (_count(one, wanted) for one in data) if count is not None]
+    return counts if len(counts) == len(data) else None
 
 
 def _is_kept(one: ScannedBlock, promises: Mapping[str, Sequence[LogPromise]]) -> bool:
@@ -60,13 +54,17 @@ def _is_kept(one: ScannedBlock, promises: Mapping[str, Sequence[LogPromise]]) ->
     )
 
 
-def _has_columns(schema: pq.ParquetSchema, wanted: pa.Schema) -> bool:
-    stored = schema.to_arrow_schema()
+def _count(one: ScannedBlock, wanted: pa.Schema) -> int | None:
+    try:
+        footer = one.block.parquet_footer
+        stored = footer.schema.to_arrow_schema()
+    except (pa.ArrowException, OSError):
+        return None  # whoever decodes it says what is wrong
     types = {field.name: field.type for field in stored}
     if len({name.lower() for name in types}) < len(stored):
-        return False  # other readers look for names without regard to case
+        return None  # other readers look for names without regard to case
     # Children of lists and maps may be called otherwise, which no reader minds in what this engine wrote.
-    return all(types.get(field.name) == field.type for field in wanted)
+    return footer.num_rows if all(types.get(field.name) == field.type for field in wanted) else None
 
 
 def block_files(scanned: ScannedLogs, counts: Sequence[int], kept: Rows) -> tuple[BlockFile, ...] | None:

@@ -98,13 +98,7 @@ def fold_logs(
             pool.add(part)
             part = part.select([name for name in part.column_names if name.lower() in compared])
         decoded.append(part)
-    found, at = None, None
-    if isinstance(positions, RowsByPosition):
-        codes, at = positions.codes, positions.positions
-    else:
-        encoded = _flat([_keys(part, rules) for part in decoded]).dictionary_encode(null_encoding="encode")
-        found, codes = encoded.dictionary, np.asarray(encoded.indices).astype(np.int64)
-        at = None if positions is None else of_keys(positions, codes, len(found))
+    codes, found, at = _told_apart(decoded, rules, positions)
     ordering = _ordering(decoded, wanted, rules)
     ranked = ranks(rules.ordering.comparable(ordering), len(codes))
     events = _Events(codes, _rows(decoded), ranked, _always(decoded, wanted, rules))
@@ -144,6 +138,17 @@ def _decode(scanned: ScannedBlock, wanted: pa.Schema) -> pa.Table | DeleteRecord
 
 def _keys(part: pa.Table | DeleteRecords, rules: MergeRules) -> pa.Array:
     return part.keys if isinstance(part, DeleteRecords) else rules.record_keys(part)
+
+
+def _told_apart(
+    decoded: Sequence[pa.Table | DeleteRecords], rules: MergeRules, positions: Sequence[Positions] | RowsByPosition | None
+) -> tuple[Rows, pa.Array | None, Rows | None]:
+    """The number of the key of every row and deletion, in the order in which keys come first; the keys, and their positions, if known."""
+    if isinstance(positions, RowsByPosition):
+        return positions.codes, None, positions.positions
+    encoded = _flat([_keys(part, rules) for part in decoded]).dictionary_encode(null_encoding="encode")
+    codes = np.asarray(encoded.indices).astype(np.int64)
+    return codes, encoded.dictionary, None if positions is None else of_keys(positions, codes, len(encoded.dictionary))
 
 
 def _rows(decoded: Sequence[pa.Table | DeleteRecords]) -> Rows:

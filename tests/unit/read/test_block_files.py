@@ -13,7 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakehouse_engine import Lakehouse
+from lakehouse_engine.files.block_files import rows_of_blocks
+from lakehouse_engine.files.log_scanner import LoggedSlice, LogPromise, ScannedBlock, ScannedLogs
 from lakehouse_engine.files.slice_reader import SliceChanges
+from lakehouse_engine.format.log.blocks import BlockType, LogBlock
+from lakehouse_engine.format.log.data_block import render_parquet_block
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.keys import META_COLUMNS, FileGroupId
 from lakehouse_engine.read.scan import plan_incremental, plan_snapshot
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
@@ -193,3 +199,24 @@ def test_a_table_without_meta_columns_has_the_same_rows(tmp_path: Path) -> None:
     for text in ("a", "b"):
         table.upsert(rows([1, 2], 6, text))
     assert left(table, columns=SCHEMA.names) == [True]
+
+
+def test_columns_of_each_block_are_looked_at(tmp_path: Path) -> None:
+    """To Arrow the schemas of Parquet files are equal whose nested columns have other names, and the same leaves in them."""
+
+    def block(name: str) -> ScannedBlock:
+        names = [*META_COLUMNS, name]
+        tags = pa.array([[1]], pa.list_(pa.int64()))
+        content = render_parquet_block(pa.table([*(pa.array(["x"]) for _ in META_COLUMNS), tags], names=names))
+        return ScannedBlock(LogBlock(BlockType.PARQUET_DATA, {}, content, length=len(content)), "f")
+
+    def counts(*names: str) -> list[int] | None:
+        blocks = tuple(map(block, names))
+        end = max(one.block.end for one in blocks)
+        piece = LoggedSlice(FileSlice(FileGroupId("", "f"), "1"), (LogPromise("f", "1", 0, end, "checked"),))
+        return rows_of_blocks(ScannedLogs(blocks, 1, len(blocks), 0, 0), piece, pa.schema([("tags", pa.list_(pa.int64()))]), 0)
+
+    assert block("tags").block.parquet_footer.schema == block("Tags").block.parquet_footer.schema
+    assert counts("tags", "tags") == [1, 1]
+    assert counts("tags", "Tags") is None
+    assert counts("Tags", "tags") is None
