@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import numpy as np
 import numpy.typing as npt
@@ -69,21 +70,28 @@ class KnownRows:
         return self.positions[low:high], self.codes[low:high]
 
 
+class BaseRowsBy(Enum):
+    """How the base rows are found that logs replace (docs/adr/0040)."""
+
+    KEYS = auto()
+    CHECKED_POSITIONS = auto()
+    """Where the footers of all blocks say, else by keys. Keys of the logs are read, so that two in two blocks that say one row are found
+    out.
+    """
+    POSITIONS = auto()
+    """As checked ones, but no keys are read."""
+
+
 @dataclass(frozen=True, slots=True)
 class SliceReader:
-    """Reads slices of one table. `schema` holds its user columns; with `verify` checksums are looked at. Picklable.
-
-    `by_position`: base rows that the logs replace are found where the footers of their blocks say, if all do, rather than by their keys;
-    with `trusts_positions` keys of logs are not read then, either, so that two in two blocks that say one row are not found out.
-    """
+    """Reads slices of one table. `schema` holds its user columns; with `verify` checksums are looked at. Picklable."""
 
     storage: Storage
     schema: pa.Schema
     rules: MergeRules
     scope: LogScope
     verify: bool = True
-    by_position: bool = False
-    trusts_positions: bool = False
+    base_rows: BaseRowsBy = BaseRowsBy.KEYS
 
     @property
     def has_meta_columns(self) -> bool:
@@ -188,10 +196,10 @@ class SliceReader:
         return SliceMerge(self.rules, outcome, deletions, np.ones(len(outcome.rows), np.bool_), scanned, known)
 
     def _positions(self, base: BaseFile | None, scanned: ScannedLogs) -> Sequence[Positions] | RowsByPosition | None:
-        under = rows_under(base, self.rules, self.schema) if self.by_position else None
+        under = None if self.base_rows is BaseRowsBy.KEYS else rows_under(base, self.rules, self.schema)
         found = None if under is None else base_positions(scanned.blocks, under)
         # What rows that are deletions do is found out by their keys.
-        alone = self.trusts_positions and self.has_meta_columns and not self.rules.marks.columns(self.schema.names)
+        alone = self.base_rows is BaseRowsBy.POSITIONS and self.has_meta_columns and not self.rules.marks.columns(self.schema.names)
         if found is None or base is None or not alone:
             return found
         return RowsByPosition.of(found, FOOTERS.read(self.storage, base, verify=self.verify).num_rows) or found

@@ -21,7 +21,7 @@ from lakehouse_engine.errors import (
 from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.schema import table_schema
-from lakehouse_engine.files.slice_reader import SliceReader
+from lakehouse_engine.files.slice_reader import BaseRowsBy, SliceReader
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import Action, InstantRange
 from lakehouse_engine.read.complete_slices import changed_slices, latest_slices, refuse_bootstrapped, slices_as_of
@@ -230,7 +230,7 @@ def _plan(
 def _with_logs(state: TableState, plan: ScanPlan, slices: Sequence[FileSlice], window: InstantRange) -> ScanPlan:
     logged = tuple(logged_slices(state, window.end, slices))
     rules, scope = MergeRules.of(state.config, plan.schema), LogScope.of(state.timeline, window)
-    reader = SliceReader(state.storage, plan.schema, rules, scope, by_position=True, trusts_positions=True)
+    reader = SliceReader(state.storage, plan.schema, rules, scope, base_rows=BaseRowsBy.POSITIONS)
     return replace(plan, logged=logged, reader=reader)
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from lakehouse_engine.errors import LakehouseError, MissingFileError, UnsupportedTableError, UnsupportedTypeError
 from lakehouse_engine.files.base_file import read_base_file
 from lakehouse_engine.files.log_scanner import LoggedSlice
-from lakehouse_engine.files.slice_reader import SliceReader
+from lakehouse_engine.files.slice_reader import BaseRowsBy, SliceReader
 from lakehouse_engine.index.registry import stored_index_type
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY, FileGroupId
@@ -60,7 +60,7 @@ def _logged_slices(state: TableState, slices: list[FileSlice]) -> tuple[_Merged 
     if plan.reader is None:
         return None, None
     # Two keys of which logs say one base row are found by reading them.
-    reader = replace(plan.reader, trusts_positions=False)
+    reader = replace(plan.reader, base_rows=BaseRowsBy.CHECKED_POSITIONS)
     return _Merged(reader, {one.slice.group: one for one in plan.logged}), None
 
 

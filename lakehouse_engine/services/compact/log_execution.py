@@ -18,7 +18,7 @@ from lakehouse_engine.errors import CompactionError, LakehouseError
 from lakehouse_engine.files.log_scanner import LogScope
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.schema import table_schema
-from lakehouse_engine.files.slice_reader import SliceReader
+from lakehouse_engine.files.slice_reader import BaseRowsBy, SliceReader
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action, Instant, InstantRange, State
@@ -112,7 +112,8 @@ def _tasks(state: TableState, context: FileContext, slices: list[FileSlice], mem
     """What each slice says up to the instant, as of which its columns are too."""
     rules = MergeRules.of(state.config, context.schema)
     scope = LogScope.of(state.timeline, InstantRange(None, context.instant_time))
-    reader = SliceReader(state.storage, context.schema, rules, scope, by_position=context.options.record_positions)
+    found = BaseRowsBy.CHECKED_POSITIONS if context.options.record_positions else BaseRowsBy.KEYS
+    reader = SliceReader(state.storage, context.schema, rules, scope, base_rows=found)
     return [LogCompactTask(context, number, reader, piece, memory_bytes) for number, piece in enumerate(logged_slices(state, slices))]
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakehouse_engine.files.base_file import RowGroups, opened_groups
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.row_pool import SpillTo, take_rows
-from lakehouse_engine.files.slice_reader import Met, SliceMerge, SliceReader, plain
+from lakehouse_engine.files.slice_reader import BaseRowsBy, Met, SliceMerge, SliceReader, plain
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import FILE_NAME, META_COLUMNS
@@ -70,7 +70,7 @@ class _Folding:
         """Row group by row group, each row in its place; at the end rows that only the logs have."""
         task, began = self.task, time.monotonic()
         # What is written anew goes by keys, whatever positions the logs say.
-        self.merge = replace(task.reader, by_position=False).merge(task.piece, task.columns, self.spill)
+        self.merge = replace(task.reader, base_rows=BaseRowsBy.KEYS).merge(task.piece, task.columns, self.spill)
         self.scan_ms = _milliseconds(began)
         if self.base is not None:
             for number in range(self.base.file.num_row_groups):

@@ -15,7 +15,7 @@ from lakehouse_engine import Lakehouse
 from lakehouse_engine.errors import CorruptLogError, DuplicateKeyError, FormatError
 from lakehouse_engine.files import base_positions
 from lakehouse_engine.files.merge_rules import MergeRules
-from lakehouse_engine.files.slice_reader import KnownRows, SliceReader
+from lakehouse_engine.files.slice_reader import BaseRowsBy, KnownRows, SliceReader
 from lakehouse_engine.format.log.positions import KEY, MOST_ROWS, BaseRows, parse_positions, render_positions
 from lakehouse_engine.read.scan import plan_incremental, plan_snapshot
 from lakehouse_engine.storage.local import LocalStorage
@@ -67,7 +67,7 @@ def known(table: HoodieTable, **query: Any) -> list[bool]:
     plan = plan_incremental(table.state, **query) if "begin" in query else plan_snapshot(table.state, **query)
     assert plan.reader is not None
     found, columns = [], ["_hoodie_record_key", "_hoodie_commit_seqno", *SCHEMA.names]
-    by_key = replace(plan.reader, by_position=False)
+    by_key = replace(plan.reader, base_rows=BaseRowsBy.KEYS)
     for piece in plan.logged:
         here, there = plan.reader.changes(piece, columns), by_key.changes(piece, columns)
         assert here.removed.tolist() == there.removed.tolist()
@@ -114,7 +114,7 @@ def test_no_key_of_the_logs_is_read_where_all_rows_have_a_place(tmp_path: Path, 
     table.upsert(rows([7, 40], 7, "b"))
     plan = plan_snapshot(table.state)
     assert plan.reader is not None
-    expected = replace(plan.reader, by_position=False).changes(plan.logged[0], ["id", "v"])
+    expected = replace(plan.reader, base_rows=BaseRowsBy.KEYS).changes(plan.logged[0], ["id", "v"])
     monkeypatch.setattr(MergeRules, "record_keys", lambda *_: pytest.fail("keys are read"))
     found = plan.reader.changes(plan.logged[0], ["id", "v"])
     assert found.removed.tolist() == expected.removed.tolist()
