@@ -12,13 +12,14 @@ from lakehouse_engine.sql.grammar import statements as s
 from lakehouse_engine.sql.grammar.identifiers import with_names
 from lakehouse_engine.sql.grammar.markers import with_named_markers
 from lakehouse_engine.sql.router import route
-from lakehouse_engine.statements import changes, columns, defaults, definitions, materialized, procedures
+from lakehouse_engine.statements import columns, defaults, definitions, materialized, procedures
 from lakehouse_engine.statements.answers import shown
 from lakehouse_engine.statements.answers.explain import explain
 from lakehouse_engine.statements.clone import clone_table
 from lakehouse_engine.statements.context import Execution
-from lakehouse_engine.statements.merge import merge
 from lakehouse_engine.statements.providers import check_provider
+from lakehouse_engine.statements.rows import changes
+from lakehouse_engine.statements.rows.merge import merge
 
 HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
     s.Query: lambda run, statement: run.answer(statement.text),

@@ -39,7 +39,7 @@ from dbt.adapters.lakehouse.work.python_models import check_python_model, run_py
 from dbt.adapters.lakehouse.work.response import held_back
 from dbt.adapters.lakehouse.writing import materialized, seeds
 from dbt.adapters.lakehouse.writing.audits import AuditOvertakenError
-from dbt.adapters.lakehouse.writing.constraints import checks_of, contract_text, lengths_of, uniques_of
+from dbt.adapters.lakehouse.writing.checks.constraints import checks_of, contract_text, lengths_of, uniques_of
 from dbt.adapters.lakehouse.writing.functions import default_text, stored_function
 from dbt.adapters.lakehouse.writing.guards import Guards
 from dbt.adapters.lakehouse.writing.microbatch import mend_batches

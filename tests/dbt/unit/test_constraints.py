@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.lakehouse.writing.constraints import checks_of, contract_text, lengths_of, uniques_of, violation_query
+from dbt.adapters.lakehouse.writing.checks.constraints import checks_of, contract_text, lengths_of, uniques_of, violation_query
 
 MODEL = {
     "config": {"contract": {"enforced": True}},

@@ -10,10 +10,10 @@ import pytest
 
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.grammar.statements import Merge, MergeClause, RenameColumn, Update
-from lakehouse_engine.statements.changes import update
 from lakehouse_engine.statements.columns import rename_column
 from lakehouse_engine.statements.context import Execution
-from lakehouse_engine.statements.merge import merge
+from lakehouse_engine.statements.rows.changes import update
+from lakehouse_engine.statements.rows.merge import merge
 from lakehouse_engine.table import HoodieTable
 from tests.support.untouched import make_table
 

@@ -12,7 +12,7 @@ from dbt.adapters.lakehouse.bridge.shapes import TableShape
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.config.model_config import ModelConfig, node_name
-from dbt.adapters.lakehouse.writing.constraints import checks_of, lengths_of, uniques_of
+from dbt.adapters.lakehouse.writing.checks.constraints import checks_of, lengths_of, uniques_of
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ from dbt.adapters.lakehouse.bridge.words import spark_name
 from dbt.adapters.lakehouse.columns import ColumnPlan, plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
 from dbt.adapters.lakehouse.reading.queries import SOURCE, TARGET, SnapshotColumns, snapshot_changes, split_deleted
-from dbt.adapters.lakehouse.writing.checking import check_batch, check_condition, check_predicates, check_rows, check_shape
-from dbt.adapters.lakehouse.writing.constraints import Check, Unique
+from dbt.adapters.lakehouse.writing.checks.checking import check_batch, check_condition, check_predicates, check_rows, check_shape
+from dbt.adapters.lakehouse.writing.checks.constraints import Check, Unique
+from dbt.adapters.lakehouse.writing.checks.unique_writes import UniqueWrites
 from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, selected, types_of, viewed
-from dbt.adapters.lakehouse.writing.unique_writes import UniqueWrites
 
 EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 _COMBINE_KEY = "hoodie.combine.before.insert"

@@ -13,10 +13,10 @@ from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import resolve, resolve_paths
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
 from dbt.adapters.lakehouse.names import missing_names
-from dbt.adapters.lakehouse.writing.checking import check_unique
-from dbt.adapters.lakehouse.writing.constraints import Unique
+from dbt.adapters.lakehouse.writing.checks.checking import check_unique
+from dbt.adapters.lakehouse.writing.checks.constraints import Unique
+from dbt.adapters.lakehouse.writing.checks.uniqueness import is_implied, newest, not_older, updated, without
 from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, viewed
-from dbt.adapters.lakehouse.writing.uniqueness import is_implied, newest, not_older, updated, without
 
 
 @dataclass(frozen=True)

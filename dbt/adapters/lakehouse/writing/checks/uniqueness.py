@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.names import missing_names
-from dbt.adapters.lakehouse.writing.constraints import Unique, example_of
+from dbt.adapters.lakehouse.writing.checks.constraints import Unique, example_of
 
 
 def is_implied(unique: Unique, identity: Sequence[str]) -> bool:

@@ -14,8 +14,8 @@ from dbt.adapters.lakehouse.columns import resolve
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
 from dbt.adapters.lakehouse.names import same_names
 from dbt.adapters.lakehouse.reading.queries import outside_condition, outside_predicates
-from dbt.adapters.lakehouse.writing.constraints import Check, Unique, violation_query
-from dbt.adapters.lakehouse.writing.uniqueness import collisions
+from dbt.adapters.lakehouse.writing.checks.constraints import Check, Unique, violation_query
+from dbt.adapters.lakehouse.writing.checks.uniqueness import collisions
 
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 

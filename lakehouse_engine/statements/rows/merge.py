@@ -33,8 +33,8 @@ from lakehouse_engine.statements.columns import overlaps
 from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY, Execution
 from lakehouse_engine.statements.defaults import Defaults, defaults_of, merged
 from lakehouse_engine.statements.generated import generated_of, unassigned
-from lakehouse_engine.statements.moving import check_arrivals, may_move
 from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, conformed, edited, in_fields_order, stored_value
+from lakehouse_engine.statements.rows.moving import check_arrivals, may_move
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
 

@@ -28,9 +28,9 @@ from lakehouse_engine.statements.columns import overlaps
 from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY
 from lakehouse_engine.statements.defaults import assigned, defaults_of, given_names, queried, with_absent
 from lakehouse_engine.statements.generated import completed, generated_of, left_to_default, unassigned
-from lakehouse_engine.statements.moving import check_arrivals, may_move
 from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, check_fields, conformed, edited
-from lakehouse_engine.statements.partition_clause import check_clause, partition_of
+from lakehouse_engine.statements.rows.moving import check_arrivals, may_move
+from lakehouse_engine.statements.rows.partition_clause import check_clause, partition_of
 
 if TYPE_CHECKING:
     from lakehouse_engine.commit.expected import ExpectedState

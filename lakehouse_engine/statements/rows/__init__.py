@@ -1,0 +1,1 @@
+"""Statements that change rows: Spark computes them, and each is one commit."""
