@@ -164,11 +164,11 @@ class Pins:
         """A view of the table's rows with its meta columns, for statements that change it."""
         return self.keep(self._scan(self._catalog.table(name), reads, Query(), needs, meta_columns=True, verify=True))
 
-    def stored_rows(self, name: RelationName, reads: Reads) -> DataFrame:
+    def stored_rows(self, name: RelationName, reads: Reads, rows: Predicate | None = None) -> DataFrame:
         """The table's rows with their meta columns, which are its own, checked as they are read: what is written anew must not carry damage
-        on.
+        on. At least those that `rows` is true of.
         """
-        plan, options = self._planned(self._catalog.table(name), reads, Query(), EVERYTHING)
+        plan, options = self._planned(self._catalog.table(name), reads, Query(), Needs(None, rows))
         return scan(self._spark, plan.verified(True), meta_columns=True, options=options)
 
     def _scan(
@@ -183,7 +183,7 @@ class Pins:
         """The plan of all rows in the files that have some that are needed, and the options that count for reading the table."""
         state = reads.state(name, current=query.kind != "incremental" and query.as_of is None)
         rows = self._rows(needs)
-        narrowing = None if rows is None else partial(expression_of, rows)
+        narrowing = None if rows is None else partial(expression_of, rows, zone=self._zone())
         planned = plan_query(state, query, self._options, paths=True, narrowing=narrowing)
         plan = without_ruled_out(planned)
         if reads.seen is not None:
@@ -194,6 +194,11 @@ class Pins:
     def _rows(self, needs: Needs) -> Predicate | None:
         """Where a session tells upper from lower case, a name in a statement may be another column than the one that is looked at here."""
         return None if str(self._spark.conf.get("spark.sql.caseSensitive")).lower() == "true" else needs.rows
+
+    def _zone(self) -> str | None:
+        """The session's time zone; None where it compares days and moments with texts as texts."""
+        compares_texts = self._spark.conf.get("spark.sql.legacy.typeCoercion.datetimeToString.enabled", "false")
+        return None if str(compares_texts).lower() == "true" else str(self._spark.conf.get("spark.sql.session.timeZone"))
 
     def keep(self, frame: DataFrame) -> str:
         """A temporary name for a DataFrame: the one that it has, where it is kept."""

@@ -18,6 +18,7 @@ import pyarrow.types as pat
 
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.binding.condition import conjunct
+from lakehouse_engine.sql.binding.times import compared_time
 from lakehouse_engine.sql.grammar.brackets import depths
 from lakehouse_engine.sql.grammar.lexer import QUERY_WORDS, Token, TokenKind, is_plain_string, name_value, quote_name, words
 
@@ -105,30 +106,40 @@ def mapped(predicate: Predicate | None, column_of: Callable[[str], str | None], 
     return both(*parts) if isinstance(predicate, All) else either(*parts)
 
 
-def expression_of(predicate: Predicate | None, schema: pa.Schema, fields: Sequence[str] | None = None) -> pc.Expression | None:
+def expression_of(
+    predicate: Predicate | None, schema: pa.Schema, fields: Sequence[str] | None = None, zone: str | None = None
+) -> pc.Expression | None:
     """An expression that is true of every row that the predicate is true of, over columns of a schema, or those of `fields` alone; None
-    where that may be any row. Literals count where they mean the same to Spark, whatever its settings, as they do here.
+    where that may be any row. Literals count where they mean the same to Spark, whatever its settings, as they do here; those of moments
+    as far as the session's time `zone` tells (`times.compared_time`).
     """
     chosen = None if fields is None else {name.lower() for name in fields}
     columns = {one.name.lower(): one for one in schema if _is_plain(one.type) and (chosen is None or one.name.lower() in chosen)}
-    return _expression(predicate, columns)
+    return _expression(predicate, columns, zone)
 
 
-def _expression(predicate: Predicate | None, columns: Mapping[str, pa.Field]) -> pc.Expression | None:
+def _expression(predicate: Predicate | None, columns: Mapping[str, pa.Field], zone: str | None) -> pc.Expression | None:
     if predicate is None:
         return None
     if isinstance(predicate, Comparison):
-        return _compared(predicate, columns)
-    parts = [_expression(part, columns) for part in predicate.parts]
+        return _compared(predicate, columns, zone)
+    parts = [_expression(part, columns, zone) for part in predicate.parts]
     known = [part for part in parts if part is not None]
     if isinstance(predicate, All):
         return reduce(operator.and_, known) if known else None
     return reduce(operator.or_, known) if len(known) == len(parts) else None
 
 
-def _compared(one: Comparison, columns: Mapping[str, pa.Field]) -> pc.Expression | None:
+def _compared(one: Comparison, columns: Mapping[str, pa.Field], zone: str | None) -> pc.Expression | None:
     column = columns.get(one.column)
-    if column is None or not all(_means_one_thing(token, column.type) for token in one.rest):
+    if column is None:
+        return None
+    is_plain = all(_means_one_thing(token, column.type) for token in one.rest)
+    if pat.is_timestamp(column.type) or (pat.is_date(column.type) and not is_plain):
+        found = [compared_time(column, part[1:], zone) for part in _plain_parts(one)]
+        known = [part for part in found if part is not None]
+        return reduce(operator.and_, known) if len(known) == len(found) else None
+    if not is_plain:
         return None
     try:
         return reduce(operator.and_, [conjunct(part, columns, str(one)) for part in _plain_parts(one)])
@@ -150,7 +161,7 @@ def _symbol(text: str) -> Token:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    return bool(pat.is_string(kind) or pat.is_integer(kind) or pat.is_date(kind) or pat.is_boolean(kind))
+    return bool(pat.is_string(kind) or pat.is_integer(kind) or pat.is_date(kind) or pat.is_timestamp(kind) or pat.is_boolean(kind))
 
 
 def _means_one_thing(token: Token, kind: pa.DataType) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -157,7 +159,17 @@ def test_a_condition_on_partition_columns_is_an_expression(text: str, expected: 
         "day <=> 'a'",
         "day like 'a'",
         "d = '20260102'",
-        "at = timestamp '2026-01-01 00:00:00'",
+        "at = timestamp '2026-01-01'  'x'",
+        "at <> '2026-01-01'",
+        "at not in ('2026-01-01')",
+        "at > '20260101'",
+        "at > '2026-01-01 00:00'",
+        "at > '2026-01-01 00:00:00 CET'",
+        "at > '2026-02-30'",
+        "at > 1767225600",
+        "at in ('2026-01-01', 'now')",
+        "at in ('2026-01-01', other)",
+        "d < timestamp '2026-01-01 00:00:00'",
         "u.day = 'a'",
         "s.t.day = 'a'",
         "upper(day) = 'A'",
@@ -167,6 +179,30 @@ def test_a_condition_on_partition_columns_is_an_expression(text: str, expected: 
 )
 def test_what_is_not_plain_rules_out_nothing(text: str) -> None:
     assert expression_of(rows_where(text, "t"), SCHEMA, FIELDS) is None
+
+
+def moment(text: str) -> pa.Scalar:
+    return pa.scalar(datetime.fromisoformat(f"{text}+00:00"), SCHEMA.field("at").type)
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "expected"),
+    [
+        ("at >= '2026-01-02'", "UTC", pc.field("at") >= moment("2026-01-02 00:00:00")),
+        ("at < date '2026-01-02'", "+02:00", pc.field("at") < moment("2026-01-01 22:00:00")),
+        ("at < '2026-01-02 00:00:00-01:30'", "Europe/Berlin", pc.field("at") < moment("2026-01-02 01:30:00")),
+        ("at = timestamp '2026-01-02T10:00:00.000001Z'", "UTC", pc.field("at") == moment("2026-01-02 10:00:00.000001")),
+        ("at > '2026-01-02 00:00:00'", "Europe/Berlin", pc.field("at") > moment("2025-12-31 00:00:00")),
+        ("at < '2026-01-02 00:00:00Z'", None, pc.field("at") <= moment("2026-01-04 00:00:00")),
+        ("at is not null", None, pc.field("at").is_valid()),
+        ("d < '2026-01-02 00:00:00+00:00'", "UTC", pc.field("d") < pa.scalar("2026-01-02").cast(pa.date32())),
+        ("d < '2026-01-02 00:00:00+00:00'", None, pc.field("d") <= pa.scalar("2026-01-02").cast(pa.date32())),
+    ],
+)
+def test_a_moment_is_as_exact_as_the_sessions_time_zone_lets_it_be(text: str, zone: str | None, expected: pc.Expression) -> None:
+    found = expression_of(rows_where(text, "t"), SCHEMA, zone=zone)
+    assert found is not None
+    assert found.equals(expected)
 
 
 def test_rows_that_a_join_must_not_find_are_needed() -> None:

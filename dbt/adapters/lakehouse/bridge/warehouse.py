@@ -306,10 +306,12 @@ class Warehouse:
         """The table as something to be repaired: what cannot be read of it may be why."""
         return Unopened(self._lakehouse, str(RelationName(schema, identifier)))
 
-    def stored_rows(self, schema: str, identifier: str) -> Any:
-        """The table's newest rows with their meta columns, as a DataFrame."""
+    def stored_rows(self, schema: str, identifier: str, where: str | None = None, called: str = "") -> Any:
+        """The table's newest rows with their meta columns, as a DataFrame; at least those for which the condition `where` is true, in which
+        the table is called `called`.
+        """
         if self._reading is not None:
-            return self._reading.stored_rows((schema, identifier))
+            return self._reading.stored_rows((schema, identifier), where, called)
         return self.table(schema, identifier).dataframe(meta_columns=True)
 
     def moment(self, schema: str, identifier: str, point: str) -> str:

@@ -364,8 +364,8 @@ class TableWriter:
             house = self.warehouse.pinned() if own_reading else self.warehouse
             # The batches of a microbatch model all replace rows of one table: without the lock they would overtake each other.
             waiting = house.locked(self.schema, self.identifier) if own_reading else nullcontext()
-            with waiting, viewed(self.warehouse, house.stored_rows(self.schema, self.identifier)) as target:
-                gone = house.sql(f"select {', '.join(PLACE)} from {target} as {TARGET} where coalesce({condition}, false)")
+            with waiting, viewed(self.warehouse, house.stored_rows(self.schema, self.identifier, condition, TARGET)) as target:
+                gone = house.sql(f"select {', '.join(PLACE)} from {target} as {TARGET} where {condition}")
                 expected = house.expected(self.schema, self.identifier)
                 return self._put("replace_rows", rows, options, house, replaced=gone, expected=expected)
 

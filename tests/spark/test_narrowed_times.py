@@ -1,0 +1,136 @@
+"""Conditions on days and moments: files that have none such are not given to Spark, and no row is lost, whatever the session's settings."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lakehouse_engine import Lakehouse
+from lakehouse_engine.compat import UTC
+from lakehouse_engine.spark.frames import pins
+from lakehouse_engine.sql.binding.needs import EVERYTHING
+from tests.spark.test_partition_discovery import files_opened
+from tests.support.readers import assert_same_rows
+
+SCHEMA = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("wall", pa.timestamp("us")), ("d", pa.date32())])
+START = datetime(2026, 3, 27, tzinfo=UTC)
+FILES, STEP = 8, timedelta(hours=18)
+"""A clock is put forward in Europe in the third file."""
+ZONES = ["UTC", "Europe/Berlin", "America/New_York", "+05:30", "Pacific/Kiritimati", "Pacific/Niue"]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """`s.c` and `s.m`, each of files that have 18 hours, one after the other; in `s.m` a row of every other one is in logs."""
+    folder = str(tmp_path_factory.mktemp("w"))
+    lakehouse = Lakehouse(folder)
+    lakehouse.create_schema("s")
+    for name, kind in (("s.c", "cow"), ("s.m", "mor")):
+        options = {"hoodie.parquet.small.file.limit": "0", "hoodie.index.type": "SIMPLE", "lakehouse.allow.timestamp.ntz": "true"}
+        table = lakehouse.create_table(name, schema=SCHEMA, record_key=["id"], table_type=kind, properties=options)
+        for number in range(FILES):
+            moments = [START + number * STEP + one * timedelta(minutes=90) for one in range(12)]
+            rows = {
+                "id": [number * 100 + one for one in range(12)],
+                "at": moments,
+                "wall": [one.replace(tzinfo=None) for one in moments],
+                "d": [one.date() for one in moments],
+            }
+            table.insert(pa.table(rows, schema=SCHEMA))
+    last = START + FILES * STEP
+    changed = {"id": [0, 200, 400], "at": [last, None, START], "wall": [None] * 3, "d": [last.date(), date(1400, 1, 1), None]}
+    lakehouse.table("s.m").upsert(pa.table(changed, schema=SCHEMA))
+    return folder
+
+
+@pytest.fixture
+def diary(spark: SparkSession, written: str) -> Lakehouse:
+    return Lakehouse(written, spark=spark)
+
+
+@pytest.fixture
+def settings(spark: SparkSession) -> Iterator[Any]:
+    names = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.legacy.typeCoercion.datetimeToString.enabled")
+    before = {name: spark.conf.get(name) for name in names}
+    yield spark.conf
+    for name, value in before.items():
+        spark.conf.set(name, str(value))
+
+
+def test_files_of_other_hours_are_not_given_to_spark(diary: Lakehouse, settings: Any) -> None:
+    settings.set("spark.sql.session.timeZone", "UTC")
+    begin, end = START + 2 * STEP, START + 3 * STEP
+    assert files_opened(diary.sql(f"select id from s.c where at >= '{begin}' and at < '{end}'")) == 1
+    assert files_opened(diary.sql(f"select id from s.c where at >= timestamp '{begin:%F %T}' and at < '{end:%F %T}'")) == 1
+    assert files_opened(diary.sql(f"select id from s.c where wall between '{begin:%F %T}' and '{begin:%F %T}'")) == 1
+    assert files_opened(diary.sql("select id from s.c where d = '2026-03-27'")) == 2
+    assert files_opened(diary.sql("select id from s.c where d >= '2026-03-27 00:00:00+00:00' and d < '2026-03-28 00:00:00+00:00'")) == 2
+    assert files_opened(diary.sql(f"select id from s.m where at in ('{begin}', '{START}')")) == 2
+    settings.set("spark.sql.session.timeZone", "Europe/Berlin")
+    assert files_opened(diary.sql(f"select id from s.c where at >= '{begin}' and at < '{end}'")) == 1
+    assert files_opened(diary.sql(f"select id from s.c where at >= '{START:%F %T}' and at < '{START:%F %T}'")) <= 4
+
+
+def test_what_a_write_replaces_is_looked_for_in_files_that_may_have_it(diary: Lakehouse, settings: Any) -> None:
+    settings.set("spark.sql.session.timeZone", "UTC")
+    begin, end = START + 4 * STEP, START + 5 * STEP
+    where = f"`at` >= '{begin}' and x.at < '{end}'"
+    rows = diary.reading().stored_rows(("s", "c"), where, "x")
+    assert files_opened(rows) == 1
+    assert_same_rows(rows.select("id").toArrow(), pa.table({"id": [400 + one for one in range(12)]}))
+    assert files_opened(diary.reading().stored_rows(("s", "c"))) == FILES
+
+
+def literal(chance: random.Random) -> str:
+    moment = START + chance.choice([0, 1, 2, 3, 5, 8]) * STEP + chance.choice([-60, -1, 0, 0, 0, 1, 90]) * timedelta(minutes=1)
+    text = chance.choice(["%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%d %H:%M:%S+00:00"])
+    found = f"'{moment.strftime(text)}'"
+    word = chance.choice(["", "", "timestamp ", "date "])
+    return found.replace("+00:00", chance.choice(["+00:00", "Z", "-11:00", "+14:00"])) if word != "date " else f"date '{moment:%Y-%m-%d}'"
+
+
+def condition(chance: random.Random) -> str:
+    column = chance.choice(["at", "wall", "d", "x.at"])
+    kind = chance.randrange(5)
+    if kind == 0:
+        return f"{column} between {literal(chance)} and {literal(chance)}"
+    if kind == 1:
+        return f"{column} in ({literal(chance)}, {literal(chance)})"
+    if kind == 2:
+        return f"{column} {chance.choice(['is null', 'is not null', '<> ' + literal(chance)])}"
+    return f"{column} {chance.choice(['<', '<=', '>', '>=', '=', '=='])} {literal(chance)}"
+
+
+@pytest.mark.parametrize("texts", [False, True])
+@pytest.mark.parametrize("zone", ZONES)
+def test_random_conditions_find_the_rows_that_they_find_unnarrowed(
+    zone: str, texts: bool, diary: Lakehouse, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.set("spark.sql.session.timeZone", zone)
+    settings.set("spark.sql.ansi.enabled", str(not texts))
+    settings.set("spark.sql.legacy.typeCoercion.datetimeToString.enabled", str(texts))
+    chance, original, narrowed = random.Random(f"{zone} {texts}"), pins.Pins._scan, 0
+    for _ in range(10):
+        where = f"{condition(chance)} {chance.choice(['and', 'or'])} {condition(chance)}"
+        text = f"select id from {chance.choice(['s.c', 's.m'])} as x where {where}"
+        seen: list[Any] = []
+        reading = diary.reading()
+        reading._run.reads.seen = seen
+        try:
+            found = reading.sql(text).toArrow()
+        except PySparkException:
+            continue  # texts that are no such values, with some settings
+        narrowed += any(one.condition is not None for one in seen)
+        with monkeypatch.context() as patched:
+            patched.setattr(pins.Pins, "_scan", lambda self, name, reads, query, needs, **more: original(
+                self, name, reads, query, EVERYTHING, **more))  # fmt: skip
+            expected = diary.sql(text).toArrow()
+        assert_same_rows(found, expected, what=text)
+    assert narrowed
