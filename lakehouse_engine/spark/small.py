@@ -16,6 +16,8 @@ Over Spark Connect there is neither plan nor shuffle to look at: rows are staged
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -23,8 +25,9 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: TID
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import monotonically_increasing_id
 
+from lakehouse_engine.errors import UnsupportedTypeError
 from lakehouse_engine.spark.abilities import abilities_of
-from lakehouse_engine.spark.schema import free_name, to_arrow_schema, with_nullable_members
+from lakehouse_engine.spark.schema import free_name, to_arrow_schema, to_spark_schema, with_nullable_members
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +73,31 @@ def fetched(frame: DataFrame, most_bytes: int, most_measured: int | None = None)
     if reads > most_bytes:
         return frame
     return _measured(frame, MEASURED * most_bytes if most_measured is None else most_measured) if makes else frame.toArrow()
+
+
+@contextmanager
+def computed_once(frame: DataFrame, most_bytes: int) -> Iterator[DataFrame]:
+    """A frame of a query's rows that computes them once, so that each reading of it has the same: of few (as `fetched`) in this process,
+    before anything is asked of them, else by the first reading, in what Spark keeps meanwhile. Raises what the query raises.
+    """
+    rows = fetched(frame, most_bytes) if _is_handed_on(frame) else frame
+    if isinstance(rows, pa.Table):
+        yield abilities_of(frame.sparkSession).frame(rows)
+        return
+    rows = rows.persist()
+    try:
+        yield rows
+    finally:
+        rows.unpersist()
+
+
+def _is_handed_on(frame: DataFrame) -> bool:
+    """Whether columns that come back as Arrow data are of the types that they were of: one with a collation is not."""
+    try:
+        made = to_spark_schema(to_arrow_schema(frame.schema))
+    except UnsupportedTypeError:
+        return False  # whoever writes them says so
+    return [one.dataType.simpleString() for one in made] == [one.dataType.simpleString() for one in frame.schema]
 
 
 def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:
@@ -150,21 +178,26 @@ def _measured(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
     if not is_adaptive or execution.optimizedPlan().getClass().getSimpleName() != "RebalancePartitions":
         return frame  # a session may take no hints
     rows = execution.toRdd()
-    if _shuffled(execution.executedPlan()) <= most_bytes:
+    size, count = _shuffled(execution.executedPlan())
+    if count == 0:
+        return to_arrow_schema(frame.schema).empty_table()
+    if size <= most_bytes:
         return abilities_of(session).handed_over(numbered).sort_by(order).drop_columns([order])
     # Its stages are done: what is left is to read them. Of equal keys the last row counts, so that the order is that of all rows.
     again = session._jsparkSession.internalCreateDataFrame(rows, numbered._jdf.schema(), False)
     return DataFrame(again, session).orderBy(order).drop(order)
 
 
-def _shuffled(plan: Any) -> int:
-    """Bytes that the last shuffle of a run adaptive plan holds; `_CANNOT_TELL` for a plan without one."""
+def _shuffled(plan: Any) -> tuple[int, int | None]:
+    """Bytes, and rows where that is known, that the last shuffle of a run adaptive plan holds; `_CANNOT_TELL` for a plan without one."""
     while plan.getClass().getSimpleName() in ("AdaptiveSparkPlanExec", "ResultQueryStageExec"):
         plan = plan.executedPlan() if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec" else plan.plan()
-    if plan.getClass().getSimpleName() in ("EmptyRelationExec", "LocalTableScanExec"):
-        return 0
+    name = plan.getClass().getSimpleName()
+    if name in ("EmptyRelationExec", "LocalTableScanExec"):
+        return 0, 0 if name == "EmptyRelationExec" else None
     while plan.getClass().getSimpleName() != "ShuffleQueryStageExec":
         if plan.children().size() != 1:
-            return _CANNOT_TELL
+            return _CANNOT_TELL, None
         plan = plan.children().apply(0)
-    return int(plan.getRuntimeStatistics().sizeInBytes())
+    found = plan.getRuntimeStatistics()
+    return int(found.sizeInBytes()), int(found.rowCount().get()) if found.rowCount().isDefined() else None

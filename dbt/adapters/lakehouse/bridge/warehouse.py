@@ -32,6 +32,7 @@ _lock = Later("lakehouse_engine.timeline.lock")
 _making = Later("lakehouse_engine.catalog.making")
 _moments = Later("lakehouse_engine.read.moments")
 _settings = Later("lakehouse_engine.spark.settings")
+_small = Later("lakehouse_engine.spark.small")
 _staging = Later("lakehouse_engine.commit.staging")
 _stashed = Later("lakehouse_engine.spark.frames.stashed")
 _types = Later("lakehouse_engine.record.types")
@@ -305,6 +306,10 @@ class Warehouse:
     def unopened(self, schema: str, identifier: str) -> Unopened:
         """The table as something to be repaired: what cannot be read of it may be why."""
         return Unopened(self._lakehouse, str(RelationName(schema, identifier)))
+
+    def computed_once(self, rows: Any) -> AbstractContextManager[Any]:
+        """A frame that computes the rows of another one once, for as long as this lasts."""
+        return _small.computed_once(rows, options.WriteOptions.read(self.options).driver_bytes)
 
     def stored_rows(self, schema: str, identifier: str, where: str | None = None, called: str = "") -> Any:
         """The table's newest rows with their meta columns, as a DataFrame; at least those for which the condition `where` is true, in which

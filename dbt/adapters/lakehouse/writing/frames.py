@@ -35,15 +35,18 @@ def selected(frame: Any, expressions: Sequence[str]) -> Any:
 
 
 @contextmanager
-def viewed(warehouse: Warehouse, frame: Any, *, keep: bool = False) -> Iterator[str]:
-    """A session view over the frame. With `keep` its rows are computed once, so that two readings are the same rows."""
+def viewed(warehouse: Warehouse, frame: Any) -> Iterator[str]:
+    """A session view over the frame."""
     name = f"__dbt_{uuid.uuid4().hex}"
-    if keep:
-        frame = frame.persist()
     frame.createOrReplaceTempView(name)
     try:
         yield name
     finally:
         warehouse.spark.catalog.dropTempView(name)
-        if keep:
-            frame.unpersist()
+
+
+@contextmanager
+def kept(warehouse: Warehouse, frame: Any) -> Iterator[tuple[Any, str]]:
+    """The rows of a query, computed once, so that two readings are the same rows: a frame of them, and a session view over it."""
+    with warehouse.computed_once(frame) as rows, viewed(warehouse, rows) as name:
+        yield rows, name

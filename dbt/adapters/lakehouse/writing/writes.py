@@ -32,7 +32,7 @@ from dbt.adapters.lakehouse.reading.queries import SOURCE, TARGET, SnapshotColum
 from dbt.adapters.lakehouse.writing.checks.checking import check_batch, check_condition, check_predicates, check_rows, check_shape
 from dbt.adapters.lakehouse.writing.checks.constraints import Check, Unique
 from dbt.adapters.lakehouse.writing.checks.unique_writes import UniqueWrites
-from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, selected, types_of, viewed
+from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, kept, selected, types_of, viewed
 
 EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 _COMBINE_KEY = "hoodie.combine.before.insert"
@@ -77,7 +77,7 @@ class TableWriter:
         is_table = existing in ("table", "materialized_view")
         if is_table and hasattr(frame, "toArrow"):
             frame = self.warehouse.computed(self.schema, self.identifier, frame)
-        with self._without_deletions(frame, is_table) as rows, self._within(rows, within):
+        with self._without_deletions(frame, is_table) as staying, self._within(staying, within) as rows:
             return self._replace(rows, existing, is_table)
 
     def _replace(self, frame: Any, existing: str | None, is_table: bool) -> Any:
@@ -104,21 +104,21 @@ class TableWriter:
         if self.config.delete_condition is None or self.config.materialized != "incremental":
             yield frame
             return
-        with viewed(self.warehouse, frame, keep=True) as source:
+        with kept(self.warehouse, frame) as (rows, source):
             stays = is_table and self._fits(frame)
-            kept, _ = self._split(frame, source, self._identity if stays else self._identity_anew(self._shape(columns_of(frame))))
-            yield kept
+            staying, _ = self._split(rows, source, self._identity if stays else self._identity_anew(self._shape(columns_of(frame))))
+            yield staying
 
     @contextmanager
-    def _within(self, frame: Any, condition: str | None) -> Iterator[None]:
-        """A first batch has the rows that a later run of it replaces, too."""
+    def _within(self, frame: Any, condition: str | None) -> Iterator[Any]:
+        """The rows of a first batch, which are those that a later run of it replaces, too."""
         if condition is None:
-            yield
+            yield frame
             return
-        with viewed(self.warehouse, frame, keep=True) as source:
+        with kept(self.warehouse, frame) as (rows, source):
             check_batch(self.config, types_of(frame))
             check_condition(self.warehouse, self.config, condition, source, {})
-            yield
+            yield rows
 
     def _copied_into_place(self, frame: Any) -> Any:
         """Where tables cannot be moved: what was there goes, and the rows are written again. They are known to be good; whoever reads
@@ -180,10 +180,10 @@ class TableWriter:
             updates = self._update_columns(columns_of(batch))
             if self.config.delete_condition is None and not self.config.predicates:
                 return self._put("upsert", batch, options, merge_update_columns=updates)
-            with viewed(self.warehouse, batch, keep=True) as source:
+            with kept(self.warehouse, batch) as (rows, source):
                 self._check_predicates(source, columns_of(batch))
-                kept, more = self._split(batch, source, self._identity)
-                return self._put("upsert", kept, options, merge_update_columns=updates, **more)
+                staying, more = self._split(rows, source, self._identity)
+                return self._put("upsert", staying, options, merge_update_columns=updates, **more)
 
     def insert_overwrite(self, frame: Any) -> Any:
         """Replace the partitions that the rows are in; without partitions, the table."""
@@ -192,10 +192,10 @@ class TableWriter:
 
     def delete_insert(self, frame: Any, keys: Sequence[str]) -> Any:
         """Replace the stored rows whose key is among the incoming ones (and that the predicates hold for)."""
-        with self._increment(frame) as (batch, options), viewed(self.warehouse, batch, keep=True) as source:
+        with self._increment(frame) as (batch, options), kept(self.warehouse, batch) as (rows, source):
             resolved = resolve(keys, columns_of(batch), "unique_key", self.config.name)
-            if self.warehouse.sql(f"select 1 from {source} limit 1").isEmpty():
-                return self._put("insert", batch, options)  # no news: nothing is replaced, and nothing rewritten
+            if rows.isEmpty():
+                return self._put("insert", rows, options)  # no news: nothing is replaced, and nothing rewritten
             same = " and ".join(f"{SOURCE}.{quoted(key)} = {TARGET}.{quoted(key)}" for key in resolved)
             matched = f"exists (select 1 from {source} as {SOURCE} where {same})"
             condition = " and ".join([matched, *(f"({text})" for text in self.config.predicates)])
@@ -203,22 +203,23 @@ class TableWriter:
 
     def replace_where(self, frame: Any, condition: str) -> Any:
         """Replace the stored rows that `condition` holds for; it has to hold for the rows that come, too."""
-        with self._increment(frame) as (batch, options), viewed(self.warehouse, batch, keep=True) as source:
+        with self._increment(frame) as (batch, options), kept(self.warehouse, batch) as (rows, source):
             check_batch(self.config, types_of(batch))
-            self._check_condition(condition, source, columns_of(batch))
+            if not rows.isEmpty():
+                self._check_condition(condition, source, columns_of(batch))
             return self._rewrite(condition, source, columns_of(batch), options)
 
     def snapshot(self, staged: Any, columns: SnapshotColumns) -> Any:
         """Apply a snapshot's staged changes: close rows, add rows. `staged` has `dbt_change_type` and dbt's helper columns."""
-        kept = staged.selectExpr(*(quoted(name) for name in columns_of(staged) if not _helper(name)))
-        self._check_shape(kept)
-        plan, met = self._met(kept, "append_new_columns")
-        with viewed(self.warehouse, staged.selectExpr(*plan.select, "dbt_change_type"), keep=True) as source:
-            types, table = types_of(kept.selectExpr(*plan.select)), self._table_types()
+        stored = staged.selectExpr(*(quoted(name) for name in columns_of(staged) if not _helper(name)))
+        self._check_shape(stored)
+        plan, met = self._met(stored, "append_new_columns")
+        with kept(self.warehouse, staged.selectExpr(*plan.select, "dbt_change_type")) as (_, source):
+            types, table = types_of(stored.selectExpr(*plan.select)), self._table_types()
             # Of another type it is refused by the write, which says so by name.
-            stored = {name: f"{TARGET}.{quoted(name)}" for name, kind in types.items() if table.get(name) == kind}
-            stored |= {name: one.of_stored(f"{TARGET}.{quoted(name)}") for name, one in met.items() if not one.changes}
-            batch = self.warehouse.sql(snapshot_changes(source, self._name, list(types), stored, columns))
+            values = {name: f"{TARGET}.{quoted(name)}" for name, kind in types.items() if table.get(name) == kind}
+            values |= {name: one.of_stored(f"{TARGET}.{quoted(name)}") for name, one in met.items() if not one.changes}
+            batch = self.warehouse.sql(snapshot_changes(source, self._name, list(types), values, columns))
             return self._put("upsert", batch, EVOLVE if plan.evolve else {}, merge_update_columns=[columns.valid_to])
 
     # -- parts
@@ -274,11 +275,11 @@ class TableWriter:
         if plan.reshape is None:
             yield batch, dict(EVOLVE) if plan.evolve else {}
             return
-        with viewed(self.warehouse, batch, keep=True), self._checked(batch):
-            batch.count()
+        with kept(self.warehouse, batch) as (rows, _), self._checked(rows):
+            rows.count()
             reshaped = self._reshape(plan.reshape)
             try:
-                yield batch, {}
+                yield rows, {}
             except BaseException as error:
                 if not is_changed_since_read(error):  # else there is a commit on top, and the model is run again
                     self._take_back(reshaped, error)
@@ -397,9 +398,9 @@ class TableWriter:
         if not self.checks and not self.uniques:
             yield frame
             return
-        with viewed(self.warehouse, frame, keep=True) as source:
+        with kept(self.warehouse, frame) as (rows, source):
             check_rows(self.warehouse, self.config.name, self.checks, source)
-            yield frame
+            yield rows
 
 
 def commit_metadata(model: Mapping[str, Any], invocation_id: str, dbt_version: str) -> dict[str, str]:
