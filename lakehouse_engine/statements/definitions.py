@@ -22,7 +22,7 @@ from lakehouse_engine.errors import (
 from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import WriteResult
-from lakehouse_engine.options import LOCK_TIMEOUT_MS, OPTIONS, STORED_PREFIX
+from lakehouse_engine.options import LOCK_TIMEOUT_MS, OPTIONS, STORED_PREFIX, layered
 from lakehouse_engine.record.types import check_differ
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.sql.grammar.statements import (
@@ -154,7 +154,6 @@ def create_table_like(run: Execution, statement: CreateTableLike) -> None:
     table = run.table(statement.source)
     config = table.config
     given = table_spec(name, CreateTable(statement.name, properties=statement.properties), table.schema, usual_type=_short_type(config))
-    stored = {key: value for key, value in config.properties.items() if key in OPTIONS}
     run.make_table(
         name,
         replace(
@@ -163,10 +162,16 @@ def create_table_like(run: Execution, statement: CreateTableLike) -> None:
             ordering_fields=given.ordering_fields or config.ordering_fields,
             partition_by=config.partition_fields,
             hive_style=config.hive_style_partitioning,
-            properties={**stored, **given.properties},
+            properties=layered(options_of(config), given.properties),
             constraints=config.constraints,
         ),
     )
+
+
+def options_of(config: TableConfig) -> dict[str, str]:
+    """The options that a table was made with, or got since: most are kept under a prefix of ours."""
+    own = {key: value for key, value in config.properties.items() if key in OPTIONS}
+    return {**own, **config.prefixed(STORED_PREFIX)}
 
 
 def _short_type(config: TableConfig) -> str:
@@ -185,7 +190,8 @@ def _check_same_layout(name: RelationName, config: TableConfig, spec: TableSpec)
             difference = f"{', '.join(stored) or 'none'}; asked for: {', '.join(asked) or 'none'}"
             message = f"CREATE OR REPLACE cannot change the {what} of {name} ({difference}); drop the table first"
             raise UnsupportedSqlError(message, relation=name)
-    changed = [key for key, value in spec.properties.items() if config.prefixed(STORED_PREFIX).get(key) != str(value)]
+    kept = layered(options_of(config))
+    changed = [key for key, value in layered(spec.properties).items() if kept.get(key) != str(value)]
     if changed:
         instead = "set it with ALTER TABLE ... SET TBLPROPERTIES"
         raise OptionError(f"CREATE OR REPLACE of {name} does not change the option {changed[0]}; {instead}")

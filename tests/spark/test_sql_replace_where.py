@@ -73,6 +73,23 @@ def test_a_table_like_another_has_its_columns_key_partitions_and_options_and_no_
     assert lake.table("shop.x").config.table_type.value == "COPY_ON_WRITE"
 
 
+def test_a_table_like_another_has_the_options_that_it_was_made_with_or_got_since(lakehouse: Lakehouse) -> None:
+    bucket = "'hoodie.index.type' = 'BUCKET', 'hoodie.bucket.index.num.buckets' = '3'"
+    marker = "'hoodie.payload.delete.field' = 'gone', 'hoodie.payload.delete.marker' = 'yes', 'hoodie.cleaner.commits.retained' = '5'"
+    lakehouse.sql("create schema s")
+    made = f"table s.t (id int, n int, gone string) tblproperties (primaryKey = 'id', preCombineField = 'n', {bucket}, {marker})"
+    lakehouse.sql(f"create {made}")
+    lakehouse.sql(f"create or replace {made}")  # the same options, under whichever of their names, are no change
+    lakehouse.sql("alter table s.t set tblproperties ('hoodie.clean.commits.retained' = '3')")
+    lakehouse.sql("create table s.u like s.t tblproperties ('hoodie.cleaner.commits.retained' = '4')")
+    old, new = (lakehouse.table(f"s.{name}").config for name in "tu")
+    kept = {**old.prefixed("lakehouse.default."), "hoodie.clean.commits.retained": "4"}
+    assert new.prefixed("lakehouse.default.") == kept
+    assert {key: new.properties.get(key) for key in old.properties if "payload" in key} == {
+        key: value for key, value in old.properties.items() if "payload" in key
+    }
+
+
 def test_the_history_of_a_table_newest_first(lake: Lakehouse) -> None:
     found = lake.sql("describe history shop.t")
     assert found.columns[:5] == ["instant", "action", "state", "operation", "inserts"]
