@@ -109,7 +109,7 @@ def create_table(run: Execution, statement: CreateTable) -> Any:
     if found is not None and statement.or_replace and found[1] is RelationKind.TABLE:
         table = run.open_table(found[0])
         if "type" not in {key.lower() for key, _ in statement.properties}:
-            spec = replace(spec, table_type=_short_type(table.config))
+            spec = replace(spec, table_type=short_type(table.config))
         result = _replace(run, table, found[0], spec, frame)
         keep_comments(run, found[0], statement)
         return result
@@ -153,7 +153,7 @@ def create_table_like(run: Execution, statement: CreateTableLike) -> None:
         raise UnsupportedSqlError(message, relation=str(source))
     table = run.table(statement.source)
     config = table.config
-    given = table_spec(name, CreateTable(statement.name, properties=statement.properties), table.schema, usual_type=_short_type(config))
+    given = table_spec(name, CreateTable(statement.name, properties=statement.properties), table.schema, usual_type=short_type(config))
     run.make_table(
         name,
         replace(
@@ -174,7 +174,7 @@ def options_of(config: TableConfig) -> dict[str, str]:
     return {**own, **config.prefixed(STORED_PREFIX)}
 
 
-def _short_type(config: TableConfig) -> str:
+def short_type(config: TableConfig) -> str:
     return "mor" if config.table_type is TableType.MERGE_ON_READ else "cow"
 
 

@@ -135,13 +135,13 @@ def _index(options: WriteOptions) -> dict[str, Any]:
     return {NUM_BUCKETS.key: options.num_buckets}
 
 
-def _payload_of_ours(spec: TableSpec) -> str:
+def usual_payload(ordering_fields: Sequence[str]) -> str:
     """By default. It is stored, also for copy-on-write tables, where Hudi 0.15 stores none: other writers would take their own."""
-    return "DefaultHoodieRecordPayload" if spec.ordering_fields else "OverwriteWithLatestAvroPayload"
+    return "DefaultHoodieRecordPayload" if ordering_fields else "OverwriteWithLatestAvroPayload"
 
 
 def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> dict[str, str]:
-    payload = last_name(options.payload_class) or _payload_of_ours(spec)
+    payload = last_name(options.payload_class) or usual_payload(spec.ordering_fields)
     if payload not in PAYLOADS:
         raise OptionError(f"the payload class {payload!r} is not known; the engine has {', '.join(PAYLOADS)}", table=spec.name)
     key_generator = choose_key_generator(spec.record_key, spec.partition_by)

@@ -241,6 +241,30 @@ def test_show_and_describe(orders: Lakehouse) -> None:
     assert "primaryKey" not in dict(rows(orders, "show tblproperties shop.orders"))
 
 
+def test_the_statement_that_show_create_table_gives_makes_the_same_relation(lakehouse: Lakehouse) -> None:
+    lakehouse.sql("create schema s")
+    options = "type = 'mor', 'hoodie.index.type' = 'BUCKET', 'hoodie.payload.delete.field' = 'v', 'hoodie.payload.delete.marker' = 'it''s'"
+    columns = "id int comment 'the \"key\" it''s', v string, day string"
+    lakehouse.sql(
+        f"create table s.t ({columns}) partitioned by (day) comment 'two\\nlines'"
+        f" tblproperties (primaryKey = 'id', preCombineField = 'v', {options})"
+    )
+    lakehouse.sql("create view s.w (number comment 'of a row', v) comment 'seen' as select id, v from s.t")
+    lakehouse.sql("create materialized view s.m partitioned by (day) tblproperties (primaryKey = 'id') as select id, day from s.t")
+    for name in "twm":
+        head, _, rest = str(rows(lakehouse, f"show create table s.{name}")[0][0]).partition(f" s.{name}")
+        lakehouse.sql(f"{head} s.{name}2{rest}")
+    told, again = (lakehouse.table(name).config.properties for name in ("s.t", "s.t2"))
+    changed = {key for key, value in told.items() if again.get(key) != value}
+    assert changed == {"hoodie.table.name", "hoodie.table.create.schema", "hoodie.table.checksum"}
+    assert lakehouse.table("s.m2").config.materialized_query == "select id, day from s.t"
+    listed = "select column_name, full_data_type, comment from information_schema.columns where table_name = '{}' order by ordinal_position"
+    noted = "select comment from information_schema.tables where table_name = '{}'"
+    for text in (listed, noted):
+        for name in "tw":
+            assert rows(lakehouse, text.format(f"{name}2")) == rows(lakehouse, text.format(name))
+
+
 def test_partitions_that_were_dropped_are_not_shown(orders: Lakehouse) -> None:
     days = [path for (path,) in rows(orders, "show partitions shop.orders")]
     assert len(days) > 1

@@ -14,8 +14,11 @@ from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import LakehouseError, MissingOptionError
 from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.options import INDEX_TYPE
+from lakehouse_engine.record.merging.payloads import PAYLOADS
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.schema import to_spark_type
+from lakehouse_engine.sql.grammar.lexer import quote_name, quote_string
 from lakehouse_engine.sql.grammar.references import Parts
 from lakehouse_engine.sql.grammar.statements import (
     Describe,
@@ -31,8 +34,10 @@ from lakehouse_engine.sql.grammar.statements import (
 )
 from lakehouse_engine.statements.answers.describe_json import describe_json
 from lakehouse_engine.statements.context import Execution
+from lakehouse_engine.statements.definitions import options_of, short_type
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.history import HistoryEntry
+from lakehouse_engine.write.create import usual_payload
 
 _COUNTS = ("inserts", "updates", "deletes", "files", "bytes_written")
 
@@ -169,7 +174,7 @@ def describe_schema(run: Execution, statement: DescribeSchema) -> DataFrame:
 
 
 def show_properties(run: Execution, statement: ShowProperties) -> DataFrame:
-    """With a key that one alone; `primaryKey` and `preCombineField`, as tables are made with, are those of what they became."""
+    """With a key that one alone; `primaryKey`, `preCombineField` and `type`, as tables are made with, are those of what they became."""
     config = run.table(statement.name).config
     properties = dict(config.properties)
     if statement.key is not None:
@@ -187,18 +192,54 @@ def show_partitions(run: Execution, statement: ShowPartitions) -> DataFrame:
 
 
 def _as_made(config: TableConfig) -> dict[str, str]:
-    given = {"primaryKey": config.record_key_fields, "preCombineField": config.ordering_fields}
+    given = {"primaryKey": config.record_key_fields, "preCombineField": config.ordering_fields, "type": (short_type(config),)}
     return {key: ",".join(names) for key, names in given.items() if names}
 
 
 def show_create_table(run: Execution, statement: ShowCreateTable) -> DataFrame:
-    config = run.table(statement.name).config
-    columns = ",\n  ".join(f"`{name}` {kind}{_value_clause(config.constraints, name)}" for name, kind in _columns(run, statement.name))
-    properties = ", ".join(f"{key} = '{names}'" for key, names in _as_made(config).items())
-    lines = [f"CREATE TABLE {run.pins.name(statement.name)} (\n  {columns})", "USING hudi"]
-    lines += [f"PARTITIONED BY ({', '.join(config.partition_fields)})"] if config.partition_fields else []
-    lines += [f"TBLPROPERTIES ({properties})"] if properties else []
+    """A statement that makes the same relation, without its rows."""
+    name = run.pins.name(statement.name)
+    is_view = run.catalog.kind_of((name.schema, name.name)) is RelationKind.VIEW
+    lines = _view_lines(run, name) if is_view else _table_lines(run, run.table(statement.name), name)
     return run.rows(["createtab_stmt"], [["\n".join(lines)]])
+
+
+def _view_lines(run: Execution, name: RelationName) -> list[str]:
+    view, comments = run.catalog.view(name), run.catalog.comments(name)
+    columns = [f"{quote_name(column)}{_comment_clause(comments.columns.get(column) or text)}" for column, text in view.columns]
+    lines = [f"CREATE VIEW {name} ({', '.join(columns)})" if columns else f"CREATE VIEW {name}"]
+    return [*lines, *_comment_line(comments.comment or view.comment), f"AS {view.sql}"]
+
+
+def _table_lines(run: Execution, table: HoodieTable, name: RelationName) -> list[str]:
+    config, comments = table.config, run.catalog.comments(name)
+    query = config.materialized_query
+    columns = ",\n  ".join(
+        f"`{column}` {kind}{_value_clause(config.constraints, column)}{_comment_clause(comments.columns.get(column))}"
+        for column, kind in _columns(run, (name.schema, name.name))
+    )
+    lines = [f"CREATE TABLE {name} (\n  {columns})", "USING hudi"] if query is None else [f"CREATE MATERIALIZED VIEW {name}"]
+    lines += [f"PARTITIONED BY ({', '.join(config.partition_fields)})"] if config.partition_fields else []
+    lines += _comment_line(comments.comment)
+    properties = [f"{key} = {quote_string(value)}" for key, value in _as_made(config).items()]
+    properties += [f"'{key}' = {quote_string(value)}" for key, value in sorted(_own_options(config).items())]
+    lines += [f"TBLPROPERTIES ({', '.join(properties)})"] if properties else []
+    return lines if query is None else [*lines, f"AS {query}"]
+
+
+def _own_options(config: TableConfig) -> dict[str, str]:
+    """Those that a table made without options would not have."""
+    payload = PAYLOADS[usual_payload(config.ordering_fields)].java_class
+    usual = {INDEX_TYPE.key: "GLOBAL_SIMPLE", "hoodie.compaction.payload.class": payload}
+    return {key: value for key, value in options_of(config).items() if usual.get(key) != value}
+
+
+def _comment_clause(comment: str | None) -> str:
+    return f" COMMENT {quote_string(comment)}" if comment else ""
+
+
+def _comment_line(comment: str | None) -> list[str]:
+    return [f"COMMENT {quote_string(comment)}"] if comment else []
 
 
 def _value_clause(constraints: Constraints, column: str) -> str:
