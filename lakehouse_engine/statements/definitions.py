@@ -273,5 +273,18 @@ def unset_table_properties(run: Execution, statement: UnsetProperties) -> None:
 def comment_on(run: Execution, statement: Comment) -> None:
     if len(statement.name) < 2 and statement.column is None and run.pins.current_schema is None:
         raise MissingOptionError("a comment needs schema.name")
-    columns = {statement.column: statement.comment} if statement.column is not None else None
-    run.catalog.set_comments(run.pins.name(statement.name), None if columns else statement.comment, columns)
+    name = run.pins.name(statement.name)
+    if statement.column is None:
+        run.catalog.set_comments(name, statement.comment)
+    else:
+        run.catalog.set_comments(name, columns={column_of(run, name, statement.column): statement.comment})
+
+
+def column_of(run: Execution, name: RelationName, column: str) -> str:
+    """The name of a column as the table or view has it. Raises `SqlError` for one that it has not."""
+    is_view = run.catalog.kind_of((name.schema, name.name)) is RelationKind.VIEW
+    known = run.query(f"select * from {name}").columns if is_view else run.table((name.schema, name.name)).schema.names
+    found = next((one for one in known if one.lower() == column.lower()), None)
+    if found is None:
+        raise SqlError(f"{name} has no column {column!r}; it has {', '.join(known)}", column=column)
+    return found

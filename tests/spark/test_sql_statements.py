@@ -265,6 +265,21 @@ def test_the_statement_that_show_create_table_gives_makes_the_same_relation(lake
             assert rows(lakehouse, text.format(f"{name}2")) == rows(lakehouse, text.format(name))
 
 
+def test_a_comment_on_a_column_is_found_by_the_columns_own_name(orders: Lakehouse) -> None:
+    orders.sql("create view shop.seen (number comment 'of an order', word) as select id, name from shop.orders")
+    orders.sql("comment on column shop.orders.NAME is 'of the buyer'")
+    orders.sql("comment on column shop.seen.Word is 'of the buyer'")
+    assert ("name", "string", "of the buyer") in rows(orders, "describe shop.orders")
+    assert rows(orders, "describe shop.seen") == [("number", "bigint", "of an order"), ("word", "string", "of the buyer")]
+    for relation in ("orders", "seen"):
+        with pytest.raises(SqlError, match=f"shop.{relation} has no column 'nope'"):
+            orders.sql(f"comment on column shop.{relation}.nope is 'x'")
+        with pytest.raises(SqlError, match=f"shop.{relation} has no column 'nope'"):
+            orders.sql(f"describe shop.{relation} nope")
+    orders.sql("comment on column shop.orders.nAmE is null")
+    assert rows(orders, "describe shop.orders name") == [("name", "string", None)]
+
+
 def test_partitions_that_were_dropped_are_not_shown(orders: Lakehouse) -> None:
     days = [path for (path,) in rows(orders, "show partitions shop.orders")]
     assert len(days) > 1

@@ -34,7 +34,7 @@ from lakehouse_engine.sql.grammar.statements import (
 )
 from lakehouse_engine.statements.answers.describe_json import describe_json
 from lakehouse_engine.statements.context import Execution
-from lakehouse_engine.statements.definitions import options_of, short_type
+from lakehouse_engine.statements.definitions import column_of, options_of, short_type
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.history import HistoryEntry
 from lakehouse_engine.write.create import usual_payload
@@ -132,12 +132,16 @@ def show_columns(run: Execution, statement: ShowColumns) -> DataFrame:
 def describe(run: Execution, statement: Describe) -> DataFrame:
     if statement.as_json:
         return describe_json(run, statement)
-    comments = run.catalog.comments(run.pins.name(statement.name)).columns
+    relation = run.pins.name(statement.name)
+    is_view = run.catalog.kind_of((relation.schema, relation.name)) is RelationKind.VIEW
+    comments = {column: text for column, text in run.catalog.view(relation).columns if text} if is_view else {}
+    comments |= run.catalog.comments(relation).columns
     rows = [[name, kind, comments.get(name)] for name, kind in _columns(run, statement.name)]
     if statement.column is not None:
-        rows = [row for row in rows if str(row[0]).lower() == statement.column.lower()]
+        column = column_of(run, relation, statement.column)
+        rows = [row for row in rows if row[0] == column]
     elif statement.extended:
-        rows += _details(run, run.pins.name(statement.name))
+        rows += _details(run, relation)
     return run.rows(["col_name", "data_type", "comment"], rows)
 
 
