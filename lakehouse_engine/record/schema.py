@@ -58,6 +58,14 @@ def reconcile(table_schema: pa.Schema, incoming: pa.Schema, *, evolve: bool, par
     return pa.schema(_merge_fields(list(table_schema), list(incoming), "", evolve, evolve or partial))
 
 
+def typed_nulls(offered: pa.Schema, table: pa.Schema) -> pa.Schema:
+    """Columns without a type, which hold nulls only (pandas has them, and `lit(None)`), have that of the table's column of their name."""
+    types = {field.name.lower(): field.type for field in table}
+    return pa.schema([
+        field.with_type(types.get(field.name.lower(), field.type)) if pa.types.is_null(field.type) else field for field in offered
+    ])
+
+
 def conform(batch: pa.Table, schema: pa.Schema) -> pa.Table:
     """The batch with exactly the columns of `schema`: reordered by name, missing ones null, types cast up; nested ones too.
 

@@ -25,7 +25,7 @@ from lakehouse_engine.record.merging.deletions import DeleteMarks
 from lakehouse_engine.record.merging.mergers import RecordMerger, storing_as_given
 from lakehouse_engine.record.merging.ordering_fields import OrderingFields
 from lakehouse_engine.record.merging.payloads import merger_of, payload_of
-from lakehouse_engine.record.schema import check_reserved, reconcile
+from lakehouse_engine.record.schema import check_reserved, reconcile, typed_nulls
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
@@ -265,6 +265,8 @@ def _write_schema(state: TableState, request: WriteRequest) -> pa.Schema:
     offered = request.data.schema
     if request.given_keys:
         offered = pa.schema([field for field in offered if not field.name.startswith("_hoodie_record_key")])
+    if not request.replace_schema:
+        offered = typed_nulls(offered, table)
     incoming = canonical_schema(offered, allow_timestamp_ntz=request.options.allow_timestamp_ntz or _has_ntz(table))
     check_reserved(incoming)
     if request.replace_schema or not len(table):

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.errors import SchemaIncompatibleError
+from lakehouse_engine.errors import SchemaIncompatibleError, UnsupportedTypeError
 
 EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("n", pa.int32())])
@@ -80,3 +81,13 @@ def test_without_being_asked_nothing_comes(table: HoodieTable) -> None:
 def test_a_write_id_is_of_such_a_commit_too(table: HoodieTable) -> None:
     first = table.upsert(WIDER.empty_table(), options=EVOLVE, write_id="w")
     assert table.upsert(WIDER.empty_table(), options=EVOLVE, write_id="w").instant == first.instant
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_column_of_nulls_without_a_type_has_that_of_the_table(table: HoodieTable, write: str) -> None:
+    """As pandas gives one in which nothing is set."""
+    WRITES[write](table, pa.table({"id": pa.array([7]), "ts": pa.array([6]), "N": pa.nulls(1)}))
+    assert table.schema == SCHEMA
+    assert table.to_arrow(columns=["id", "n"], filters=pc.field("id") == 7).to_pylist() == [{"id": 7, "n": None}]
+    with pytest.raises(UnsupportedTypeError, match="'x' has the type null"):
+        WRITES[write](table, pa.table({"id": [8], "ts": [6], "n": [1], "x": pa.nulls(1)}), options=EVOLVE)
