@@ -47,7 +47,7 @@ from lakehouse_engine.statements.generated import settled
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.write.alter import rename, set_properties, set_query
-from lakehouse_engine.write.create import TABLE_TYPES, TableSpec
+from lakehouse_engine.write.create import HIVE_STYLE, TABLE_TYPES, URL_ENCODE, TableSpec
 
 COMBINE = {"hoodie.combine.before.insert": "true"}
 
@@ -171,7 +171,8 @@ def create_table_like(run: Execution, statement: CreateTableLike) -> None:
 def options_of(config: TableConfig) -> dict[str, str]:
     """The options that a table was made with, or got since: most are kept under a prefix of ours."""
     own = {key: value for key, value in config.properties.items() if key in OPTIONS}
-    return {**own, **config.prefixed(STORED_PREFIX)}
+    layout = {HIVE_STYLE: config.hive_style_partitioning, URL_ENCODE: config.url_encode_partitioning}
+    return {**own, **{key: str(value).lower() for key, value in layout.items()}, **config.prefixed(STORED_PREFIX)}
 
 
 def short_type(config: TableConfig) -> str:

@@ -42,7 +42,8 @@ from lakehouse_engine.timeline.locks.settings import check_provider_fits
 
 _KEY_GENERATORS = "org.apache.hudi.keygen."
 TABLE_TYPES = {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ}
-_TABLE_KEYS = ("hoodie.table.keygenerator.class", "hoodie.datasource.write.partitionpath.urlencode", "hoodie.database.name")
+HIVE_STYLE, URL_ENCODE = "hoodie.datasource.write.hive_style_partitioning", "hoodie.datasource.write.partitionpath.urlencode"
+_TABLE_KEYS = ("hoodie.table.keygenerator.class", HIVE_STYLE, URL_ENCODE, "hoodie.database.name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,9 @@ def create_table(storage: Storage, spec: TableSpec, defaults: Mapping[str, Any] 
     check_provider_fits(storage, LockOptions.read(spec.properties))
     check_known(spec.properties, also=_TABLE_KEYS)
     ServiceOptions.read(layered(spec.properties, defaults))
+    for key in (HIVE_STYLE, URL_ENCODE):
+        if str(spec.properties.get(key, "true")).lower() not in ("true", "false"):
+            raise OptionError(f"{key}={spec.properties[key]!r} is neither true nor false", table=spec.name)
     schema = canonical_schema(spec.schema, allow_timestamp_ntz=options.allow_timestamp_ntz)
     check_reserved(schema)
     _check(spec, schema)
@@ -155,8 +159,8 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
         "hoodie.timeline.layout.version": "1",
         "hoodie.table.keygenerator.class": _KEY_GENERATORS + key_generator,
         **(_BARE_SINGLE_KEYS if key_generator == "ComplexKeyGenerator" and len(spec.record_key) == 1 else {}),
-        "hoodie.datasource.write.hive_style_partitioning": str(spec.hive_style).lower(),
-        "hoodie.datasource.write.partitionpath.urlencode": "true",
+        HIVE_STYLE: str(spec.hive_style).lower(),
+        URL_ENCODE: "true",
         "hoodie.datasource.write.drop.partition.columns": "false",
         "hoodie.table.base.file.format": "PARQUET",
         "hoodie.archivelog.folder": "archived",

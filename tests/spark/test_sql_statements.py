@@ -265,6 +265,22 @@ def test_the_statement_that_show_create_table_gives_makes_the_same_relation(lake
             assert rows(lakehouse, text.format(f"{name}2")) == rows(lakehouse, text.format(name))
 
 
+def test_partitions_may_be_directories_without_the_columns_name(lakehouse: Lakehouse) -> None:
+    key = "hoodie.datasource.write.hive_style_partitioning"
+    lakehouse.sql("create schema s")
+    made = f"table s.t (id int, day string) partitioned by (day) tblproperties (primaryKey = 'id', '{key}' = 'false')"
+    lakehouse.sql(f"create {made}")
+    lakehouse.sql(f"create or replace {made}")
+    lakehouse.sql("insert into s.t values (1, '2026-01-01')")
+    assert rows(lakehouse, "show partitions s.t") == [("2026-01-01",)]
+    lakehouse.sql("create table s.u like s.t")
+    lakehouse.sql(str(rows(lakehouse, "show create table s.t")[0][0]).replace(" s.t ", " s.v "))
+    assert not any(lakehouse.table(f"s.{name}").config.hive_style_partitioning for name in "uv")
+    with pytest.raises(OptionError, match=f"{key}='maybe'"):
+        lakehouse.sql(f"create table s.w (id int) tblproperties (primaryKey = 'id', '{key}' = 'maybe')")
+    assert not lakehouse.exists("s.w")
+
+
 def test_a_comment_on_a_column_is_found_by_the_columns_own_name(orders: Lakehouse) -> None:
     orders.sql("create view shop.seen (number comment 'of an order', word) as select id, name from shop.orders")
     orders.sql("comment on column shop.orders.NAME is 'of the buyer'")

@@ -37,7 +37,7 @@ from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.definitions import column_of, options_of, short_type
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.history import HistoryEntry
-from lakehouse_engine.write.create import usual_payload
+from lakehouse_engine.write.create import HIVE_STYLE, URL_ENCODE, usual_payload
 
 _COUNTS = ("inserts", "updates", "deletes", "files", "bytes_written")
 
@@ -234,7 +234,7 @@ def _table_lines(run: Execution, table: HoodieTable, name: RelationName) -> list
 def _own_options(config: TableConfig) -> dict[str, str]:
     """Those that a table made without options would not have."""
     payload = PAYLOADS[usual_payload(config.ordering_fields)].java_class
-    usual = {INDEX_TYPE.key: "GLOBAL_SIMPLE", "hoodie.compaction.payload.class": payload}
+    usual = {INDEX_TYPE.key: "GLOBAL_SIMPLE", "hoodie.compaction.payload.class": payload, HIVE_STYLE: "true", URL_ENCODE: "true"}
     return {key: value for key, value in options_of(config).items() if usual.get(key) != value}
 
 
