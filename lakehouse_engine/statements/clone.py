@@ -7,6 +7,7 @@ from functools import partial
 from lakehouse_engine.catalog.clone import Clone, clone_relation
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.services.clone import CloneFiles
+from lakehouse_engine.spark.frames.moments import computed_moment
 from lakehouse_engine.spark.session import runner_for
 from lakehouse_engine.sql.grammar.statements import CloneTable
 from lakehouse_engine.statements.context import Execution
@@ -15,10 +16,13 @@ from lakehouse_engine.statements.context import Execution
 def clone_table(run: Execution, statement: CloneTable) -> WriteResult | None:
     """Raises as `clone_relation`, and `TableNotFoundError` where the source is a view or not there."""
     source = run.catalog.table(run.pins.name(statement.source))
+    as_of = statement.as_of
+    if as_of is not None and statement.is_typed:
+        as_of = computed_moment(run.spark, as_of, None)
     wanted = Clone(
         source,
         run.pins.name(statement.name),
-        statement.as_of,
+        as_of,
         CloneFiles.of(statement.files),
         statement.or_replace,
         statement.if_not_exists,

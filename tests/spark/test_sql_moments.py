@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zoneinfo import ZoneInfo
+
 import pytest
 
 from lakehouse_engine import Lakehouse
@@ -33,6 +35,22 @@ def test_expressions_choose_the_commit(twice: Lakehouse) -> None:
     }.items():
         found = twice.sql(f"select t.x from shop.t timestamp as of {expression} where shop.t.id = 1 or t.id = 1").collect()
         assert [row[0] for row in found] == wanted, expression
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
+def test_a_typed_literal_is_in_the_sessions_time_zone_and_text_in_utc(twice: Lakehouse, zone: str) -> None:
+    first = parse_instant_time(twice.table("shop.t").history()[-1].instant)
+    local, session = first.astimezone(ZoneInfo(zone)), twice._spark
+    assert session is not None
+    before = session.conf.get("spark.sql.session.timeZone")
+    session.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        for moment in (f"timestamp '{local:%Y-%m-%d %H:%M:%S.%f}'", f"'{first:%Y-%m-%d %H:%M:%S.%f}'"):
+            assert [row[0] for row in twice.sql(f"select x from shop.t timestamp as of {moment}").collect()] == [1], moment
+            twice.sql(f"create or replace table shop.c clone shop.t timestamp as of {moment}")
+            assert [row[0] for row in twice.sql("select x from shop.c").collect()] == [1], moment
+    finally:
+        session.conf.set("spark.sql.session.timeZone", before)
 
 
 def test_an_expression_may_hold_parameters_with_names(twice: Lakehouse) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lakehouse_engine.sql.grammar.lexer import Token, TokenKind, name_value, string_value
 from lakehouse_engine.sql.grammar.references import Parts
 
-_TYPED = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
+TYPED = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
 _OPERATORS = ("+", "-", "*", "/", "%", "||", "::")
 _OPENING = ("(", "[")
 _CLOSING = (")", "]")
@@ -99,7 +99,7 @@ class Cursor:
         if token.kind is TokenKind.NUMBER:
             self.at += 1
             return token.text
-        if token.keyword in _TYPED and following is not None and following.kind is TokenKind.STRING:
+        if token.keyword in TYPED and following is not None and following.kind is TokenKind.STRING:
             self.at += 2
             return string_value(following)
         if token.keyword == "-" and following is not None and following.kind is TokenKind.NUMBER:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakehouse_engine.sql.grammar.cursor import Cursor
+from lakehouse_engine.sql.grammar.cursor import TYPED, Cursor
 from lakehouse_engine.sql.grammar.lexer import TokenKind, name_value, words
 from lakehouse_engine.sql.grammar.references import Travel
 
@@ -81,9 +81,11 @@ def read_travel(cursor: Cursor) -> Travel | None:
     start = cursor.offset
     cursor.at += skip + 3
     begin = cursor.offset
+    # `TIMESTAMP '...'` is a moment in the session's time zone, as anywhere in Spark, which computes it; text alone is in UTC.
+    is_typed = kind == "timestamp" and cursor.keyword() in TYPED
     value = cursor.expression()
     end = cursor.end_before()
-    return Travel(kind, start, end, cursor.text[begin:end], value)
+    return Travel(kind, start, end, cursor.text[begin:end], None if is_typed else value)
 
 
 def read_arguments(cursor: Cursor) -> tuple[str, ...] | None:

@@ -219,7 +219,7 @@ class CreateTableLike:
 
 @dataclass(frozen=True, slots=True)
 class CloneTable:
-    """`files` as `Lakehouse.clone` takes it; `as_of` the literal after AS OF, None without."""
+    """`files` as `Lakehouse.clone` takes it; `as_of` the literal after AS OF, None without; `is_typed` where that is `TIMESTAMP '...'`."""
 
     name: Parts
     source: Parts
@@ -227,6 +227,7 @@ class CloneTable:
     as_of: str | None = None
     if_not_exists: bool = False
     or_replace: bool = False
+    is_typed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

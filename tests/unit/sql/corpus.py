@@ -245,7 +245,7 @@ PAIRS = {
     ),
     "timestamp, typed literal, alias": (
         "select * from a.b TIMESTAMP AS OF timestamp '2026-01-01 10:00:00' as t",
-        "select * from `pin a.b@timestamp 2026-01-01 10:00:00`  as t",
+        "select * from `pin a.b@computed timestamp timestamp '2026-01-01 10:00:00'`  as t",
     ),
     "an expression": (
         "select a.b.id from a.b timestamp as of current_timestamp() where x = 1",
@@ -259,7 +259,10 @@ PAIRS = {
         "select * from a.b for timestamp as of (cast('2026-01-01' as timestamp) - make_interval(0, 0, 1)) as t",
         "select * from `pin a.b@computed timestamp (cast('2026-01-01' as timestamp) - make_interval(0, 0, 1))`  as t",
     ),
-    "date literal": ("select * from a.b timestamp as of date '2026-01-01' t", "select * from `pin a.b@timestamp 2026-01-01`  t"),
+    "date literal": (
+        "select * from a.b timestamp as of date '2026-01-01' t",
+        "select * from `pin a.b@computed timestamp date '2026-01-01'`  t",
+    ),
     "system_time": ("select * from a.b for system_time as of '2026' t", "select * from `pin a.b@timestamp 2026`  t"),
     "version number": ("select * from a.b version as of 20260101000000 t", "select * from `pin a.b@version 20260101000000`  t"),
     "version name, for": ("select * from a.b for version as of 'before load' t", "select * from `pin a.b@version before load`  t"),

@@ -16,7 +16,9 @@ READ = {
     "CREATE TABLE IF NOT EXISTS a.b DEEP CLONE c.d": CloneTable(AB, CD, "copy", if_not_exists=True),
     "create or replace table a.b clone c.d version as of -2": CloneTable(AB, CD, as_of="-2", or_replace=True),
     "create table `a`.`b` clone c.d timestamp as of '2026-01-01'": CloneTable(AB, CD, as_of="2026-01-01"),
-    "create table a.b clone c.d timestamp as of timestamp '2026-01-01 10:00:00'": CloneTable(AB, CD, as_of="2026-01-01 10:00:00"),
+    "create table a.b clone c.d timestamp as of timestamp '2026-01-01 10:00:00'": CloneTable(
+        AB, CD, as_of="timestamp '2026-01-01 10:00:00'", is_typed=True
+    ),
     "create table a.b clone c.d for system_version as of 'monday'": CloneTable(AB, CD, as_of="monday"),
     "create table clone clone shallow": CloneTable(("clone",), ("shallow",)),
 }

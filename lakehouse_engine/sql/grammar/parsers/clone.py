@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.sql.grammar.cursor import TYPED
 from lakehouse_engine.sql.grammar.reader import StatementReader
 from lakehouse_engine.sql.grammar.statements import CloneTable
 
@@ -41,17 +42,20 @@ def parse_clone(reader: StatementReader) -> CloneTable:
     files = _FILES[reader.accept_any(("SHALLOW", "DEEP"))]
     reader.expect("CLONE")
     source = reader.parts("the name of the table to be cloned")
-    as_of = _moment(reader)
+    as_of, is_typed = _moment(reader)
     reader.finish()
-    return CloneTable(name, source, files, as_of, if_not_exists, or_replace)
+    return CloneTable(name, source, files, as_of, if_not_exists, or_replace, is_typed)
 
 
-def _moment(reader: StatementReader) -> str | None:
+def _moment(reader: StatementReader) -> tuple[str | None, bool]:
+    """The literal, and whether it is a typed one of a timestamp or date: then with its type, for Spark to compute."""
     reader.accept("FOR")
-    if not reader.accept_any(("TIMESTAMP", "VERSION", "SYSTEM_TIME", "SYSTEM_VERSION")):
-        return None
+    kind = reader.accept_any(("TIMESTAMP", "VERSION", "SYSTEM_TIME", "SYSTEM_VERSION"))
+    if not kind:
+        return None, False
     reader.expect("AS", "OF")
+    begin, is_typed = reader.offset, kind in ("TIMESTAMP", "SYSTEM_TIME") and reader.keyword() in TYPED
     text = reader.literal()
     if text is None:
         raise reader.refusal("an instant, a timestamp, a savepoint's name or -N as a literal after AS OF")
-    return text
+    return (reader.text[begin : reader.end_before()], True) if is_typed else (text, False)
