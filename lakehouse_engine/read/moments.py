@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
+from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import OptionError, SavepointError
 from lakehouse_engine.model.instant import as_of_instant_time
 from lakehouse_engine.model.savepoint import LATEST
 from lakehouse_engine.model.write_stats import REWRITES
+from lakehouse_engine.timeline.writers_zone import writers_zone
 from lakehouse_engine.view.plans import oldest_overtaken
 from lakehouse_engine.view.protected import damaged_savepoints, savepoint_metadata
 from lakehouse_engine.view.table_state import TableState
@@ -24,7 +26,7 @@ def moment_of(state: TableState, moment: str | date | datetime) -> str:
     `SavepointError` where it may be the name of a savepoint whose file is damaged.
     """
     if not isinstance(moment, str):
-        return as_of_instant_time(moment)
+        return instant_of(state, moment)
     text = moment.strip()
     if text.isdigit():
         return as_of_instant_time(text)
@@ -40,6 +42,21 @@ def moment_of(state: TableState, moment: str | date | datetime) -> str:
         known = ", ".join(repr(metadata.name) for metadata in savepoint_metadata(state).values() if metadata.name) or "none"
         message = f"{error.message}, -N for the Nth commit before the newest, or the name of a savepoint (there are: {known})"
         raise OptionError(message, table=state.config.name) from error
+
+
+def instant_of(state: TableState, moment: date | datetime) -> str:
+    """`as_of_instant_time` with the digits of the table's writers, which in a table of the zone LOCAL are those of their zone.
+
+    That is about a datetime with a zone, which is a point in time; what has none is digits.
+    """
+    if not isinstance(moment, datetime) or moment.tzinfo is None or state.config.timeline_timezone != "LOCAL":
+        return as_of_instant_time(moment)
+    zone = writers_zone(state.storage, state.layout, state.timeline)
+    try:
+        ahead = (moment.astimezone().utcoffset() or timedelta()) if zone is None else zone.offset
+        return as_of_instant_time(moment.astimezone(UTC) + ahead)
+    except OverflowError:  # before or after all instants in any zone
+        return as_of_instant_time(moment)
 
 
 def _savepoint(state: TableState, name: str) -> str | None:

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from lakehouse_engine.errors import OptionError, SchemaIncompatibleError, UnsettledInstantError
 from lakehouse_engine.files.projection import convert
 from lakehouse_engine.files.schema import table_schema
-from lakehouse_engine.model.instant import as_of_instant_time, before
+from lakehouse_engine.model.instant import before
 from lakehouse_engine.options import STORED_PREFIX, layered
 from lakehouse_engine.options.read import TRUST_PARTITION_PATHS, VERIFY_CHECKSUMS
 from lakehouse_engine.options.unavailable import CHANGE_DATA
-from lakehouse_engine.read.moments import moment_of
+from lakehouse_engine.read.moments import instant_of, moment_of
 from lakehouse_engine.read.pruning import may_be_foreign, path_rules
 from lakehouse_engine.read.scan import FROM_START, ON_RESTORE, Filters, ScanPlan, plan_incremental, plan_snapshot
 from lakehouse_engine.view.moment import at_one_moment
@@ -124,9 +124,9 @@ def read_options(state: TableState, options: Mapping[str, Any] | None) -> dict[s
     return layered(state.config.prefixed(STORED_PREFIX), options or {})
 
 
-def _bound(moment: str | date | datetime | None) -> str | None:
+def _bound(state: TableState, moment: str | date | datetime | None) -> str | None:
     """Text stays as it is: a checkpoint is an instant, or a word for the first."""
-    return moment if moment is None or isinstance(moment, str) else as_of_instant_time(moment)
+    return moment if moment is None or isinstance(moment, str) else instant_of(state, moment)
 
 
 def _plan(state: TableState, query: Query, filters: Callable[[TableState, str | None], Filters | None]) -> ScanPlan:
@@ -140,7 +140,7 @@ def _plan(state: TableState, query: Query, filters: Callable[[TableState, str | 
 
 def _changes(state: TableState, query: Query, filters: Filters | None) -> ScanPlan:
     """Without an end, up to where nothing can be added any more: a reader that goes on from the newest row that it got misses nothing."""
-    begin, end = _bound(query.begin), _bound(query.end)
+    begin, end = _bound(state, query.begin), _bound(state, query.end)
     overtaken = oldest_overtaken(state)
     is_behind = begin is not None and begin not in FROM_START and overtaken is not None and begin >= overtaken
     if overtaken is not None and not is_behind:

@@ -106,8 +106,8 @@ def plan_snapshot(
 ) -> ScanPlan:
     """All rows of the table now, or as they were at `as_of`.
 
-    `as_of` is an instant time (`model.instant.as_of_instant_time` makes one of other forms, in UTC: for a table whose timeline zone
-    is LOCAL its digits are the writer's local time, whose zone no reader can know). Before the first commit there are no rows.
+    `as_of` is an instant time (`read.moments` makes one of other forms: of a table whose timeline zone is LOCAL its digits are the
+    writers' local time). Before the first commit there are no rows.
     `read_optimized` reads the base files of a merge-on-read table and leaves its logs aside. `filters` are about the table's columns at
     that time; of partitions that they rule out nothing is listed, so nothing that they lost is noticed.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 
 from lakehouse_engine.catalog.clone import Clone, clone_relation
@@ -16,9 +17,9 @@ from lakehouse_engine.statements.context import Execution
 def clone_table(run: Execution, statement: CloneTable) -> WriteResult | None:
     """Raises as `clone_relation`, and `TableNotFoundError` where the source is a view or not there."""
     source = run.catalog.table(run.pins.name(statement.source))
-    as_of = statement.as_of
-    if as_of is not None and statement.is_typed:
-        as_of = computed_moment(run.spark, as_of, None)
+    as_of: str | datetime | None = statement.as_of
+    if statement.as_of is not None and statement.is_typed:
+        as_of = computed_moment(run.spark, statement.as_of, None)
     wanted = Clone(
         source,
         run.pins.name(statement.name),

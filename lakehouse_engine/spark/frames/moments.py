@@ -12,7 +12,6 @@ from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampT
 
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import UnsupportedSqlError
-from lakehouse_engine.model.instant import format_instant_time
 
 Arguments = Sequence[Any] | Mapping[str, Any] | None
 """Values of a statement's parameters, by position or by name."""
@@ -20,8 +19,8 @@ Arguments = Sequence[Any] | Mapping[str, Any] | None
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def computed_moment(spark: SparkSession, expression: str, args: Arguments) -> str:
-    """An instant time, or the text that the expression gives, which is read like a literal. A date begins in the session's time zone.
+def computed_moment(spark: SparkSession, expression: str, args: Arguments) -> str | datetime:
+    """A moment, or the text that the expression gives, which is read like a literal. A date begins in the session's time zone.
 
     Raises `UnsupportedSqlError` for what has no value of its own (columns, `rand()`), is null, or is no timestamp, date or text.
     """
@@ -45,4 +44,4 @@ def computed_moment(spark: SparkSession, expression: str, args: Arguments) -> st
         raise UnsupportedSqlError(f"{said} is null")
     if moment != again:
         raise UnsupportedSqlError(f"{said} gives another value each time; write one that does not change within a statement")
-    return str(moment) if is_text else format_instant_time(_EPOCH + timedelta(microseconds=moment))
+    return str(moment) if is_text else _EPOCH + timedelta(microseconds=moment)

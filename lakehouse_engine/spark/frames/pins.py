@@ -7,6 +7,7 @@ import uuid
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -273,7 +274,7 @@ class Pins:
         as_of = None if pin.as_of is None else self._moment(pin.as_of, args)
         return self.keep(self._scan(stored, reads, Query("read_optimized" if pin.read_optimized else "snapshot", as_of), pin.needs))
 
-    def _moment(self, as_of: AsOf, args: Arguments) -> str:
+    def _moment(self, as_of: AsOf, args: Arguments) -> str | datetime:
         if not as_of.computed:
             return as_of.value
         self.check(f"select ({as_of.value})")

@@ -102,6 +102,29 @@ def test_process_in_tokyo_goes_on_in_the_zone_of_the_writers_of_a_local_table(
     assert abs(ahead_of_utc(write(table, 4))) < timedelta(minutes=10)
 
 
+@pytest.mark.parametrize("writers", ["Asia/Tokyo", "America/New_York"])
+def test_a_datetime_with_a_zone_is_a_point_in_time_for_readers_of_a_local_table(
+    zone: Callable[[str], None], tmp_path: Path, writers: str
+) -> None:
+    zone(writers)
+    table = local_table(tmp_path / "t")
+    moments = [datetime.now(UTC)]
+    for number in (1, 2, 3):
+        time.sleep(0.005)
+        write(table, number)
+        time.sleep(0.005)
+        moments.append(datetime.now(UTC))
+    for reader in (writers, "UTC", "Europe/Berlin"):
+        zone(reader)
+        for count, moment in enumerate(moments):
+            for same in (moment, moment.astimezone()):
+                assert table.to_arrow(as_of=same).num_rows == count
+                assert table.to_arrow(query="incremental", begin=same).num_rows == 3 - count
+                assert table.to_arrow(query="incremental", begin="earliest", end=same).num_rows == count
+    assert table.to_arrow(as_of=datetime.max.replace(tzinfo=UTC)).num_rows == 3
+    assert table.to_arrow(as_of=datetime.min.replace(tzinfo=UTC)).num_rows == 0
+
+
 def test_process_in_utc_goes_on_in_the_zone_of_writers_in_tokyo(zone: Callable[[str], None], tmp_path: Path) -> None:
     zone("Asia/Tokyo")
     table = local_table(tmp_path / "t")
