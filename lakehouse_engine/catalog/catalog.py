@@ -81,6 +81,10 @@ class Catalog:
         path = f"{self._schema(name)}/{_SCHEMA_FILE}"
         return Comments.from_json(self.storage.read(path), path).comment if has_file(self.storage, path) else None
 
+    def set_schema_comment(self, name: str, comment: str) -> None:
+        """An empty text removes it. Raises `RelationNotFoundError` without the schema."""
+        self.storage.overwrite(f"{self._schema(name)}/{_SCHEMA_FILE}", Comments(comment or None).to_json())
+
     def drop_schema(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> bool:
         """Delete a schema; False when it is not there and `if_exists`.
 

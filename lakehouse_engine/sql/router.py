@@ -109,6 +109,8 @@ def _always_ours(reader: StatementReader) -> Statement | None:
         return parse_call(reader)
     if verb == "OPTIMIZE":
         raise UnsupportedSqlError(f"OPTIMIZE: {CLUSTERING}")
+    if verb == "COMMENT" and second == "ON" and reader.keyword(2) in SCHEMA_WORDS and _is_local(reader, reader.keyword(2)):
+        return parse_comment(reader)
     if verb == "USE" and second != "CATALOG":
         return parse_use(reader)
     if verb == "SHOW" and second in ("TABLES", "TABLE", "VIEWS", "SCHEMAS", "DATABASES", "NAMESPACES"):
@@ -140,7 +142,7 @@ def _create(reader: StatementReader) -> Statement | None:
 
 
 def _is_local(reader: StatementReader, noun: str) -> bool:
-    """Whether the created name has no catalog of its own."""
+    """Whether the name after the noun, of a relation or a schema, has no catalog of its own."""
     start = reader.at
     while reader.keyword() != noun:
         reader.at += 1
@@ -148,7 +150,7 @@ def _is_local(reader: StatementReader, noun: str) -> bool:
     reader.accept("IF", "NOT", "EXISTS")
     chain = reader.chain()
     reader.at = start
-    return chain is None or len(plain(chain[0])) < 3
+    return chain is None or len(plain(chain[0])) < (2 if noun in SCHEMA_WORDS else 3)
 
 
 def foreign_table(text: str) -> tuple[Parts, str] | None:

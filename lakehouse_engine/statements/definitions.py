@@ -27,6 +27,7 @@ from lakehouse_engine.record.types import check_differ
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.sql.grammar.statements import (
     Comment,
+    CommentOnSchema,
     CreateSchema,
     CreateTable,
     CreateTableLike,
@@ -279,6 +280,10 @@ def comment_on(run: Execution, statement: Comment) -> None:
         run.catalog.set_comments(name, statement.comment)
     else:
         run.catalog.set_comments(name, columns={column_of(run, name, statement.column): statement.comment})
+
+
+def comment_on_schema(run: Execution, statement: CommentOnSchema) -> None:
+    run.catalog.set_schema_comment(statement.schema, statement.comment)
 
 
 def column_of(run: Execution, name: RelationName, column: str) -> str:

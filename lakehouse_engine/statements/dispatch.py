@@ -47,6 +47,7 @@ HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
     s.SetProperties: definitions.set_table_properties,
     s.UnsetProperties: definitions.unset_table_properties,
     s.Comment: definitions.comment_on,
+    s.CommentOnSchema: definitions.comment_on_schema,
     s.Insert: changes.insert,
     s.MultiInsert: changes.multi_insert,
     s.Delete: changes.delete,

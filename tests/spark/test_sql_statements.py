@@ -292,6 +292,10 @@ def test_a_comment_on_a_column_is_found_by_the_columns_own_name(orders: Lakehous
             orders.sql(f"comment on column shop.{relation}.nope is 'x'")
         with pytest.raises(SqlError, match=f"shop.{relation} has no column 'nope'"):
             orders.sql(f"describe shop.{relation} nope")
+    orders.sql("comment on schema shop is 'what is sold'")
+    assert ("Comment", "what is sold") in rows(orders, "describe schema shop")
+    with pytest.raises(RelationNotFoundError, match="nope"):
+        orders.sql("comment on schema nope is 'x'")
     orders.sql("comment on column shop.orders.nAmE is null")
     assert rows(orders, "describe shop.orders name") == [("name", "string", None)]
 

@@ -384,11 +384,19 @@ class DropPartitions:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """COMMENT ON TABLE | SCHEMA | COLUMN. An empty text removes it."""
+    """COMMENT ON TABLE | VIEW | COLUMN. An empty text removes it."""
 
     name: Parts
     comment: str
     column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommentOnSchema:
+    """An empty text removes it."""
+
+    schema: str
+    comment: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,5 +451,6 @@ Statement = (
     | UnsetProperties
     | DropPartitions
     | Comment
+    | CommentOnSchema
     | Call
 )

@@ -11,6 +11,7 @@ from lakehouse_engine.sql.grammar.statements import (
     Call,
     ColumnDefinition,
     Comment,
+    CommentOnSchema,
     CreateSchema,
     CreateTable,
     CreateTableLike,
@@ -169,6 +170,8 @@ PARSED: dict[str, Statement] = {
     "alter table a.b drop if exists partition (x = 1), partition (x = 'y')": DropPartitions(AB, ((("x", 1),), (("x", "y"),)), True),
     "comment on table a.b is 'it''s'": Comment(AB, "it's"),
     "comment on column a.b.id is null": Comment(AB, "", "id"),
+    "comment on schema spark_catalog.a is 'x'": CommentOnSchema("a", "x"),
+    "comment on database a is null": CommentOnSchema("a", ""),
     # showing
     "describe a.b": Describe(AB),
     "desc table extended spark_catalog.a.b": Describe(AB, True),

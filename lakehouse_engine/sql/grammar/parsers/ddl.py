@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from lakehouse_engine.sql.grammar.defaults import default_expression
 from lakehouse_engine.sql.grammar.reader import StatementReader
-from lakehouse_engine.sql.grammar.references import Parts
+from lakehouse_engine.sql.grammar.references import Parts, plain
 from lakehouse_engine.sql.grammar.statements import (
     AddColumns,
     AlterColumn,
     ColumnDefinition,
     Comment,
+    CommentOnSchema,
     CreateSchema,
     CreateTable,
     CreateTableLike,
@@ -325,11 +326,13 @@ def _alter_column(reader: StatementReader, name: Parts, column: str) -> Statemen
 
 
 def parse_comment(reader: StatementReader) -> Statement:
-    """`COMMENT ON (TABLE | VIEW | COLUMN) name IS ('...' | NULL)`"""
+    """`COMMENT ON (TABLE | VIEW | COLUMN | SCHEMA | DATABASE | NAMESPACE) name IS ('...' | NULL)`"""
     reader.expect("COMMENT", "ON")
-    kind = reader.accept_any(("TABLE", "VIEW", "COLUMN"))
-    name = reader.parts()
+    kind = reader.accept_any(("TABLE", "VIEW", "COLUMN", *SCHEMA_WORDS))
+    name = plain(reader.parts())
     reader.expect("IS")
     comment = "" if reader.accept("NULL") else reader.string("a comment")
     reader.finish()
+    if kind in SCHEMA_WORDS:
+        return CommentOnSchema(name[-1], comment)
     return Comment(name[:-1], comment, name[-1]) if kind == "COLUMN" else Comment(name, comment)
