@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 
 CATALOG = "spark_catalog"
 """Spark's name of the one catalog, in which the warehouse's schemas are."""
 
-OWN_SAVEPOINTS = "dbt_"
-"""How the savepoints of a protected run begin; the run's id follows."""
+_OWN_SAVEPOINTS = "dbt_"
+_RUN_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def own_savepoint(invocation_id: str) -> str:
+    """How the savepoints of a protected run are called."""
+    return f"{_OWN_SAVEPOINTS}{invocation_id}"
+
+
+def is_own_savepoint(name: str | None) -> bool:
+    """Whether a savepoint was taken by a protected run: a name of somebody's own may begin as those do."""
+    return name is not None and name.startswith(_OWN_SAVEPOINTS) and bool(_RUN_ID.fullmatch(name.removeprefix(_OWN_SAVEPOINTS)))
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:

@@ -61,3 +61,16 @@ def test_a_write_that_fails_leaves_the_lengths_that_it_would_have_made_shorter(w
     with pytest.raises(ConstraintError):
         writer(warehouse, {"code": 2}).replace(ROWS.set_column(2, "code", pa.array(["abcd"])), existing="table")
     assert warehouse.table("s", "orders").config.constraints.length_of("code") == 3
+
+
+def test_a_savepoint_whose_name_begins_as_those_of_protected_runs_is_kept_as_any_other(warehouse: Warehouse) -> None:
+    writer(warehouse, unique_key="id").create(ROWS)
+    warehouse.table("s", "orders").savepoint(name="dbt_before_migration")
+    anew = writer(warehouse, unique_key="code")
+    with pytest.raises(DbtDatabaseError, match="its savepoints would be lost: dbt_before_migration"):
+        anew.replace(ROWS, existing="table")
+    table = warehouse.table("s", "orders")
+    table.delete_savepoint("dbt_before_migration")
+    table.savepoint(name="dbt_01234567-89ab-cdef-0123-456789abcdef")
+    anew.replace(ROWS, existing="table")
+    assert warehouse.table("s", "orders").savepoints() == []

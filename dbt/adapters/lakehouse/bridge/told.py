@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.lakehouse.bridge.outcomes import table_type_of
 from dbt.adapters.lakehouse.later import Later
-from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS
+from dbt.adapters.lakehouse.names import is_own_savepoint
 
 if TYPE_CHECKING:
     from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
@@ -31,7 +31,7 @@ def last_write(table: Any) -> datetime | None:
 def kept_savepoints(warehouse: Warehouse, schema: str, identifier: str) -> list[str]:
     """Names (else instants) of a table's savepoints that somebody took; those of protected runs were made for less."""
     savepoints = warehouse.table(schema, identifier).savepoints()
-    return [str(one.name or one.instant) for one in savepoints if not str(one.name).startswith(OWN_SAVEPOINTS)]
+    return [str(one.name or one.instant) for one in savepoints if not is_own_savepoint(one.name)]
 
 
 def _moment(instant_time: str, zone: str) -> datetime:

@@ -14,7 +14,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge.outcomes import dbt_error
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
-from dbt.adapters.lakehouse.names import OWN_SAVEPOINTS
+from dbt.adapters.lakehouse.names import own_savepoint
 from dbt.adapters.lakehouse.writing.selection import Selected, table_of
 
 FAILED = ("fail", "error")
@@ -52,7 +52,7 @@ class Guards:
             return
         own = newest.requested_time not in {one.instant for one in stored.savepoints()}
         if own:
-            name = f"{OWN_SAVEPOINTS}{self.invocation_id}"
+            name = own_savepoint(self.invocation_id)
             stored.savepoint(newest.requested_time, name=name, comment="taken before a protected dbt run")
         self.guarded[unique_id] = Guard(table, newest.requested_time, own)
 
