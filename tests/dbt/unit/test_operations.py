@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -180,6 +182,48 @@ def test_a_protected_table_that_the_run_built_anew_is_let_go_and_told_where_a_te
     assert lines == []
     assert "s.orders: the run built it anew" in failures[0]
     assert "test_fail failed" in failures[0]
+
+
+PROTECT = """
+import os, sys
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+from dbt.adapters.lakehouse.writing.guards import Guards
+nodes = {"m": {"name": "orders", "schema": "s", "resource_type": "model", "config": {"materialized": "table"}}}
+Guards("01234567-89ab-cdef-0123-456789abcdef").protect(Warehouse(sys.argv[1]), nodes, ["m"])
+os._exit(9)
+"""
+
+
+def test_savepoints_of_a_killed_protected_run_go_with_the_next_one(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.string())])
+    create_table(LocalStorage(str(tmp_path / "s" / "orders")), TableSpec("orders", schema, ["id"], []))
+    table = HoodieTable.open(str(tmp_path / "s" / "orders"), options={"lakehouse.task.threads": 1})
+    table.upsert(pa.table({"id": ["a"]}, schema=schema))
+    table.savepoint(name="mine")
+    table.upsert(pa.table({"id": ["b"]}, schema=schema))
+    assert subprocess.run([sys.executable, "-c", PROTECT, str(tmp_path)], check=False).returncode == 9
+    assert len(table.savepoints()) == 2
+    nodes = {"m": {"name": "orders", "schema": "s", "resource_type": "model", "config": {"materialized": "table"}}}
+    killed, warehouse = "dbt_01234567-89ab-cdef-0123-456789abcdef", Warehouse(str(tmp_path))
+
+    def protected(run: str, *, commits: bool) -> Guards:
+        guards = Guards(f"{run * 8}-89ab-cdef-0123-456789abcdef")
+        guards.protect(warehouse, nodes, ["m"])
+        if commits:
+            table.upsert(pa.table({"id": [run]}, schema=schema))
+        return guards
+
+    failed = protected("1", commits=True)
+    assert failed.settle(warehouse, [result("test", "fail", "m")])[1] == []
+    assert [one.name for one in table.savepoints()] == ["mine", killed], "somebody may want to go back to it"
+    first, second = protected("2", commits=True), protected("3", commits=True)
+    assert second.settle(warehouse, []) == ([], [])
+    assert [one.name for one in table.savepoints()] == ["mine"]
+    third, fourth = protected("4", commits=True), protected("5", commits=True)
+    assert fourth.settle(warehouse, []) == ([], [])
+    assert [one.name for one in table.savepoints()] == ["mine", "dbt_44444444-89ab-cdef-0123-456789abcdef"], "its run is at work"
+    assert third.settle(warehouse, []) == first.settle(warehouse, []) == ([], [])
+    assert [one.name for one in table.savepoints()] == ["mine"]
 
 
 def test_repair_puts_back_the_properties_of_a_table_that_cannot_be_opened(tmp_path: Path) -> None:

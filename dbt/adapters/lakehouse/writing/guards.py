@@ -1,7 +1,8 @@
 """Protected runs: savepoints before the first model, and back to them for the tables whose tests failed.
 
 A savepoint is taken of every table that the run is about to build, so that nothing the run cleans, compacts or archives can stand in
-the way back. When the run is over, tables that a failed test guards are restored, and the savepoints of the run are dropped.
+the way back. When the run is over, tables that a failed test guards are restored, and the savepoints of the run are dropped; those of a run
+that was killed, by the next one in which no test of the table fails.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge.outcomes import dbt_error
+from dbt.adapters.lakehouse.bridge.runs import begin_run, drop_left_savepoints, end_run
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.names import own_savepoint
 from dbt.adapters.lakehouse.writing.selection import Selected, table_of
@@ -53,7 +55,7 @@ class Guards:
         own = newest.requested_time not in {one.instant for one in stored.savepoints()}
         if own:
             name = own_savepoint(self.invocation_id)
-            stored.savepoint(newest.requested_time, name=name, comment="taken before a protected dbt run")
+            stored.savepoint(newest.requested_time, name=name, comment=begin_run(self.invocation_id))
         self.guarded[unique_id] = Guard(table, newest.requested_time, own)
 
     def settle(self, warehouse: Warehouse, results: Iterable[Any]) -> tuple[list[str], list[str]]:
@@ -75,6 +77,7 @@ class Guards:
             else:
                 lines += [line] if line else []
         self.guarded.clear()
+        end_run(self.invocation_id)
         return lines, failures
 
 
@@ -94,6 +97,8 @@ def _settle(warehouse: Warehouse, guard: Guard, tests: list[str]) -> str | None:
         )
     if guard.own:
         stored.delete_savepoint(guard.instant)
+    if not tests:  # else somebody may want to go back further
+        drop_left_savepoints(stored)
     return line
 
 
