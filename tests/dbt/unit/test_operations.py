@@ -22,6 +22,7 @@ from lakehouse_engine.errors import RestoreError
 from lakehouse_engine.model.services import CleanResult, CompactionResult, RestoreResult, Savepoint
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.write.create import TableSpec, create_table
 
 ORDERS, CLIENTS = Selected("orders", "s", "orders"), Selected("clients", "s", "clients")
@@ -54,6 +55,10 @@ class Table:
 
     def savepoints(self) -> list[Savepoint]:
         return []
+
+    @property
+    def timeline(self) -> Timeline:
+        return Timeline(())
 
     @property
     def config(self) -> Any:
@@ -224,6 +229,28 @@ def test_savepoints_of_a_killed_protected_run_go_with_the_next_one(tmp_path: Pat
     assert [one.name for one in table.savepoints()] == ["mine", "dbt_44444444-89ab-cdef-0123-456789abcdef"], "its run is at work"
     assert third.settle(warehouse, []) == first.settle(warehouse, []) == ([], [])
     assert [one.name for one in table.savepoints()] == ["mine"]
+
+
+def test_a_protected_table_is_restored_though_another_protected_run_dropped_the_savepoint_of_both(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.string())])
+    create_table(LocalStorage(str(tmp_path / "s" / "orders")), TableSpec("orders", schema, ["id"], []))
+    table = HoodieTable.open(str(tmp_path / "s" / "orders"), options={"lakehouse.task.threads": 1})
+    table.upsert(pa.table({"id": ["good"]}, schema=schema))
+    nodes = {"m": {"name": "orders", "schema": "s", "resource_type": "model", "config": {"materialized": "table"}}}
+    warehouse, first, second = Warehouse(str(tmp_path)), Guards("1"), Guards("2")
+    for guards in (first, second):
+        guards.protect(warehouse, nodes, ["m"])
+    assert first.settle(warehouse, []) == ([], [])
+    assert table.savepoints() == []
+    table.upsert(pa.table({"id": ["bad"]}, schema=schema))
+    lines, failures = second.settle(warehouse, [result("test", "fail", "m")])
+    assert failures == []
+    assert lines[0].startswith("Restored s.orders to ")
+    assert table.to_arrow().to_pylist() == [{"id": "good"}]
+    third = Guards("3")
+    third.protect(warehouse, nodes, ["m"])
+    table.delete_savepoint("latest")
+    assert third.settle(warehouse, []) == ([], []), "somebody else may have dropped it"
 
 
 def test_repair_puts_back_the_properties_of_a_table_that_cannot_be_opened(tmp_path: Path) -> None:

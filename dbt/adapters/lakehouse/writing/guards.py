@@ -90,12 +90,13 @@ def _settle(warehouse: Warehouse, guard: Guard, tests: list[str]) -> str | None:
     newest = stored.timeline.completed().writes().last()
     line = None
     if tests and (newest is None or newest.requested_time != guard.instant):
-        done = stored.restore(guard.instant)
+        # Of two runs that protect one table the savepoint is of the first, which drops it.
+        done = stored.restore(guard.instant) if _is_pinned(stored, guard) else stored.restore(to=guard.instant)
         line = (
             f"Restored {guard.table} to {guard.instant}: {len(done.rolled_back)} commit(s) with {done.rows_taken_back:,} row change(s) "
             f"taken back because {', '.join(tests)} failed"
         )
-    if guard.own:
+    if guard.own and _is_pinned(stored, guard):
         stored.delete_savepoint(guard.instant)
     if not tests:  # else somebody may want to go back further
         drop_left_savepoints(stored)
@@ -107,7 +108,12 @@ def _is_still_there(warehouse: Warehouse, guard: Guard) -> bool:
     schema, identifier = guard.table.schema, guard.table.identifier
     if warehouse.kind(schema, identifier) != "table":
         return False
-    return any(one.instant == guard.instant for one in warehouse.table(schema, identifier).savepoints())
+    stored = warehouse.table(schema, identifier)
+    return _is_pinned(stored, guard) or bool(stored.timeline.completed().writes().contains(guard.instant))
+
+
+def _is_pinned(stored: Any, guard: Guard) -> bool:
+    return any(one.instant == guard.instant for one in stored.savepoints())
 
 
 def failed_tests(results: Iterable[Any]) -> dict[str, list[str]]:
