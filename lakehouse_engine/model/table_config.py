@@ -22,6 +22,8 @@ have been one: paths do not tell what columns hold any more."""
 
 MATERIALIZED_KEY = "lakehouse.materialized.query"
 """The query that a materialized view holds the rows of."""
+UNFINISHED_KEY = "lakehouse.unfinished.build"
+"""Who builds the table in several commits, of which the last one is not there yet."""
 
 
 class TableType(StrEnum):
@@ -148,6 +150,11 @@ class TableConfig:
     def materialized_query(self) -> str | None:
         """The text of the query whose rows the table holds, where it is a materialized view."""
         return self.properties.get(MATERIALIZED_KEY) or None
+
+    @property
+    def unfinished_build(self) -> str | None:
+        """What who builds the table in several commits said of itself, as long as some are missing."""
+        return self.properties.get(UNFINISHED_KEY) or None
 
     @property
     def create_schema(self) -> str | None:

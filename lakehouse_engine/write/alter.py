@@ -16,7 +16,7 @@ from lakehouse_engine.index.registry import keeps_buckets
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.instant import Action
-from lakehouse_engine.model.table_config import MATERIALIZED_KEY, TableConfig
+from lakehouse_engine.model.table_config import MATERIALIZED_KEY, UNFINISHED_KEY, TableConfig
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import (
     BUCKET_ENGINE,
@@ -125,6 +125,12 @@ def set_query(storage: Storage, query: str | None, *, lock_timeout_ms: int) -> T
     """Say which query's rows the table holds as a materialized view; None: it is a table like others."""
     with TableLock(storage, lock_timeout_ms):
         return ConfigStore(storage).update({MATERIALIZED_KEY: query})
+
+
+def set_unfinished(storage: Storage, who: str | None, *, lock_timeout_ms: int) -> TableConfig:
+    """Say who builds the table in several commits, of which some are missing; None: none are."""
+    with TableLock(storage, lock_timeout_ms):
+        return ConfigStore(storage).update({UNFINISHED_KEY: who})
 
 
 def rename(storage: Storage, new_name: str, *, lock_timeout_ms: int) -> TableConfig:

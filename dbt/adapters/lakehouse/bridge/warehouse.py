@@ -8,7 +8,7 @@ from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.lakehouse.bridge import making
+from dbt.adapters.lakehouse.bridge import builds, making
 from dbt.adapters.lakehouse.bridge.outcomes import table_type_of
 from dbt.adapters.lakehouse.bridge.shapes import HeldTables, TableShape, Unopened
 from dbt.adapters.lakehouse.bridge.words import spark_name
@@ -381,8 +381,10 @@ class Warehouse:
         metadata: Mapping[str, str],
         lengths: Mapping[str, int | None] | None = None,
         may_go: Callable[[], None] | None = None,
+        build: str | None = None,
     ) -> Any:
-        """A new table that holds `rows`, with text columns of those `lengths`; it is there when it is whole.
+        """A new table that holds `rows`, with text columns of those `lengths`; it is there when it is whole. `build`: what that is known by
+        of which these rows are the first, where it has several commits (`builds.begin_build`).
 
         With `may_go` it takes the place of whatever has its name, a table in one step; it raises where that table must stay. Raises
         `TableExistsError` without it, and `ChangedSinceReadError` where the new rows rest on what the table is no more.
@@ -391,6 +393,8 @@ class Warehouse:
 
         def fill(place: Any, name: RelationName) -> Any:
             table = making.made_in(self, place, name.name, rows.schema, given)
+            if build is not None:
+                builds.begin_build(self, table, build)
             return making.fill(table, rows, write_options, metadata, lengths or {}, self.options)
 
         name, timeout = RelationName(schema, identifier), options.LOCK_TIMEOUT_MS.read(self.options)

@@ -1,8 +1,8 @@
-"""What a microbatch model answers with, and how a retry of some of its batches begins.
+"""What a microbatch model answers with, and which of its batches are run.
 
-dbt-core merges the results of batches and drops what the adapter said of each; and of those that it retries of a full refresh it runs the
-first as a full refresh. It has no hook there, so its methods are wrapped, for models of this adapter only. A dbt-core that has no such
-method is left as it is: then the answer stays empty, as dbt-core makes it.
+dbt-core merges the results of batches and drops what the adapter said of each; of those that it retries of a full refresh it runs the
+first as a full refresh; and behind a build that was killed it goes on with the newest batches. It has no hook there, so its methods are
+wrapped, for models of this adapter only. A dbt-core that has no such method is left as it is.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
+from dbt.adapters.events.logging import AdapterLogger
+
 _COUNTS = ("rows_affected", "inserts", "updates", "deletes", "files_created", "files_updated", "log_files", "bytes_written")
 _MARK = "_lakehouse_wrapped"
+
+logger = AdapterLogger("Lakehouse")
 
 
 def merged(responses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -36,7 +40,8 @@ def mend_batches() -> None:
     retried. Does nothing a second time.
     """
     runner = getattr(sys.modules.get("dbt.task.run"), "MicrobatchModelRunner", None)
-    for name, around in (("merge_batch_results", _with_responses), ("_is_incremental", _beside_batches_that_are_there)):
+    ways = {"merge_batch_results": _with_responses, "_is_incremental": _beside_batches_that_are_there, "execute": _to_the_end}
+    for name, around in ways.items():
         known = getattr(runner, name, None)
         if known is not None and not hasattr(known, _MARK):
             wrapped = wraps(known)(around(known))
@@ -55,10 +60,44 @@ def _with_responses(merge: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _beside_batches_that_are_there(is_incremental: Callable[..., Any]) -> Callable[..., Any]:
-    """A retry of some batches of a full refresh is told to refresh in full, too: the first of them would replace those that succeeded."""
+    """A retry of some batches of a full refresh is told to refresh in full, too: the first of them would replace those that succeeded. And
+    of a build that was killed there are not all: it is made again, unless somebody asks for a range of time.
+    """
 
     def asked(self: Any, model: Any) -> Any:
-        retried = self.adapter.type() == "lakehouse" and getattr(model, "previous_batch_results", None) is not None
-        return is_incremental(self, model) or (retried and self._has_relation(model=model))
+        if self.adapter.type() != "lakehouse":
+            return is_incremental(self, model)
+        if getattr(model, "previous_batch_results", None) is not None:
+            return is_incremental(self, model) or self._has_relation(model=model)
+        return is_incremental(self, model) and not _is_made_again(self, model)
 
     return asked
+
+
+def _to_the_end(execute: Callable[..., Any]) -> Callable[..., Any]:
+    """When all batches were run, the build is over. dbt says which of them failed, and has a retry for these."""
+
+    def executed(self: Any, model: Any, manifest: Any) -> Any:
+        if self.adapter.type() != "lakehouse":
+            return execute(self, model, manifest)
+        if model.previous_batch_results is None and _is_made_again(self, model):
+            logger.info(f"{_relation(self, model)}: an earlier build was stopped before its last batch, so it is made again")
+            self.adapter.begin_build(_relation(self, model), model.unique_id)
+        whole = False
+        try:
+            result = execute(self, model, manifest)
+            whole = not self.pool.is_closed()
+            return result
+        finally:
+            self.adapter.end_build(_relation(self, model), model.unique_id, whole=whole)
+
+    return executed
+
+
+def _is_made_again(runner: Any, model: Any) -> bool:
+    is_part = any(getattr(runner.config.args, name, None) for name in ("EVENT_TIME_START", "EVENT_TIME_END", "SAMPLE"))
+    return not is_part and bool(runner.adapter.is_unfinished(_relation(runner, model), model.unique_id))
+
+
+def _relation(runner: Any, model: Any) -> Any:
+    return runner.adapter.Relation.create_from(runner.config, model)

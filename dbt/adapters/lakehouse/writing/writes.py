@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from dataclasses import replace as with_fields
 from typing import Any
 
 from dbt_common.exceptions import DbtDatabaseError
 
+from dbt.adapters.lakehouse.bridge.builds import begin_build
 from dbt.adapters.lakehouse.bridge.members import Members, members
 from dbt.adapters.lakehouse.bridge.merging import merges_as_asked
 from dbt.adapters.lakehouse.bridge.outcomes import (
@@ -60,6 +62,8 @@ class TableWriter:
     uniques: Sequence[Unique] = ()
     lengths: Mapping[str, int | None] = field(default_factory=dict)
     """Of text columns whose length the config says: the most characters that each holds, None for any number."""
+    build: str | None = None
+    """What a build is known by of which a new table's rows are the first."""
 
     # -- whole tables
 
@@ -78,7 +82,8 @@ class TableWriter:
         if is_table and hasattr(frame, "toArrow"):
             frame = self.warehouse.computed(self.schema, self.identifier, frame)
         with self._without_deletions(frame, is_table) as staying, self._within(staying, within) as rows:
-            return self._replace(rows, existing, is_table)
+            writer = self if within is None else with_fields(self, build=build_of(self.metadata))
+            return writer._replace(rows, existing, is_table)
 
     def _replace(self, frame: Any, existing: str | None, is_table: bool) -> Any:
         if existing is None:
@@ -86,6 +91,8 @@ class TableWriter:
         if is_table and self._fits(frame):
             # What the new rows may break is lifted before they come, what the old rows may break is kept once they are gone.
             self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
+            if self.build is not None:
+                begin_build(self.warehouse, self.warehouse.table(self.schema, self.identifier), self.build)
             written = self._put("insert_overwrite_table", frame, self._combine, replace_schema=True)
             self.warehouse.limit(self.schema, self.identifier, self.lengths)
             if existing == "materialized_view":
@@ -147,7 +154,8 @@ class TableWriter:
             shape = self._shape(columns_of(rows))
             # A row a record, as the batch is combined.
             self._unique.check(rows, shape.record_key and self._identity_anew(shape))
-            return self.warehouse.create_filled(self.schema, identifier, rows, shape, options, self.metadata, self.lengths, may_go)
+            given = options, self.metadata, self.lengths, may_go, self.build
+            return self.warehouse.create_filled(self.schema, identifier, rows, shape, *given)
 
     def _shape(self, columns: Sequence[str]) -> TableShape:
         name = self.config.name
@@ -406,6 +414,11 @@ class TableWriter:
 def commit_metadata(model: Mapping[str, Any], invocation_id: str, dbt_version: str) -> dict[str, str]:
     """Who wrote a commit."""
     return {"dbt.invocation_id": invocation_id, "dbt.version": dbt_version, "dbt.node": str(model.get("unique_id", ""))}
+
+
+def build_of(metadata: Mapping[str, str]) -> str:
+    """What the build of a model in this run is known by, by what its commits say."""
+    return f"{metadata['dbt.invocation_id']} {metadata['dbt.node']}"
 
 
 def _helper(name: str) -> bool:
