@@ -15,10 +15,9 @@ from pyspark.sql import SparkSession
 from lakehouse_engine import Lakehouse
 from lakehouse_engine.files import checked, slice_reader
 from lakehouse_engine.read.skipping import skipped_slices
-from lakehouse_engine.spark.frames import pins
 from lakehouse_engine.sql.binding.condition import row_condition
-from lakehouse_engine.sql.binding.needs import EVERYTHING
 from tests.spark.test_partition_discovery import files_opened
+from tests.spark.unnarrowed import read_narrowed, read_unnarrowed
 from tests.support.readers import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("n", pa.int64()), ("s", pa.string())])
@@ -211,22 +210,15 @@ def statement(chance: random.Random) -> str:
 def test_random_statements_have_the_rows_that_they_have_unnarrowed(
     seed: int, shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chance, original, narrowed = random.Random(seed), pins.Pins._scan, 0
+    chance, narrowed = random.Random(seed), 0
     for _ in range(15):
         text = statement(chance)
-        seen: list[Any] = []
-        reading = shop.reading()
-        reading._run.reads.seen = seen
         try:
-            found = reading.sql(text).toArrow()
+            found, is_narrowed = read_narrowed(shop, text)
         except AnalysisException:
             continue  # a name that is ambiguous, or of another type
-        narrowed += any(one.condition is not None for one in seen)
-        with monkeypatch.context() as patched:
-            patched.setattr(pins.Pins, "_scan", lambda self, name, reads, query, needs, **more: original(
-                self, name, reads, query, EVERYTHING, **more))  # fmt: skip
-            expected = shop.sql(text).toArrow()
-        assert_same_rows(found, expected, what=text)
+        narrowed += is_narrowed
+        assert_same_rows(found, read_unnarrowed(shop, text, monkeypatch), what=text)
     assert narrowed
 
 

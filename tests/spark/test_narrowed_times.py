@@ -14,9 +14,8 @@ from pyspark.sql import SparkSession
 
 from lakehouse_engine import Lakehouse
 from lakehouse_engine.compat import UTC
-from lakehouse_engine.spark.frames import pins
-from lakehouse_engine.sql.binding.needs import EVERYTHING
 from tests.spark.test_partition_discovery import files_opened
+from tests.spark.unnarrowed import read_narrowed, read_unnarrowed
 from tests.support.readers import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("wall", pa.timestamp("us")), ("d", pa.date32())])
@@ -116,21 +115,14 @@ def test_random_conditions_find_the_rows_that_they_find_unnarrowed(
     settings.set("spark.sql.session.timeZone", zone)
     settings.set("spark.sql.ansi.enabled", str(not texts))
     settings.set("spark.sql.legacy.typeCoercion.datetimeToString.enabled", str(texts))
-    chance, original, narrowed = random.Random(f"{zone} {texts}"), pins.Pins._scan, 0
+    chance, narrowed = random.Random(f"{zone} {texts}"), 0
     for _ in range(10):
         where = f"{condition(chance)} {chance.choice(['and', 'or'])} {condition(chance)}"
         text = f"select id from {chance.choice(['s.c', 's.m'])} as x where {where}"
-        seen: list[Any] = []
-        reading = diary.reading()
-        reading._run.reads.seen = seen
         try:
-            found = reading.sql(text).toArrow()
+            found, is_narrowed = read_narrowed(diary, text)
         except PySparkException:
             continue  # texts that are no such values, with some settings
-        narrowed += any(one.condition is not None for one in seen)
-        with monkeypatch.context() as patched:
-            patched.setattr(pins.Pins, "_scan", lambda self, name, reads, query, needs, **more: original(
-                self, name, reads, query, EVERYTHING, **more))  # fmt: skip
-            expected = diary.sql(text).toArrow()
-        assert_same_rows(found, expected, what=text)
+        narrowed += is_narrowed
+        assert_same_rows(found, read_unnarrowed(diary, text, monkeypatch), what=text)
     assert narrowed

@@ -69,6 +69,34 @@ def test_a_plan_that_reads_more_or_makes_more_of_it_is_not_proven_small(spark: S
     assert isinstance(small.fetched(spark.sql(text), 1000), DataFrame)
 
 
+NESTED = (
+    "named_struct('a', array(id), 'm', map('k', date'2026-01-02')) as s, timestamp'2026-01-02 03:04:05.000006' as at, 1.50 as d, null as n"
+)
+
+
+@pytest.mark.parametrize("rows", [0, 7, 200_000])
+def test_rows_that_are_read_twice_are_the_same_and_stay_no_longer_than_they_are_needed(spark: SparkSession, rows: int) -> None:
+    query = spark.sql(f"select id, rand() as chance, {NESTED} from range({rows})")
+    with small.computed_once(query, 1000) as kept:
+        assert [(one.name, one.dataType.simpleString()) for one in kept.schema] == [
+            (one.name, one.dataType.simpleString()) for one in query.schema
+        ]
+        assert kept.isEmpty() == (rows == 0)
+        first, second = kept.toArrow(), kept.toArrow()
+        assert first.num_rows == rows
+        assert first.equals(second)
+        assert first.drop_columns(["chance"]).equals(query.drop("chance").toArrow().cast(first.drop_columns(["chance"]).schema))
+    assert not kept.is_cached
+
+
+def test_columns_that_would_come_back_as_others_are_kept_by_spark(spark: SparkSession) -> None:
+    query = spark.sql("select 'a' collate utf8_lcase as t, interval '1' day as i from range(2)")
+    with small.computed_once(query, MIB) as kept:
+        assert kept.where("t = 'A'").count() == 2
+        assert kept.schema == query.schema
+    assert not kept.is_cached
+
+
 def test_what_a_join_or_an_exploded_column_makes_is_fetched_in_its_order_when_it_turns_out_small(spark: SparkSession) -> None:
     rows = given(spark, "select explode(sequence(5000, 1)) as x")
     assert isinstance(rows, pa.Table)

@@ -1,0 +1,32 @@
+"""A statement as it is read, and as it would be if its conditions ruled nothing out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakehouse_engine import Lakehouse
+from lakehouse_engine.spark.frames import pins
+from lakehouse_engine.sql.binding.needs import EVERYTHING
+
+
+def read_narrowed(lakehouse: Lakehouse, text: str) -> tuple[pa.Table, bool]:
+    """Its rows, and whether one of its readings was narrowed."""
+    seen: list[Any] = []
+    reading = lakehouse.reading()
+    reading._run.reads.seen = seen
+    found = reading.sql(text).toArrow()
+    return found, any(one.condition is not None for one in seen)
+
+
+def read_unnarrowed(lakehouse: Lakehouse, text: str, monkeypatch: pytest.MonkeyPatch) -> pa.Table:
+    original = pins.Pins._scan
+
+    def everything(self: Any, name: Any, reads: Any, query: Any, needs: Any, **more: Any) -> Any:
+        return original(self, name, reads, query, EVERYTHING, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pins.Pins, "_scan", everything)
+        return lakehouse.sql(text).toArrow()
