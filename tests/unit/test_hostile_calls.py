@@ -218,7 +218,7 @@ DATA: dict[str, Callable[[], Any]] = {
     "an extension type": lambda: column(pa.ExtensionArray.from_storage(Strange(), pa.array([1, 2]))),
     "a dictionary of structs": lambda: column(pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array([{"a": "x"}, {"a": "y"}])), "s"),
     "fields of nothing": lambda: column(pa.array([{}, {}], pa.struct([])), "s"),
-    "nulls without a type": lambda: column(pa.nulls(2)),
+    "lists of nulls without a type": lambda: column(pa.array([[None], None], pa.list_(pa.null()))),
     "numbers that do not fit": lambda: column(pa.array([2**64 - 1, 1], pa.uint64())),
     "a view of lists": lambda: column(pa.array([[1], [2]], pa.list_view(pa.int64()))),
     "run-end encoded texts": lambda: column(pa.RunEndEncodedArray.from_arrays([1, 2], ["x", "y"])),
