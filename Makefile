@@ -74,7 +74,7 @@ contract: setup ## one suite of behaviours over every implementation of a seam
 conformance: setup ## tables written by Hudi and by us, against what Hudi and hudi-rs read
 	$(PYTEST) tests/conformance
 
-# Half of the suite, which the commit's hash chooses.
+# A quarter of the suite, which the commit's hash chooses.
 spark: setup java ## the engine on embedded Spark
 	$(PYTEST) tests/spark
 
@@ -92,7 +92,7 @@ connect: setup java ## the engine and the adapter over a Spark Connect server of
 connect-full: setup java ## the same with all tests of both suites
 	LAKEHOUSE_CONNECT=1 LAKEHOUSE_CONNECT_SHARE=all $(PYTEST) tests/connect tests/spark tests/dbt/functional
 
-# Of the classes that run dbt a third, which the commit's hash chooses.
+# Of the classes that run dbt a quarter, which the commit's hash chooses.
 dbt: setup java ## the adapter, with dbt's own adapter suite
 	$(PYTEST) tests/dbt
 

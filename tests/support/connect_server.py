@@ -46,7 +46,7 @@ _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
 def take_share(config: pytest.Config, items: list[pytest.Item], lane: str, folder: Path, share: int) -> None:
-    """Of the tests below `folder` leave a third, or about `share` where the suite runs over Spark Connect now."""
+    """Of the tests below `folder` leave a quarter, or about `share` where the suite runs over Spark Connect now."""
     if WANTED:
         keep_share(config, items, folder, f"Connect: {lane}", share, variable="LAKEHOUSE_CONNECT_SHARE", full="make connect-full")
     else:

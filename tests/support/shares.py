@@ -38,12 +38,12 @@ def share_of(matrix: str, names: Sequence[str], share: int, *, variable: str = "
 def keep_share(
     config: pytest.Config, items: list[pytest.Item], folder: Path, matrix: str, share: int | None, *, variable: str, full: str
 ) -> None:
-    """Of the tests below `folder` leave about `share` (None: a third), whole classes at a time. All, where tests are asked for by name."""
+    """Of tests below `folder` leave about `share` (None: a quarter), whole classes at a time. All, where tests are asked for by name."""
     if not any(Path(str(argument).partition("::")[0]).resolve() in (folder, *folder.parents) for argument in config.args):
         return
     names = {item: f"{item.path.name}::{item.cls.__name__ if item.cls else item.name}" for item in items if folder in item.path.parents}  # type: ignore[attr-defined]
     known = sorted(set(names.values()))
-    kept = set(share_of(matrix, known, -(-len(known) // 3) if share is None else share, variable=variable, full=full)) if known else set()
+    kept = set(share_of(matrix, known, -(-len(known) // 4) if share is None else share, variable=variable, full=full)) if known else set()
     left = [item for item in items if item in names and names[item] not in kept]
     config.hook.pytest_deselected(items=left)
     items[:] = [item for item in items if item not in names or names[item] in kept]
