@@ -16,6 +16,7 @@ Over Spark Connect there is neither plan nor shuffle to look at: rows are staged
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -84,11 +85,29 @@ def computed_once(frame: DataFrame, most_bytes: int) -> Iterator[DataFrame]:
     if isinstance(rows, pa.Table):
         yield abilities_of(frame.sparkSession).frame(rows)
         return
-    rows = rows.persist()
+    with _analyzed_once(rows) as analyzed:
+        kept = analyzed.persist()
+        try:
+            yield kept
+        finally:
+            kept.unpersist()
+
+
+@contextmanager
+def _analyzed_once(frame: DataFrame) -> Iterator[DataFrame]:
+    """A Spark Connect server analyzes a frame each time that it meets it, so that `rand()` is another one, of which nothing is kept. Of a
+    view it has the plan.
+    """
+    session = frame.sparkSession
+    if abilities_of(session).has_plans:
+        yield frame
+        return
+    name = f"__lakehouse_{uuid.uuid4().hex}"
+    frame.createOrReplaceTempView(name)
     try:
-        yield rows
+        yield session.table(name)
     finally:
-        rows.unpersist()
+        session.catalog.dropTempView(name)
 
 
 def _is_handed_on(frame: DataFrame) -> bool:
