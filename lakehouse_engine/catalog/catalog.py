@@ -129,6 +129,9 @@ class Catalog:
                 return found, kind
         return None
 
+    def is_view(self, name: RelationName) -> bool:
+        return self.kind_of((name.schema, name.name)) is RelationKind.VIEW
+
     def kind_of(self, parts: tuple[str, ...]) -> RelationKind | None:
         """What a name of one to three parts is here; None when it is nothing, or cannot be a name of the warehouse."""
         try:

@@ -149,7 +149,7 @@ def create_table_like(run: Execution, statement: CreateTableLike) -> None:
     name, source = run.pins.name(statement.name), run.pins.name(statement.source)
     if run.catalog.find(name) is not None and statement.if_not_exists:
         return
-    if run.catalog.kind_of((source.schema, source.name)) is RelationKind.VIEW:
+    if run.catalog.is_view(source):
         message = f"CREATE TABLE ... LIKE {source}: it is a view, which has no key; write CREATE TABLE ... AS SELECT ... LIMIT 0"
         raise UnsupportedSqlError(message, relation=str(source))
     table = run.table(statement.source)
@@ -256,7 +256,7 @@ def _as_written(names: Sequence[str], schema: pa.Schema) -> tuple[str, ...]:
 def rename_relation(run: Execution, statement: RenameRelation) -> None:
     old = run.pins.name(statement.name)
     new = RelationName(old.schema, statement.new_name[0]) if len(statement.new_name) == 1 else run.pins.name(statement.new_name)
-    if run.catalog.kind_of((old.schema, old.name)) is RelationKind.VIEW:
+    if run.catalog.is_view(old):
         run.catalog.rename_view(old, new)
         return
     stored = run.catalog.rename_table(old, new)
@@ -288,7 +288,7 @@ def comment_on_schema(run: Execution, statement: CommentOnSchema) -> None:
 
 def column_of(run: Execution, name: RelationName, column: str) -> str:
     """The name of a column as the table or view has it. Raises `SqlError` for one that it has not."""
-    is_view = run.catalog.kind_of((name.schema, name.name)) is RelationKind.VIEW
+    is_view = run.catalog.is_view(name)
     known = run.query(f"select * from {name}").columns if is_view else run.table((name.schema, name.name)).schema.names
     found = next((one for one in known if one.lower() == column.lower()), None)
     if found is None:

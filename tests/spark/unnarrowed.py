@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -10,9 +11,25 @@ import pytest
 from lakehouse_engine import Lakehouse
 from lakehouse_engine.spark.frames import pins
 from lakehouse_engine.sql.binding.needs import EVERYTHING
+from tests.support.readers import assert_same_rows
 
 
-def read_narrowed(lakehouse: Lakehouse, text: str) -> tuple[pa.Table, bool]:
+def assert_same_unnarrowed(
+    lakehouse: Lakehouse, texts: Iterable[str], refused: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each statement has the rows that it has unnarrowed, and some are narrowed. `refused` is what those raise that Spark does not take."""
+    count = 0
+    for text in texts:
+        try:
+            found, is_narrowed = _narrowed(lakehouse, text)
+        except refused:
+            continue
+        count += is_narrowed
+        assert_same_rows(found, _unnarrowed(lakehouse, text, monkeypatch), what=text)
+    assert count
+
+
+def _narrowed(lakehouse: Lakehouse, text: str) -> tuple[pa.Table, bool]:
     """Its rows, and whether one of its readings was narrowed."""
     seen: list[Any] = []
     reading = lakehouse.reading()
@@ -21,7 +38,7 @@ def read_narrowed(lakehouse: Lakehouse, text: str) -> tuple[pa.Table, bool]:
     return found, any(one.condition is not None for one in seen)
 
 
-def read_unnarrowed(lakehouse: Lakehouse, text: str, monkeypatch: pytest.MonkeyPatch) -> pa.Table:
+def _unnarrowed(lakehouse: Lakehouse, text: str, monkeypatch: pytest.MonkeyPatch) -> pa.Table:
     original = pins.Pins._scan
 
     def everything(self: Any, name: Any, reads: Any, query: Any, needs: Any, **more: Any) -> Any:

@@ -22,7 +22,6 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.lakehouse import __version__
-from dbt.adapters.lakehouse.bridge import builds
 from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, is_changed_since_read, response_of
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.bridge.words import check_folder, check_options, takes_limit
@@ -46,7 +45,7 @@ from dbt.adapters.lakehouse.writing.guards import Guards
 from dbt.adapters.lakehouse.writing.microbatch import mend_batches
 from dbt.adapters.lakehouse.writing.selection import select_tables
 from dbt.adapters.lakehouse.writing.snapshots import by_members
-from dbt.adapters.lakehouse.writing.writes import TableWriter, build_of, commit_metadata
+from dbt.adapters.lakehouse.writing.writes import TableWriter, commit_metadata
 
 if TYPE_CHECKING:
     import agate
@@ -366,24 +365,6 @@ class LakehouseAdapter(WarehouseAdapter):
         if self._guarding is None or self._guarding.invocation_id != invocation:
             self._guarding = Guards(invocation)
         return self._guarding
-
-    # -- builds in several commits
-
-    def is_unfinished(self, relation: LakehouseRelation, unique_id: str) -> bool:
-        """Whether a build of a microbatch model's table was killed, and is to be made again."""
-        return builds.is_unfinished(self._files, str(relation.schema), str(relation.identifier), self._build(unique_id))
-
-    def begin_build(self, relation: LakehouseRelation, unique_id: str) -> None:
-        """Make a build again that was killed."""
-        table = self._files.table(str(relation.schema), str(relation.identifier))
-        builds.begin_build(self._files, table, self._build(unique_id))
-
-    def end_build(self, relation: LakehouseRelation, unique_id: str, *, whole: bool) -> None:
-        """All batches of a microbatch model were run, or (not `whole`) the run was stopped before."""
-        builds.end_build(self._files, str(relation.schema), str(relation.identifier), self._build(unique_id), whole=whole)
-
-    def _build(self, unique_id: str) -> str:
-        return build_of(commit_metadata({"unique_id": unique_id}, get_invocation_id(), __version__.version))
 
     # -- session views and Python models
 

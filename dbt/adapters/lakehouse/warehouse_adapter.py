@@ -15,7 +15,9 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark import SparkAdapter
 from dbt_common.contracts.metadata import CatalogTable
 from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.invocation import get_invocation_id
 
+from dbt.adapters.lakehouse.bridge import builds
 from dbt.adapters.lakehouse.bridge.shapes import HeldTables
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.column import LakehouseColumn
@@ -57,6 +59,25 @@ class WarehouseAdapter(SparkAdapter):
     def _ask(self, question: Callable[[Introspection], Result]) -> Result:
         with self.connections.exception_handler("metadata"):
             return question(self._metadata)
+
+    # -- builds in several commits
+
+    def is_unfinished(self, relation: LakehouseRelation, unique_id: str) -> bool:
+        """Whether a build of a microbatch model's table was killed, and is to be made again."""
+        build = builds.build_of(get_invocation_id(), unique_id)
+        return self._ask(lambda found: builds.is_unfinished(found.warehouse, str(relation.schema), str(relation.identifier), build))
+
+    def begin_build(self, relation: LakehouseRelation, unique_id: str) -> None:
+        """Make a build again that was killed."""
+        schema, identifier, build = str(relation.schema), str(relation.identifier), builds.build_of(get_invocation_id(), unique_id)
+        self._ask(lambda found: builds.begin_build(found.warehouse, found.warehouse.table(schema, identifier), build))
+
+    def end_build(self, relation: LakehouseRelation, unique_id: str, *, whole: bool) -> None:
+        """All batches of a microbatch model were run, or (not `whole`) the run was stopped before."""
+        schema, identifier, build = str(relation.schema), str(relation.identifier), builds.build_of(get_invocation_id(), unique_id)
+        self._ask(lambda found: builds.end_build(found.warehouse, schema, identifier, build, whole=whole))
+
+    # -- schemas and relations
 
     def list_schemas(self, database: str | None) -> list[str]:
         return self._ask(lambda metadata: metadata.warehouse.schemas())

@@ -184,7 +184,7 @@ class Pins:
         """The plan of all rows in the files that have some that are needed, and the options that count for reading the table."""
         state = reads.state(name, current=query.kind != "incremental" and query.as_of is None)
         rows = self._rows(needs)
-        narrowing = None if rows is None else partial(expression_of, rows, zone=self._zone())
+        narrowing = None if rows is None else partial(expression_of, rows, zone=self._zone)
         planned = plan_query(state, query, self._options, paths=True, narrowing=narrowing)
         plan = without_ruled_out(planned)
         if reads.seen is not None:

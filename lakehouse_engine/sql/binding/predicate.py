@@ -59,6 +59,8 @@ class Either:
 
 
 Predicate = Comparison | All | Either
+Zone = Callable[[], str | None]
+"""What tells the session's time zone, None where it is not known."""
 
 
 def both(*parts: Predicate | None) -> Predicate | None:
@@ -107,18 +109,18 @@ def mapped(predicate: Predicate | None, column_of: Callable[[str], str | None], 
 
 
 def expression_of(
-    predicate: Predicate | None, schema: pa.Schema, fields: Sequence[str] | None = None, zone: str | None = None
+    predicate: Predicate | None, schema: pa.Schema, fields: Sequence[str] | None = None, zone: Zone = lambda: None
 ) -> pc.Expression | None:
     """An expression that is true of every row that the predicate is true of, over columns of a schema, or those of `fields` alone; None
     where that may be any row. Literals count where they mean the same to Spark, whatever its settings, as they do here; those of moments
-    as far as the session's time `zone` tells (`times.compared_time`).
+    as far as the session's time `zone` tells, which is asked for them alone (`times.compared_time`).
     """
     chosen = None if fields is None else {name.lower() for name in fields}
     columns = {one.name.lower(): one for one in schema if _is_plain(one.type) and (chosen is None or one.name.lower() in chosen)}
     return _expression(predicate, columns, zone)
 
 
-def _expression(predicate: Predicate | None, columns: Mapping[str, pa.Field], zone: str | None) -> pc.Expression | None:
+def _expression(predicate: Predicate | None, columns: Mapping[str, pa.Field], zone: Zone) -> pc.Expression | None:
     if predicate is None:
         return None
     if isinstance(predicate, Comparison):
@@ -130,13 +132,14 @@ def _expression(predicate: Predicate | None, columns: Mapping[str, pa.Field], zo
     return reduce(operator.or_, known) if len(known) == len(parts) else None
 
 
-def _compared(one: Comparison, columns: Mapping[str, pa.Field], zone: str | None) -> pc.Expression | None:
+def _compared(one: Comparison, columns: Mapping[str, pa.Field], zone: Zone) -> pc.Expression | None:
     column = columns.get(one.column)
     if column is None:
         return None
     is_plain = all(_means_one_thing(token, column.type) for token in one.rest)
-    if pat.is_timestamp(column.type) or (pat.is_date(column.type) and not is_plain):
-        found = [compared_time(column, part[1:], zone) for part in _plain_parts(one)]
+    is_null = one.rest[0].keyword == "IS"
+    if not is_null and (pat.is_timestamp(column.type) or (pat.is_date(column.type) and not is_plain)):
+        found = [compared_time(column, part[1:], zone()) for part in _plain_parts(one)]
         known = [part for part in found if part is not None]
         return reduce(operator.and_, known) if len(known) == len(found) else None
     if not is_plain:

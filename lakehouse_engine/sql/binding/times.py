@@ -45,12 +45,7 @@ def compared_time(column: pa.Field, rest: Sequence[Token], zone: str | None) -> 
 
     `zone`: the session's time zone, None where it is not known, or texts may be compared as such.
     """
-    words = [token.keyword for token in rest]
-    field = pc.field(column.name)
-    if words == ["IS", "NULL"]:
-        return field.is_null()
-    if words == ["IS", "NOT", "NULL"]:
-        return field.is_valid()
+    words, field = [token.keyword for token in rest], pc.field(column.name)
     if words[0] in _OPERATORS:
         return _compared(field, words[0], _literal(rest[1:], column.type, zone))
     if words[:2] == ["IN", "("] and words[-1] == ")" and len(words) > 3:

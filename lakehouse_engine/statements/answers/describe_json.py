@@ -8,7 +8,6 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as spark
 
-from lakehouse_engine.catalog.catalog import RelationKind
 from lakehouse_engine.catalog.names import CATALOG_PREFIX, RelationName
 from lakehouse_engine.catalog.records import Comments
 from lakehouse_engine.errors import UnsupportedSqlError
@@ -23,7 +22,7 @@ def describe_json(run: Execution, statement: Describe) -> DataFrame:
     if statement.column is not None:
         raise UnsupportedSqlError("DESCRIBE ... AS JSON is of a whole table; take the column's name away")
     asked = run.pins.name(statement.name)
-    is_view = run.catalog.kind_of((asked.schema, asked.name)) is RelationKind.VIEW
+    is_view = run.catalog.is_view(asked)
     name = asked if is_view else run.catalog.table(asked)
     said = {
         "table_name": name.name,

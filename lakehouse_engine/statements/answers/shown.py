@@ -95,7 +95,7 @@ def _like(name: str, pattern: str | None) -> bool:
 
 def _columns(run: Execution, parts: Parts) -> list[tuple[str, str]]:
     name = run.pins.name(parts)
-    if run.catalog.kind_of((name.schema, name.name)) is RelationKind.VIEW:
+    if run.catalog.is_view(name):
         frame = run.query(f"select * from {name}")
         return [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
     table = run.table(parts)
@@ -133,7 +133,7 @@ def describe(run: Execution, statement: Describe) -> DataFrame:
     if statement.as_json:
         return describe_json(run, statement)
     relation = run.pins.name(statement.name)
-    is_view = run.catalog.kind_of((relation.schema, relation.name)) is RelationKind.VIEW
+    is_view = run.catalog.is_view(relation)
     comments = {column: text for column, text in run.catalog.view(relation).columns if text} if is_view else {}
     comments |= run.catalog.comments(relation).columns
     rows = [[name, kind, comments.get(name)] for name, kind in _columns(run, statement.name)]
@@ -203,7 +203,7 @@ def _as_made(config: TableConfig) -> dict[str, str]:
 def show_create_table(run: Execution, statement: ShowCreateTable) -> DataFrame:
     """A statement that makes the same relation, without its rows."""
     name = run.pins.name(statement.name)
-    is_view = run.catalog.kind_of((name.schema, name.name)) is RelationKind.VIEW
+    is_view = run.catalog.is_view(name)
     lines = _view_lines(run, name) if is_view else _table_lines(run, run.table(statement.name), name)
     return run.rows(["createtab_stmt"], [["\n".join(lines)]])
 

@@ -200,7 +200,7 @@ def moment(text: str) -> pa.Scalar:
     ],
 )
 def test_a_moment_is_as_exact_as_the_sessions_time_zone_lets_it_be(text: str, zone: str | None, expected: pc.Expression) -> None:
-    found = expression_of(rows_where(text, "t"), SCHEMA, zone=zone)
+    found = expression_of(rows_where(text, "t"), SCHEMA, zone=lambda: zone)
     assert found is not None
     assert found.equals(expected)
 

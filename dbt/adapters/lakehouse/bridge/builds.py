@@ -16,8 +16,13 @@ _alter = Later("lakehouse_engine.write.alter")
 _processes = Later("lakehouse_engine.timeline.processes")
 
 
+def build_of(invocation_id: str, node: str) -> str:
+    """What the build of a model in one run is known by."""
+    return f"{invocation_id} {node}"
+
+
 def begin_build(warehouse: Warehouse, table: Any, build: str) -> None:
-    """Before its first commit. `build` is what it is known by in this process."""
+    """Before its first commit. `build` by `build_of`."""
     _say(warehouse, table, _processes.begin_work(build).decode())
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtDatabaseError
 
-from dbt.adapters.lakehouse.bridge.builds import begin_build
+from dbt.adapters.lakehouse.bridge.builds import begin_build, build_of
 from dbt.adapters.lakehouse.bridge.members import Members, members
 from dbt.adapters.lakehouse.bridge.merging import merges_as_asked
 from dbt.adapters.lakehouse.bridge.outcomes import (
@@ -82,7 +82,7 @@ class TableWriter:
         if is_table and hasattr(frame, "toArrow"):
             frame = self.warehouse.computed(self.schema, self.identifier, frame)
         with self._without_deletions(frame, is_table) as staying, self._within(staying, within) as rows:
-            writer = self if within is None else with_fields(self, build=build_of(self.metadata))
+            writer = self if within is None else with_fields(self, build=self._build)
             return writer._replace(rows, existing, is_table)
 
     def _replace(self, frame: Any, existing: str | None, is_table: bool) -> Any:
@@ -240,6 +240,10 @@ class TableWriter:
     @property
     def _name(self) -> str:
         return f"{quoted(self.schema)}.{quoted(self.identifier)}"
+
+    @property
+    def _build(self) -> str:
+        return build_of(self.metadata["dbt.invocation_id"], self.metadata["dbt.node"])
 
     def _put(self, operation: str, frame: Any, options: Mapping[str, str], house: Warehouse | None = None, **more: Any) -> Any:
         """One commit; it rests on what was read of the table so far, in `house` if that is another reading than the model's."""
@@ -414,11 +418,6 @@ class TableWriter:
 def commit_metadata(model: Mapping[str, Any], invocation_id: str, dbt_version: str) -> dict[str, str]:
     """Who wrote a commit."""
     return {"dbt.invocation_id": invocation_id, "dbt.version": dbt_version, "dbt.node": str(model.get("unique_id", ""))}
-
-
-def build_of(metadata: Mapping[str, str]) -> str:
-    """What the build of a model in this run is known by, by what its commits say."""
-    return f"{metadata['dbt.invocation_id']} {metadata['dbt.node']}"
 
 
 def _helper(name: str) -> bool:
