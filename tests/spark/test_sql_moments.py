@@ -49,6 +49,11 @@ def test_a_typed_literal_is_in_the_sessions_time_zone_and_text_in_utc(twice: Lak
             assert [row[0] for row in twice.sql(f"select x from shop.t timestamp as of {moment}").collect()] == [1], moment
             twice.sql(f"create or replace table shop.c clone shop.t timestamp as of {moment}")
             assert [row[0] for row in twice.sql("select x from shop.c").collect()] == [1], moment
+            assert [row[0] for row in twice.sql(f"select x from hudi_read_optimized('shop.t', {moment})").collect()] == [1], moment
+        moment = f"timestamp '{local:%Y-%m-%d %H:%M:%S.%f}'"  # of changes text is an instant
+        for bounds, wanted in ((f"'earliest', {moment}", [1]), (moment, [2])):
+            found = twice.sql(f"select x from hudi_table_changes('shop.t', 'latest_state', {bounds})").collect()
+            assert [row[0] for row in found] == wanted, bounds
     finally:
         session.conf.set("spark.sql.session.timeZone", before)
 

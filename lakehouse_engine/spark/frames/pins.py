@@ -269,7 +269,8 @@ class Pins:
             if pin.changes.mode != "latest_state":
                 message = "hudi_table_changes reads 'latest_state' only: change data capture is not supported yet"
                 raise UnsupportedSqlError(message, relation=name)
-            query = Query("incremental", None, pin.changes.begin, pin.changes.end)
+            end = None if pin.changes.end is None else self._moment(pin.changes.end, args)
+            query = Query("incremental", None, self._moment(pin.changes.begin, args), end)
             return self.keep(self._scan(stored, reads, query, pin.needs, meta_columns=True))
         as_of = None if pin.as_of is None else self._moment(pin.as_of, args)
         return self.keep(self._scan(stored, reads, Query("read_optimized" if pin.read_optimized else "snapshot", as_of), pin.needs))

@@ -18,7 +18,7 @@ from lakehouse_engine.sql.binding.enclosing import OnResult
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs, needs_of
 from lakehouse_engine.sql.binding.scan import scan
 from lakehouse_engine.sql.grammar.lexer import QUERY_WORDS, quote_name, significant
-from lakehouse_engine.sql.grammar.references import Chain, Parts, Reference, ReferenceKind, Scan, Travel, folded, plain
+from lakehouse_engine.sql.grammar.references import Argument, Chain, Parts, Reference, ReferenceKind, Scan, Travel, folded, plain
 from lakehouse_engine.sql.grammar.relations import CHANGES_FUNCTION, READ_OPTIMIZED_FUNCTION
 
 
@@ -36,11 +36,11 @@ class AsOf:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed. `mode` is `latest_state` or `cdc`; `begin` (exclusive) an instant or `earliest`; `end` inclusive."""
+    """What changed. `mode`: `latest_state` or `cdc`; `begin` (exclusive): an instant, a typed moment or `earliest`; `end`: inclusive."""
 
     mode: str
-    begin: str
-    end: str | None
+    begin: AsOf
+    end: AsOf | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,23 +147,28 @@ def _changes_pin(reference: Reference) -> Pin:
         raise UnsupportedSqlError(
             f"{CHANGES_FUNCTION} takes ('schema.table', 'latest_state', from or 'earliest' [, to]); got {len(arguments)} arguments"
         )
-    mode = arguments[1].lower()
+    mode = arguments[1].value.lower()
     if mode not in ("latest_state", "cdc"):
-        raise UnsupportedSqlError(f"{CHANGES_FUNCTION}: the mode {arguments[1]!r} is neither 'latest_state' nor 'cdc'")
-    end = arguments[3] if len(arguments) == 4 else None
-    return Pin(_named(CHANGES_FUNCTION, arguments[0]), changes=Changes(mode, arguments[2], end))
+        raise UnsupportedSqlError(f"{CHANGES_FUNCTION}: the mode {arguments[1].value!r} is neither 'latest_state' nor 'cdc'")
+    end = _moment(arguments[3]) if len(arguments) == 4 else None
+    return Pin(_named(CHANGES_FUNCTION, arguments[0]), changes=Changes(mode, _moment(arguments[2]), end))
 
 
 def _read_optimized_pin(reference: Reference) -> Pin:
     arguments = reference.arguments or ()
     if not 1 <= len(arguments) <= 2:
         raise UnsupportedSqlError(f"{READ_OPTIMIZED_FUNCTION} takes ('schema.table' [, as of]); got {len(arguments)} arguments")
-    as_of = AsOf("timestamp", arguments[1]) if len(arguments) == 2 else None
+    as_of = _moment(arguments[1]) if len(arguments) == 2 else None
     return Pin(_named(READ_OPTIMIZED_FUNCTION, arguments[0]), as_of=as_of, read_optimized=True)
 
 
-def _named(function: str, name: str) -> Parts:
+def _moment(argument: Argument) -> AsOf:
+    return AsOf("timestamp", argument.value) if argument.typed is None else AsOf("timestamp", argument.typed, computed=True)
+
+
+def _named(function: str, argument: Argument) -> Parts:
     """The relation that an argument names."""
+    name = argument.value
     relation = scan(f"TABLE {name}").references
     if len(relation) != 1 or relation[0].end != len(f"TABLE {name}"):
         raise UnsupportedSqlError(f"{function}: {name!r} is no table name; write 'schema.table'")

@@ -43,6 +43,14 @@ class Travel:
 
 
 @dataclass(frozen=True, slots=True)
+class Argument:
+    """A literal in a call. `value` is its text; `typed` the whole of it (`TIMESTAMP '...'`), where it is a moment in the session's zone."""
+
+    value: str
+    typed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Reference:
     """A name in relation position, `start`:`end` in the text (for FUNCTION the whole call).
 
@@ -60,7 +68,7 @@ class Reference:
     alias_at: int | None = None
     travel: Travel | None = None
     obstacle: str | None = None
-    arguments: tuple[str, ...] | None = None
+    arguments: tuple[Argument, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

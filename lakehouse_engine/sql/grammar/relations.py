@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lakehouse_engine.sql.grammar.cursor import TYPED, Cursor
 from lakehouse_engine.sql.grammar.lexer import TokenKind, name_value, words
-from lakehouse_engine.sql.grammar.references import Travel
+from lakehouse_engine.sql.grammar.references import Argument, Travel
 
 CHANGES_FUNCTION = "hudi_table_changes"
 READ_OPTIMIZED_FUNCTION = "hudi_read_optimized"
@@ -88,19 +88,20 @@ def read_travel(cursor: Cursor) -> Travel | None:
     return Travel(kind, start, end, cursor.text[begin:end], None if is_typed else value)
 
 
-def read_arguments(cursor: Cursor) -> tuple[str, ...] | None:
+def read_arguments(cursor: Cursor) -> tuple[Argument, ...] | None:
     """Read the parenthesised arguments of a table function; None when they are not all literals (the group is passed anyway)."""
     start = cursor.at
-    arguments: list[str] = []
+    arguments: list[Argument] = []
     cursor.at += 1
     while cursor.keyword() != ")":
+        is_typed, begin = cursor.keyword() in TYPED, cursor.offset
         value = cursor.literal()
         if value is None or cursor.keyword() not in (",", ")"):
             cursor.at = start
             if not cursor.skip_group():
                 cursor.at = len(cursor.tokens)
             return None
-        arguments.append(value)
+        arguments.append(Argument(value, cursor.text[begin : cursor.end_before()] if is_typed else None))
         cursor.accept(",")
     cursor.at += 1
     return tuple(arguments)

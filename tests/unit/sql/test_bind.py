@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakehouse_engine.errors import SqlError, UnsupportedSqlError
-from lakehouse_engine.sql.binding.bind import AsOf, Pin, bind
+from lakehouse_engine.sql.binding.bind import AsOf, Changes, Pin, bind
 from lakehouse_engine.sql.binding.binder import Names, ViewText, bind_statement
 from tests.unit.sql.corpus import BOUND, KNOWN, PAIRS, REFUSED, UNTOUCHED, expected, statement, view_name
 
@@ -19,7 +19,8 @@ def view_for(pin: Pin) -> str:
     if pin.as_of is not None:
         name += f"@{'computed ' if pin.as_of.computed else ''}{pin.as_of.kind} {pin.as_of.value}"
     if pin.changes is not None:
-        name += f"@changes {pin.changes.mode} {pin.changes.begin} {pin.changes.end}"
+        end = None if pin.changes.end is None else pin.changes.end.value
+        name += f"@changes {pin.changes.mode} {pin.changes.begin.value} {end}"
     return name
 
 
@@ -115,6 +116,21 @@ def test_the_read_optimized_function_pins_base_files_now_and_at_an_instant() -> 
     bound = bind(text, lambda parts: parts == ("s", "t"), view_for)
     assert pins == [Pin(("s", "t"), read_optimized=True), Pin(("s", "t"), AsOf("timestamp", "2026-01-01"), read_optimized=True)]
     assert "v1 o join" in bound.text.replace("`", "")
+
+
+def test_typed_literals_of_the_table_functions_are_left_to_spark() -> None:
+    pins: list[Pin] = []
+
+    def view_for(pin: Pin) -> str:
+        pins.append(pin)
+        return f"v{len(pins)}"
+
+    moment = "timestamp  '2026-01-01 10:00:00'"
+    text = f"select 1 from hudi_read_optimized('s.t', {moment}) a, hudi_table_changes('s.t', 'latest_state', {moment} , date'2026-01-02')"
+    bind(text, lambda parts: True, view_for)
+    computed = AsOf("timestamp", moment, computed=True)
+    changes = Changes("latest_state", computed, AsOf("timestamp", "date'2026-01-02'", computed=True))
+    assert pins == [Pin(("s", "t"), computed, read_optimized=True), Pin(("s", "t"), changes=changes)]
 
 
 @pytest.mark.parametrize("arguments", ["", "'s.t', '1', '2'", "'s.t where'", "concat('s', '.t')"])
