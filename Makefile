@@ -23,7 +23,7 @@ DEMO := examples/demo
 STORE_SUITES := $(addprefix tests/,$(addprefix unit/,write read undo services commit repair) model_based conformance dbt/functional)
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark spark-full cluster connect connect-full dbt dbt-full dbt-side-by-side dbt-versions packages integration integration-full interop interop-full object-store object-store-hudi object-store-others object-store-others-setup object-store-suites object-store-setup zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
+.PHONY: help java setup demo run test core unit contract conformance spark spark-full cluster cluster-full connect connect-full dbt dbt-full dbt-side-by-side dbt-versions packages integration integration-full interop interop-full object-store object-store-full object-store-hudi object-store-others object-store-others-setup object-store-suites object-store-setup zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,18 +71,23 @@ unit: setup ## tests of single modules
 contract: setup ## one suite of behaviours over every implementation of a seam
 	$(PYTEST) tests/contracts
 
+# Half of the suite, which the commit's hash chooses; `core-full` runs it whole.
 conformance: setup ## tables written by Hudi and by us, against what Hudi and hudi-rs read
 	$(PYTEST) tests/conformance
 
-# A quarter of the suite, which the commit's hash chooses.
+# A sixth of the suite, which the commit's hash chooses.
 spark: setup java ## the engine on embedded Spark
 	$(PYTEST) tests/spark
 
 spark-full: setup java ## the same with all tests
 	LAKEHOUSE_LANE=all LAKEHOUSE_SQL=all $(PYTEST) tests/spark
 
+# Half of the suite, which the commit's hash chooses.
 cluster: setup java ## the engine, and the demo, on a standalone Spark cluster of two worker processes
 	$(PYTEST) tests/cluster
+
+cluster-full: setup java ## the same with all tests
+	LAKEHOUSE_LANE=all $(PYTEST) tests/cluster
 
 # Some of the suites' tests, which the commit's hash chooses.
 connect: setup java ## the engine and the adapter over a Spark Connect server of the tests' own
@@ -92,7 +97,7 @@ connect: setup java ## the engine and the adapter over a Spark Connect server of
 connect-full: setup java ## the same with all tests of both suites
 	LAKEHOUSE_CONNECT=1 LAKEHOUSE_CONNECT_SHARE=all $(PYTEST) tests/connect tests/spark tests/dbt/functional
 
-# Of the classes that run dbt a quarter, which the commit's hash chooses.
+# Of the classes that run dbt a sixth, which the commit's hash chooses.
 dbt: setup java ## the adapter, with dbt's own adapter suite
 	$(PYTEST) tests/dbt
 
@@ -132,12 +137,15 @@ integration: setup java ## a whole dbt project on TPC-H data, compared with plai
 integration-full: setup java ## the same with both Hudis, and three killed runs
 	LAKEHOUSE_INTEROP=all LAKEHOUSE_KILLED_RUNS=3 $(PYTEST) integration_tests
 
-# With some tests of other suites, which the commit's hash chooses.
+# Half of the suite, with some tests of others, which the commit's hash chooses.
 object-store: setup java ## tables and dbt in a bucket of a local S3 server (after object-store-setup)
 	@status=0; \
 	$(PYTEST) tests/object_store --ignore=tests/object_store/others || status=1; \
 	LAKEHOUSE_STORE=s3 $(PYTEST) $(STORE_SUITES) || status=1; \
 	exit $$status
+
+object-store-full: setup java ## the suite of its own whole
+	LAKEHOUSE_LANE=all $(PYTEST) tests/object_store --ignore=tests/object_store/others
 
 # An hour and more on two cores. LAKEHOUSE_STORE=memory: without the server.
 object-store-suites: setup java ## writes, reads, services, restores and dbt: their suites over a bucket, whole (after object-store-setup)
@@ -154,6 +162,7 @@ object-store-others: setup java object-store-others-setup ## the same over serve
 object-store-hudi: setup interop-setup object-store-setup $(S3A_JARS)/hadoop-aws-3.3.4.jar $(S3A_JARS)/aws-java-sdk-bundle-1.12.262.jar ## Hudi reads and writes tables in a bucket beside us
 	LAKEHOUSE_HUDI_S3A_JARS=$(abspath $(S3A_JARS)) $(PYTEST) tests/object_store/test_hudi.py
 
+# Half of the suite, which the commit's hash chooses.
 interop: setup ## Apache Hudi itself reads and continues our tables (after interop-setup)
 	$(PYTEST) tests/interop
 
@@ -165,7 +174,7 @@ zoo: setup ## every kind of table that Hudi's users make, all of them (after int
 	LAKEHOUSE_ZOO=$${LAKEHOUSE_ZOO:-all} $(PYTEST) tests/interop/zoo
 
 core-full: setup ## those tests of `core` that run by shares, whole
-	LAKEHOUSE_CORE=all $(PYTEST) tests/model_based tests/damage tests/conformance tests/unit/undo tests/unit/read
+	LAKEHOUSE_CORE=all $(PYTEST) tests/model_based tests/damage tests/conformance tests/unit/undo tests/unit/read tests/unit/benchmarks
 
 # Ten minutes on two cores; `spark` visits the share that the commit's hash chooses.
 sql-full: setup java ## the corpora of SQL statements, whole

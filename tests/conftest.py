@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from fractions import Fraction
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.matching import joined
-from tests.support.shares import TOLD
+from tests.support.shares import TOLD, keep_share
 
 __all__ = ["joined"]
 
@@ -29,6 +31,21 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 # Nothing here cuts the power, and waiting for the disk is most of what many tests would do. That the engine syncs, and in which order
 # with what, `tests/unit/storage/test_local.py` shows by watching the calls; other processes sync.
 os.fsync = lambda fd: None
+
+
+PARTS = {
+    "crash": (Fraction(1, 2), "LAKEHOUSE_CRASH", "make crash-full"),
+    "conformance": (Fraction(1, 2), "LAKEHOUSE_CORE", "make core-full"),
+    "unit/benchmarks": (Fraction(1, 3), "LAKEHOUSE_CORE", "make core-full"),
+    "cluster": (Fraction(1, 2), "LAKEHOUSE_LANE", "make cluster-full"),
+    "object_store": (Fraction(1, 2), "LAKEHOUSE_LANE", "make object-store-full"),
+}
+"""Which part of a folder's tests a run has, as its commit chooses. Lanes with rules of their own (spark, dbt, interop) say them there."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for folder, (part, variable, full) in PARTS.items():
+        keep_share(config, items, Path(__file__).resolve().parent / folder, folder, part, variable=variable, full=full)
 
 
 def pytest_configure(config: pytest.Config) -> None:

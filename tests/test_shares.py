@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -92,7 +93,7 @@ def lane(asked: str) -> tuple[list[str], list[str]]:
     left: list[Item] = []
     hook = SimpleNamespace(pytest_deselected=lambda items: left.extend(items))
     config = SimpleNamespace(args=[asked], hook=hook)
-    keep_share(config, items, FOLDER, "lane", None, variable="LAKEHOUSE_LANE", full="make lane-full")  # type: ignore[arg-type]
+    keep_share(config, items, FOLDER, "lane", Fraction(1, 4), variable="LAKEHOUSE_LANE", full="make lane-full")  # type: ignore[arg-type]
     return [f"{one.cls.__name__ if one.cls else ''}{one.name}" for one in items], [f"{one.cls.__name__}{one.name}" for one in left]
 
 

@@ -177,7 +177,7 @@ def written(found: Sequence[Row] | None = None) -> str:
     lines = [
         "# What of dbt's own suite runs",
         "",
-        "`make docs` writes this page from the classes of `tests/dbt/functional`; `make dbt` runs a quarter of them, `make dbt-full` all.",
+        "`make docs` writes this page from the classes of `tests/dbt/functional`; `make dbt` runs a sixth of them, `make dbt-full` all.",
         f"dbt-tests-adapter {version('dbt-tests-adapter')} has {len(found)} base classes with {len(methods)} test methods for adapters.",
         f"{wired} classes are wired. Of the methods {sum(runs[state] for state in RUNS)} run: {runs['as it is']} as they are, "
         f"{runs['with more checks']} with more checks, {runs['replaced']} with another body, which is told below.",

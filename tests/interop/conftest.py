@@ -1,13 +1,14 @@
 """Every test here needs a real Hudi: one JVM for each version and test session, never two at a time.
 
-The commit's hash chooses a share of the largest matrices, and for every other test one of the two Hudis; `make interop-full`
-(LAKEHOUSE_INTEROP=all) runs all of them with both.
+The commit's hash chooses a share of the largest matrices, for every other test one of the two Hudis, and of all of these a half;
+`make interop-full` (LAKEHOUSE_INTEROP=all) runs all of them with both.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from tests.support.copying import copied
 from tests.support.merging import merging
 from tests.support.numbering import numbering
 from tests.support.routes import route
-from tests.support.shares import chosen, commit_here
+from tests.support.shares import chosen, commit_here, keep_share
 
 __all__ = ["copied", "merging", "numbering", "route"]
 
@@ -39,6 +40,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in set(left_out)]
     others = [item for item in items if item.path.parent == HERE and item.path.name not in MATRICES]
     take_one_hudi(config, items, others)
+    kept_here = [item for item in items if item.path.parent == HERE]
+    keep_share(config, kept_here, HERE, "interop", Fraction(1, 2), variable="LAKEHOUSE_INTEROP", full="make interop-full")
+    items[:] = [item for item in items if item.path.parent != HERE or item in kept_here]
 
 
 def _share(items: list[pytest.Item]) -> dict[str, list[str]]:
@@ -52,7 +56,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Another commit has another share."""
     if not os.environ.get("LAKEHOUSE_INTEROP"):
         terminalreporter.write_line(
-            f"interop: a share of {', '.join(MATRICES)}, all others with one of the two Hudis each (all of it: make interop-full)"
+            f"interop: a share of {', '.join(MATRICES)}, others with one of the two Hudis each (all of it: make interop-full)"
         )
 
 

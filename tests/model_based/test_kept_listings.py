@@ -200,15 +200,16 @@ def test_a_state_that_keeps_listings_tells_what_one_tells_that_is_loaded_anew() 
     assert sum(counted[name] for name in _STEPS) > STEPS * len(CHOSEN) / 2
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "mutant"),
-    [
-        (news.Moment, "_touched_by", lambda self, one: ()),
-        (news.Moment, "_goes_on_from", lambda self, then: True),
-        (kept, "is_settled", lambda files, groups, is_named: True),
-    ],
-)
-def test_the_histories_find_listings_that_are_kept_for_too_long(monkeypatch: pytest.MonkeyPatch, kind: Any, name: str, mutant: Any) -> None:
+MUTANTS: dict[str, tuple[Any, Any]] = {
+    "_touched_by": (news.Moment, lambda self, one: ()),
+    "_goes_on_from": (news.Moment, lambda self, then: True),
+    "is_settled": (kept, lambda files, groups, is_named: True),
+}
+
+
+@pytest.mark.parametrize("name", share_of("listings that are kept for too long", list(MUTANTS), 1))
+def test_the_histories_find_listings_that_are_kept_for_too_long(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    kind, mutant = MUTANTS[name]
     monkeypatch.setattr(kind, name, mutant)
     with pytest.raises(AssertionError, match="history"):
         run(range(150))

@@ -35,7 +35,7 @@ from tests.support.dbt_project import Project
 from tests.support.shares import TOLD, share_of
 
 __all__ = ["azure_store", "bucket", "google_store", "in_bucket", "s3_store", "tmp_path"]
-SHARE, DBT_SHARE = 24, 2
+SHARE, DBT_SHARE = 14, 1
 """How many tests of the engine, and classes that run dbt, a run of `make object-store` has."""
 _ROOTS = ("tests.unit.", "tests.model_based.", "tests.conformance.", "tests.support.", "tests.dbt.functional.")
 DBT = "tests/dbt/functional/"

@@ -36,7 +36,7 @@ CONNECT_CONF = {"spark.driver.memory": "2g"}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    connect_server.take_share(config, items, "spark", Path(__file__).resolve().parent, 22)
+    connect_server.take_share(config, items, "spark", Path(__file__).resolve().parent, 14)
 
 
 @pytest.fixture(scope="session")

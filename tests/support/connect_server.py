@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,12 +46,12 @@ CONF = {
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
-def take_share(config: pytest.Config, items: list[pytest.Item], lane: str, folder: Path, share: int) -> None:
-    """Of the tests below `folder` leave a quarter, or about `share` where the suite runs over Spark Connect now."""
+def take_share(config: pytest.Config, items: list[pytest.Item], lane: str, folder: Path, connect: int) -> None:
+    """Of the tests below `folder` leave a sixth, or about `connect` where the suite runs over Spark Connect now."""
     if WANTED:
-        keep_share(config, items, folder, f"Connect: {lane}", share, variable="LAKEHOUSE_CONNECT_SHARE", full="make connect-full")
+        keep_share(config, items, folder, f"Connect: {lane}", connect, variable="LAKEHOUSE_CONNECT_SHARE", full="make connect-full")
     else:
-        keep_share(config, items, folder, lane, None, variable="LAKEHOUSE_LANE", full=f"make {lane}-full")
+        keep_share(config, items, folder, lane, Fraction(1, 6), variable="LAKEHOUSE_LANE", full=f"make {lane}-full")
 
 
 def classic_only(reason: str) -> pytest.MarkDecorator:

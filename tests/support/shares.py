@@ -8,7 +8,9 @@ import subprocess
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from functools import cache
+from math import ceil
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -36,14 +38,15 @@ def share_of(matrix: str, names: Sequence[str], share: int, *, variable: str = "
 
 
 def keep_share(
-    config: pytest.Config, items: list[pytest.Item], folder: Path, matrix: str, share: int | None, *, variable: str, full: str
+    config: pytest.Config, items: list[pytest.Item], folder: Path, matrix: str, share: int | Fraction, *, variable: str, full: str
 ) -> None:
-    """Of tests below `folder` leave about `share` (None: a quarter), whole classes at a time. All, where tests are asked for by name."""
+    """Of tests below `folder` leave about `share`, a number or a part, whole classes at a time. All, where tests are asked for by name."""
     if not any(Path(str(argument).partition("::")[0]).resolve() in (folder, *folder.parents) for argument in config.args):
         return
     names = {item: f"{item.path.name}::{item.cls.__name__ if item.cls else item.name}" for item in items if folder in item.path.parents}  # type: ignore[attr-defined]
     known = sorted(set(names.values()))
-    kept = set(share_of(matrix, known, -(-len(known) // 4) if share is None else share, variable=variable, full=full)) if known else set()
+    size = share if isinstance(share, int) else ceil(len(known) * share)
+    kept = set(share_of(matrix, known, size, variable=variable, full=full)) if known else set()
     left = [item for item in items if item in names and names[item] not in kept]
     config.hook.pytest_deselected(items=left)
     items[:] = [item for item in items if item not in names or names[item] in kept]
