@@ -10,7 +10,7 @@ import click
 
 from lakehouse_engine.cli.describe import describe_columns, describe_slice, describe_table
 from lakehouse_engine.cli.rows import FORMATS, TABLE_LIMIT, limited, write_rows
-from lakehouse_engine.cli.shared import show_facts, show_rows, with_settings
+from lakehouse_engine.cli.shared import MOST, show_facts, show_rows, with_settings
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.errors import SchemaIncompatibleError
 from lakehouse_engine.files.base_file import projected_schema
@@ -45,7 +45,7 @@ def schema(settings: Settings, table: str, as_of: str | None) -> None:
 
 @click.command()
 @click.argument("table")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N instants.")
+@click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N instants.")
 @click.option("--archived", is_flag=True, help="Archived instants, too.")
 @with_settings
 def timeline(settings: Settings, table: str, limit: int | None, archived: bool) -> None:
@@ -81,7 +81,7 @@ def files(settings: Settings, table: str, where: str | None) -> None:
 @click.option("--where", metavar="CONDITION", help=f"Only rows of which this is true. {WHERE}")
 @click.option("--columns", metavar="A,B", help="These columns only.")
 @click.option("--meta-columns", is_flag=True, help="With the five _hoodie_ columns in front.")
-@click.option("--limit", type=click.IntRange(min=0), metavar="N", help=f"At most N rows ({TABLE_LIMIT} when they are shown as a table).")
+@click.option("--limit", type=click.IntRange(0, MOST), metavar="N", help=f"At most N rows ({TABLE_LIMIT} when they are shown as a table).")
 @click.option("--format", "form", type=click.Choice(FORMATS), help="How rows are written (table; with --json, json).")
 @click.option("--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write to a file instead of standard output.")
 @with_settings

@@ -96,7 +96,36 @@ def _parquet(tables: Iterator[pa.Table], schema: pa.Schema, sink: BinaryIO) -> i
 
 def _values(table: pa.Table | pa.RecordBatch) -> Sequence[list[object]]:
     """Column by column, in JSON's terms."""
-    return [[_mapped(value, column.type) for value in column.to_pylist()] for column in table.columns]
+    return [[_mapped(value, column.type) for value in _objects(column)] for column in table.columns]
+
+
+def _objects(column: pa.Array | pa.ChunkedArray) -> list[object]:
+    """As `to_pylist`, with text in the place of days and moments outside of the years 1 to 9999, which Python has no objects for."""
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except (OverflowError, ValueError):
+        return [_object(value) for value in column]
+
+
+def _object(value: pa.Scalar) -> object:
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        if pa.types.is_map(value.type):
+            return [(key, _object(one)) for key, one in zip(value.values.field(0).to_pylist(), value.values.field(1), strict=True)]
+        if pa.types.is_struct(value.type):
+            return {field.name: _object(value[field.name]) for field in value.type}
+        if pa.types.is_nested(value.type):
+            return [_object(one) for one in value.values]
+        return _iso(value.cast(pa.string()).as_py())
+
+
+def _iso(text: str) -> str:
+    """Arrow's text of a day or moment in the form of Python's `isoformat`."""
+    if text.startswith("<"):  # it says that the value is out of range, and which one it is
+        return text
+    day, separator, time = text.partition(" ")
+    return f"{day}T{time.replace('Z', '+00:00').replace('.000000', '')}" if separator else day
 
 
 def _mapped(value: object, kind: pa.DataType) -> object:

@@ -28,6 +28,8 @@ def with_settings(command: Command) -> Command:
     return run
 
 
+MOST = 2**63 - 1
+"""The greatest count that an option takes."""
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 accept_future_option = click.option(
     "--accept-future", is_flag=True, help="Go on from instants that a writer with a wrong clock put into the future."

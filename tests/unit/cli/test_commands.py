@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from lakehouse_engine import Lakehouse
 from lakehouse_engine.cli.main import cli
 from tests.support.readers import assert_same_rows
 from tests.unit.cli.conftest import Warehouse, orders
@@ -187,3 +188,43 @@ def test_a_condition_that_is_not_plain_is_refused(command: str, warehouse: Wareh
     refused = warehouse.run(command, "analytics.orders", "--where", "day = '2026-01-01' or order_id = 1")
     assert refused.exit_code == 3
     assert "is not understood" in refused.stderr
+
+
+@pytest.mark.parametrize(("command", "least"), [("read", 0), ("timeline", 1)])
+def test_a_limit_that_no_number_of_the_machine_holds_is_wrong_usage(warehouse: Warehouse, command: str, least: int) -> None:
+    refused = warehouse.run(command, "analytics.orders", "--limit", str(10**26))
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--limit" in refused.stderr
+    assert f"{least}<=x" in refused.stderr
+    assert len(warehouse.json(command, "analytics.orders", "--limit", str(2**63 - 1))) > 1
+
+
+def test_read_has_days_and_moments_outside_of_the_years_that_python_knows(tmp_path: Path) -> None:
+    early, late = -62_135_596_800_000_001, 253_402_300_800_000_000
+    moment, day = pa.timestamp("us", tz="UTC"), pa.date32()
+    schema = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("moment", moment),
+            ("day", day),
+            ("inside", pa.struct([("list", pa.list_(moment)), ("map", pa.map_(pa.string(), day))])),
+        ]
+    )
+    table = Lakehouse(str(tmp_path)).create_table("s.t", schema=schema, record_key=["id"])
+    moments = pa.array([early, 0, late, None], pa.int64()).cast(moment)
+    days = pa.array([-719_163, 0, 2_932_897, None], pa.int32()).cast(day)
+    offsets = pa.array([0, 1, 2, 4, 4], pa.int32())
+    lists = pa.ListArray.from_arrays(offsets, pa.concat_arrays([moments.slice(0, 3), moments.slice(3)]))
+    maps = pa.MapArray.from_arrays(offsets, pa.array(["a", "b", "c", "d"]), days)
+    inside = pa.StructArray.from_arrays([lists, maps], ["list", "map"])
+    table.bulk_insert(pa.table([pa.array([1, 2, 3, 4]), moments, days, inside], schema=schema))
+    rows = json.loads(CliRunner().invoke(cli, ["--warehouse", str(tmp_path), "read", "s.t", "--json"]).stdout)
+    assert [(row["moment"], row["day"]) for row in rows] == [
+        ("0000-12-31T23:59:59.999999+00:00", "0000-12-31"),
+        ("1970-01-01T00:00:00+00:00", "1970-01-01"),
+        ("10000-01-01T00:00:00+00:00", "10000-01-01"),
+        (None, None),
+    ]
+    assert rows[0]["inside"] == {"list": ["0000-12-31T23:59:59.999999+00:00"], "map": {"a": "0000-12-31"}}
+    assert rows[2]["inside"] == {"list": ["10000-01-01T00:00:00+00:00", None], "map": {"c": "10000-01-01", "d": None}}
+    assert "10000-01-01T00:00:00" in CliRunner().invoke(cli, ["--warehouse", str(tmp_path), "read", "s.t"]).stdout
