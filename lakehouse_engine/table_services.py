@@ -28,6 +28,7 @@ from lakehouse_engine.repair import RepairReport, repair
 from lakehouse_engine.services.archive import archive
 from lakehouse_engine.services.clean import clean
 from lakehouse_engine.services.compact import run, schedule, schedule_and_run
+from lakehouse_engine.services.compact.plan import check_has_logs
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import storage_for
 from lakehouse_engine.timeline.locks.agreement import agree_on_lock
@@ -252,6 +253,7 @@ class TableServices:
             raise OptionError(f"op={op!r} is not one of {', '.join(COMPACTION_OPS)}", table=self._state.config.name)
         if instant is not None and op != "run":
             raise OptionError(f"op={op!r} takes no instant; op='run' runs the compaction of one", table=self._state.config.name)
+        check_has_logs(self._state)  # before the lock: who holds it is not waited for, and what died is not taken back
         if op == "schedule":
             return schedule(self._storage, chosen, lock_timeout_ms=timeout, dry_run=dry_run, log_compaction=logs)
         runner = local_runner(effective) if dry_run else self._runner(given)

@@ -24,6 +24,7 @@ from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.verify import FindingKind, verify
 from lakehouse_engine.view.protected import protected_files
+from tests.support.untouched import files_below
 from tests.unit.cli.conftest import SCHEMA, orders
 
 NO_SERVICES = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false", "hoodie.compact.inline": "false"}
@@ -92,6 +93,18 @@ def test_a_compaction_in_two_steps_and_in_one(table: HoodieTable) -> None:
     table.upsert(orders(range(10), "sent"))
     assert answer(table, "compact", "analytics.orders")["files_created"] == 2
     assert {row["status"] for row in content(table)} == {"sent"}
+
+
+@pytest.mark.parametrize("arguments", [[], ["--op", "schedule"], ["--op", "run"], ["--log"], ["--dry-run"]])
+def test_a_compaction_without_logs_is_refused_at_once(tmp_path: Path, arguments: list[str]) -> None:
+    table = Lakehouse(str(tmp_path)).create_table("analytics.whole", schema=SCHEMA, record_key=["order_id"], properties=NO_SERVICES)
+    table.upsert(orders(range(3), "new"))
+    die_committing(table)
+    before = files_below(Path(table.path))
+    with TableLock(LocalStorage(table.path), 0):
+        result = run(table, "compact", "analytics.whole", "--option", "hoodie.write.lock.wait_time_ms=100", *arguments)
+    assert (result.exit_code, "only merge-on-read tables" in result.stderr) == (3, True)
+    assert files_below(Path(table.path)) == before
 
 
 def test_log_blocks_are_merged(table: HoodieTable) -> None:
