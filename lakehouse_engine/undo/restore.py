@@ -47,6 +47,7 @@ def restore(
     if dry_run:
         return plan_restore(TableState.load(storage), savepoint, to, cascade=cascade).result(None, dry_run=True)
     if accept_future:
+        plan_restore(TableState.load(storage), savepoint, to, cascade=cascade)  # a restore that is refused accepts nothing
         accept(storage, lock_timeout_ms=lock_timeout_ms)
     with locked_table(storage, lock_timeout_ms=lock_timeout_ms, corrupt_writes=True, alone_ms=lock_timeout_ms) as state:
         # Whoever finishes this restore finds the partitions of later writes by them.

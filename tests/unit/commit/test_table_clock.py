@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from lakehouse_engine.cli.main import cli
 from lakehouse_engine.commit import table_clock
 from lakehouse_engine.compat import UTC
-from lakehouse_engine.errors import PropertiesError, TimelineError
+from lakehouse_engine.errors import LakehouseError, PropertiesError, TimelineError
 from lakehouse_engine.model.instant import parse_instant_time
 from lakehouse_engine.sql.grammar.statements import Call
 from lakehouse_engine.sql.procedures.registry import prepare
@@ -200,6 +200,12 @@ def test_restore_leads_out_of_the_future(jumped: HoodieTable) -> None:
     assert jumped.to_arrow().to_pylist() == row(1).to_pylist()
     write(jumped, 5)
     assert sorted(jumped.to_arrow().column("id").to_pylist()) == [1, 5]
+
+
+@pytest.mark.parametrize("target", [{"savepoint": "after"}, {"to": "20990101000000000"}, {}])
+def test_a_restore_that_is_refused_does_not_accept_the_future(target: dict[str, str], jumped: HoodieTable, tmp_path: Path) -> None:
+    refused(tmp_path, LakehouseError, lambda: jumped.restore(**target, accept_future=True))
+    refused(tmp_path, TimelineError, lambda: jumped.upsert(row(3)), "accept-future")
 
 
 def called(table: HoodieTable, text: str) -> list[dict[str, Any]]:
