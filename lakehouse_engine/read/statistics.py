@@ -142,15 +142,14 @@ def _bounds(statistics: pq.Statistics, stored: pa.DataType, kind: pa.DataType) -
 
 
 def _scalar(statistics: pq.Statistics, end: str, stored: pa.DataType) -> pa.Scalar | None:
-    value = getattr(statistics, end)
     if pat.is_signed_integer(stored) or pat.is_date32(stored) or (pat.is_timestamp(stored) and stored.unit in ("ms", "us")):
+        # Not by Python's objects, which there are none of outside of the years 1 to 9999.
         raw = getattr(statistics, f"{end}_raw")
         return pa.scalar(raw, pa.int32() if pat.is_date32(stored) else pa.int64()).cast(stored)
-    if pat.is_floating(stored):
-        return None if value != value else pa.scalar(value, stored)
-    if pat.is_decimal(stored) or pat.is_string(stored):
-        return pa.scalar(value, stored)
-    return None
+    if not (pat.is_floating(stored) or pat.is_decimal(stored) or pat.is_string(stored)):
+        return None
+    value = getattr(statistics, end)
+    return None if pat.is_floating(stored) and value != value else pa.scalar(value, stored)
 
 
 def _keeps_order(stored: pa.DataType, kind: pa.DataType) -> bool:

@@ -399,3 +399,27 @@ def test_what_another_program_left_elsewhere_is_found_when_its_commit_goes_with_
     delete_savepoint(table.storage, "n", lock_timeout_ms=60_000)
     assert theirs.instant not in table.instants()
     assert sorted(table.read(["id"], filters=F("day") == "2026-01-04")["id"].to_pylist()) == [0, 3]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.timestamp("us", tz="UTC"), [-62_135_596_800_000_001, 0, 253_402_300_800_000_000]),
+        (pa.date32(), [-719_163, 0, 2_932_897]),
+    ],
+    ids=str,
+)
+def test_bounds_outside_of_the_years_that_python_knows_rule_files_out_too(tmp_path: Path, kind: pa.DataType, values: list[int]) -> None:
+    schema = pa.schema([("id", pa.int64()), ("at", kind), ("day", pa.string())])
+    moments = pa.array(values, pa.int32() if kind == pa.date32() else pa.int64()).cast(kind)
+    table = Lakehouse(str(tmp_path)).create_table("s.t", schema=schema, record_key=["id"], partition_by=["day"])
+    for number, (early, late) in enumerate([(0, 1), (2, 2)]):
+        found = pa.array([moments[early], moments[late]], kind)
+        table.bulk_insert(pa.table([[number * 2, number * 2 + 1], found, [str(number)] * 2], schema=schema))
+    every = table.to_arrow()
+    for moment in moments:
+        for filters in (F("at") == moment, F("at") >= moment, F("at") < moment):
+            assert_same_rows(table.to_arrow(filters=filters), every.filter(filters))
+    (lost,) = Path(table.path).glob("day=0/*.parquet")
+    lost.unlink()
+    assert table.to_arrow(filters=F("at") >= moments[2]).column("id").to_pylist() == [2, 3]
