@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from importlib import import_module
 from typing import Any
@@ -58,8 +58,8 @@ def unfinished_uploads(storage: Storage, older_than_hours: int = A_DAY) -> list[
     found: list[Upload] = []
     with _asked(storage, "look for uploads below") as client:
         for page in client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=f"{prefix}/" if prefix else ""):
-            latest = _time_of(page) - timedelta(hours=older_than_hours)
-            found += [_upload(entry, prefix) for entry in page.get("Uploads", ()) if entry["Initiated"] <= latest]
+            now, least = _time_of(page), older_than_hours * 3600
+            found += [_upload(entry, prefix) for entry in page.get("Uploads", ()) if (now - entry["Initiated"]).total_seconds() >= least]
     return sorted(found, key=lambda one: (one.path, one.begun_ms))
 
 
