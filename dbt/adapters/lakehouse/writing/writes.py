@@ -16,14 +16,7 @@ from dbt_common.exceptions import DbtDatabaseError
 from dbt.adapters.lakehouse.bridge.builds import begin_build, build_of
 from dbt.adapters.lakehouse.bridge.members import Members, members
 from dbt.adapters.lakehouse.bridge.merging import merges_as_asked
-from dbt.adapters.lakehouse.bridge.outcomes import (
-    EngineError,
-    conflict_retries,
-    is_changed_since_read,
-    is_outcome_unknown,
-    retried,
-    run_again,
-)
+from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, is_changed_since_read, run_again
 from dbt.adapters.lakehouse.bridge.shapes import TableShape
 from dbt.adapters.lakehouse.bridge.told import kept_savepoints
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
@@ -35,18 +28,11 @@ from dbt.adapters.lakehouse.writing.checks.checking import check_batch, check_co
 from dbt.adapters.lakehouse.writing.checks.constraints import Check, Unique
 from dbt.adapters.lakehouse.writing.checks.unique_writes import UniqueWrites
 from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, kept, selected, types_of, viewed
+from dbt.adapters.lakehouse.writing.reshaping import Reshaping
 
 EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 _COMBINE_KEY = "hoodie.combine.before.insert"
 COMBINE = {_COMBINE_KEY: "true"}
-UNTOUCHED = {
-    "hoodie.clean.automatic": "false",
-    "hoodie.archive.automatic": "false",
-    "hoodie.compact.inline": "false",
-    "hoodie.compact.schedule.inline": "false",
-    "hoodie.log.compaction.inline": "false",
-}
-"""Options of a commit that may have to be taken back: nothing comes after it, and nothing that it replaced is deleted."""
 
 
 @dataclass(frozen=True)
@@ -289,12 +275,13 @@ class TableWriter:
             return
         with kept(self.warehouse, batch) as (rows, _), self._checked(rows):
             rows.count()
-            reshaped = self._reshape(plan.reshape)
+            reshaping = Reshaping(self.warehouse, self.schema, self.identifier, self.config, self.metadata)
+            reshaped = reshaping.write(plan.reshape)
             try:
                 yield rows, {}
             except BaseException as error:
                 if not is_changed_since_read(error):  # else there is a commit on top, and the model is run again
-                    self._take_back(reshaped, error)
+                    reshaping.take_back(reshaped, error)
                 raise
 
     def _check_shape(self, frame: Any) -> None:
@@ -306,33 +293,6 @@ class TableWriter:
         if self.config.materialized == "snapshot":
             return "a snapshot's table is never built anew: set the config back, or drop the table with its history"
         return "run the model with --full-refresh to rebuild it"
-
-    def _reshape(self, columns: Sequence[str]) -> str | None:
-        """Write the table anew with these columns; the commit, if there was anything to change."""
-        shaped = self.warehouse.sql(f"select {', '.join(columns)} from {self._name}")
-        expected = self.warehouse.expected(self.schema, self.identifier)
-        options = {**self.config.options, **UNTOUCHED}
-        written = retried(
-            lambda: self.warehouse.table(self.schema, self.identifier).insert_overwrite_table(
-                shaped, options=options, extra_metadata=dict(self.metadata), replace_schema=True, expected=expected
-            )
-        )
-        if written.instant is None:
-            return None
-        self.warehouse.wrote(self.schema, self.identifier, str(written.instant))
-        return str(written.instant)
-
-    def _take_back(self, instant: str | None, cause: BaseException) -> None:
-        """The table as it was before the commit `instant`, unless what came after it may be published."""
-        if instant is None or is_outcome_unknown(cause):
-            return
-        try:
-            self.warehouse.table(self.schema, self.identifier).rollback(instant)
-        except EngineError as error:
-            raise DbtDatabaseError(
-                f"{self.config.name}: {cause}. The columns of {self._name} were changed by {instant} before that, and could"
-                f" not be put back: {error}; take that commit back with dbt run-operation rollback"
-            ) from cause
 
     def _check_predicates(self, source: str, columns: Sequence[str]) -> None:
         if not self.config.predicates:

@@ -1,0 +1,64 @@
+"""A table's columns before a write for which they have to go or change: a commit of its own, which is taken back if the write fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dbt_common.exceptions import DbtDatabaseError
+
+from dbt.adapters.lakehouse.bridge.outcomes import EngineError, is_outcome_unknown, retried
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+from dbt.adapters.lakehouse.columns import quoted
+from dbt.adapters.lakehouse.config.model_config import ModelConfig
+
+_UNTOUCHED = {
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    "hoodie.compact.inline": "false",
+    "hoodie.compact.schedule.inline": "false",
+    "hoodie.log.compaction.inline": "false",
+}
+"""Options of a commit that may have to be taken back: nothing comes after it, and nothing that it replaced is deleted."""
+
+
+@dataclass(frozen=True)
+class Reshaping:
+    """Of one model's table. `metadata` goes into the commit's extra metadata."""
+
+    warehouse: Warehouse
+    schema: str
+    identifier: str
+    config: ModelConfig
+    metadata: Mapping[str, str]
+
+    def write(self, columns: Sequence[str]) -> str | None:
+        """Write the table anew with these columns; the commit, if there was anything to change."""
+        shaped = self.warehouse.sql(f"select {', '.join(columns)} from {self._name}")
+        expected = self.warehouse.expected(self.schema, self.identifier)
+        options = {**self.config.options, **_UNTOUCHED}
+        written = retried(
+            lambda: self.warehouse.table(self.schema, self.identifier).insert_overwrite_table(
+                shaped, options=options, extra_metadata=dict(self.metadata), replace_schema=True, expected=expected
+            )
+        )
+        if written.instant is None:
+            return None
+        self.warehouse.wrote(self.schema, self.identifier, str(written.instant))
+        return str(written.instant)
+
+    def take_back(self, instant: str | None, cause: BaseException) -> None:
+        """The table as it was before the commit `instant`, unless what came after it may be published."""
+        if instant is None or is_outcome_unknown(cause):
+            return
+        try:
+            self.warehouse.table(self.schema, self.identifier).rollback(instant)
+        except EngineError as error:
+            raise DbtDatabaseError(
+                f"{self.config.name}: {cause}. The columns of {self._name} were changed by {instant} before that, and could"
+                f" not be put back: {error}; take that commit back with dbt run-operation rollback"
+            ) from cause
+
+    @property
+    def _name(self) -> str:
+        return f"{quoted(self.schema)}.{quoted(self.identifier)}"
