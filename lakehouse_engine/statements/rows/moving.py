@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pat
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, lit
 
@@ -95,8 +94,6 @@ def _needs(table: HoodieTable, arriving: Sequence[str], columns: Sequence[str]) 
     conditions = []
     # Of what a path does not tell, as the moment of a day, other rows in the partition may have other values.
     for field, values in [] if rules is None or None in told else zip(rules.columns, zip(*filter(None, told), strict=True), strict=True):
-        if not (pat.is_string(field.type) or pat.is_integer(field.type)):
-            continue
         plain = {None if value is None else value.as_py() for value in values}
         if len(plain) <= _MOST and all(_is_plain(value) for value in plain):
             conditions.append(f"{quote_name(field.name)} in ({', '.join(map(repr, plain))})")
@@ -104,7 +101,7 @@ def _needs(table: HoodieTable, arriving: Sequence[str], columns: Sequence[str]) 
 
 
 def _is_plain(value: object) -> bool:
-    """Whether Python and SQL write a text or a whole number alike."""
+    """Whether Python and SQL write it alike."""
     if isinstance(value, str):
         return value.isascii() and value.isprintable() and not any(sign in value for sign in "'\"\\$")
-    return value is not None
+    return isinstance(value, int) and not isinstance(value, bool)
