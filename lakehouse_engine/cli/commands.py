@@ -109,6 +109,8 @@ def read(settings: Settings, table: str, **options: Any) -> None:
 def _form(settings: Settings, form: str | None, output: str | None) -> str:
     if settings.as_json and form not in (None, "json") and output is None:
         raise click.UsageError(f"--json prints JSON only, and --format {form} would print something else; write it to a file with --output")
+    if output == "":
+        raise click.UsageError("--output needs the name of a file")
     chosen = form or ("json" if settings.as_json else "table")
     if chosen == "table" and output is not None:
         raise click.UsageError("--output needs --format csv, json or parquet")

@@ -140,6 +140,7 @@ def test_every_command_prints_text_for_people_too(warehouse: Warehouse, command:
         (["read", "analytics.orders", "--as-of", "yesterday"], 2, "no point in time"),
         (["read", "analytics.orders", "--columns", "colour"], 2, "no column 'colour'"),
         (["read", "analytics.orders", "--format", "parquet"], 2, "--output"),
+        (["read", "analytics.orders", "--format", "csv", "--output", ""], 2, "name of a file"),
         (["read", "analytics.orders", "--begin", "2026", "--as-of", "2026-01-01"], 2, "not as_of"),
         (["read", "analytics.orders", "--format", "csv"], 3, "the column 'tags'"),
         (["read"], 2, "Missing argument 'TABLE'"),
