@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dbt.adapters.base.relation import EventTimeFilter
-from dbt.adapters.contracts.relation import ComponentName
+from dbt.adapters.contracts.relation import ComponentName, RelationType
 from dbt.adapters.spark import SparkRelation
 from dbt_common.exceptions import DbtRuntimeError
 
@@ -17,6 +17,7 @@ from dbt.adapters.lakehouse.names import CATALOG
 
 _AS_IT_IS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|`(?:[^`]|``)+`")
 """A plain word, or what is quoted already."""
+_STORED = (RelationType.Table, RelationType.MaterializedView)
 
 
 def _readable(name: str) -> str:
@@ -29,12 +30,13 @@ class LakehouseRelation(SparkRelation):
     """Two-part names, compared without regard to case, as Spark compares them."""
 
     def __post_init__(self) -> None:
-        """The one catalog is no database: packages give it, as they take it from `target.database`."""
+        """The one catalog is no database: packages give it, as they take it from `target.database`. Packages ask for Hudi, too."""
         if str(self.database or "").lower() == CATALOG:
             object.__setattr__(self, "path", replace(self.path, database=None))
         elif self.database and self.database != self.schema:
             given = f"{self.schema}.{self.identifier}: a warehouse has no databases, but '{self.database}' is given as one"
             raise DbtRuntimeError(f"{given} (database, catalog or target_database); leave it out: tables are named schema.table")
+        object.__setattr__(self, "is_hudi", None if self.type is None else self.type in _STORED)
         super().__post_init__()
 
     def _render_iterator(self) -> Iterator[tuple[ComponentName | None, str | None]]:

@@ -31,6 +31,16 @@ def test_a_relation_of_another_database_is_refused():
         LakehouseRelation.create(database="elsewhere", schema="s", identifier="t")
 
 
+KINDS = [("table", True), ("materialized_view", True), ("view", False), ("function", False), (None, None)]
+
+
+@pytest.mark.parametrize(("kind", "is_hudi"), KINDS)
+def test_what_is_stored_is_of_hudi(kind, is_hudi):
+    relation = LakehouseRelation.create(schema="s", identifier="t", type=kind and LakehouseRelation.get_relation_type(kind))
+    assert relation.is_hudi is is_hudi
+    assert relation.incorporate(type=LakehouseRelation.get_relation_type("view")).is_hudi is False
+
+
 def orders(*given: tuple[str, list[str]]) -> dict[str, list[str]]:
     config = SimpleNamespace(dispatch=[{"macro_namespace": name, "search_order": order} for name, order in given], project_name="shop")
     ask_adapter_first(config)
