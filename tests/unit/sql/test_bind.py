@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from lakehouse_engine.errors import SqlError, UnsupportedSqlError
@@ -105,29 +107,29 @@ def test_time_travel_on_a_view_is_refused() -> None:
         bind_statement("select * from v.one version as of '1'", names)
 
 
-def test_the_read_optimized_function_pins_base_files_now_and_at_an_instant() -> None:
-    pins: list[Pin] = []
+def numbered(pins: list[Pin]) -> Callable[[Pin], str]:
+    """Views v1, v2 ... of what is put into `pins`."""
 
     def view_for(pin: Pin) -> str:
         pins.append(pin)
         return f"v{len(pins)}"
 
+    return view_for
+
+
+def test_the_read_optimized_function_pins_base_files_now_and_at_an_instant() -> None:
+    pins: list[Pin] = []
     text = "select o.a, hudi_read_optimized.b from hudi_read_optimized('s.t') o join hudi_read_optimized('s.t', '2026-01-01')"
-    bound = bind(text, lambda parts: parts == ("s", "t"), view_for)
+    bound = bind(text, lambda parts: parts == ("s", "t"), numbered(pins))
     assert pins == [Pin(("s", "t"), read_optimized=True), Pin(("s", "t"), AsOf("timestamp", "2026-01-01"), read_optimized=True)]
     assert "v1 o join" in bound.text.replace("`", "")
 
 
 def test_typed_literals_of_the_table_functions_are_left_to_spark() -> None:
     pins: list[Pin] = []
-
-    def view_for(pin: Pin) -> str:
-        pins.append(pin)
-        return f"v{len(pins)}"
-
     moment = "timestamp  '2026-01-01 10:00:00'"
     text = f"select 1 from hudi_read_optimized('s.t', {moment}) a, hudi_table_changes('s.t', 'latest_state', {moment} , date'2026-01-02')"
-    bind(text, lambda parts: True, view_for)
+    bind(text, lambda parts: True, numbered(pins))
     computed = AsOf("timestamp", moment, computed=True)
     changes = Changes("latest_state", computed, AsOf("timestamp", "date'2026-01-02'", computed=True))
     assert pins == [Pin(("s", "t"), computed, read_optimized=True), Pin(("s", "t"), changes=changes)]
