@@ -127,10 +127,13 @@ def set_query(storage: Storage, query: str | None, *, lock_timeout_ms: int) -> T
         return ConfigStore(storage).update({MATERIALIZED_KEY: query})
 
 
-def set_unfinished(storage: Storage, who: str | None, *, lock_timeout_ms: int) -> TableConfig:
-    """Say who builds the table in several commits, of which some are missing; None: none are."""
+def set_unfinished(storage: Storage, change: Callable[[str | None], str | None], *, lock_timeout_ms: int) -> TableConfig:
+    """Say who builds the table in several commits, of which some are missing; None: none are. `change` is told what it says so far."""
     with TableLock(storage, lock_timeout_ms):
-        return ConfigStore(storage).update({UNFINISHED_KEY: who})
+        store = ConfigStore(storage)
+        config = store.read()
+        who = change(config.unfinished_build)
+        return config if who == config.unfinished_build else store.update({UNFINISHED_KEY: who})
 
 
 def rename(storage: Storage, new_name: str, *, lock_timeout_ms: int) -> TableConfig:

@@ -72,6 +72,10 @@ class WarehouseAdapter(SparkAdapter):
         schema, identifier, build = str(relation.schema), str(relation.identifier), builds.build_of(get_invocation_id(), unique_id)
         self._ask(lambda found: builds.begin_build(found.warehouse, found.warehouse.table(schema, identifier), build))
 
+    def forget_undone_build(self, relation: LakehouseRelation) -> None:
+        """Nothing is missing of a build that left nothing in the table."""
+        self._ask(lambda found: builds.forget_undone_build(found.warehouse, str(relation.schema), str(relation.identifier)))
+
     def end_build(self, relation: LakehouseRelation, unique_id: str, *, whole: bool) -> None:
         """All batches of a microbatch model were run, or (not `whole`) the run was stopped before."""
         schema, identifier, build = str(relation.schema), str(relation.identifier), builds.build_of(get_invocation_id(), unique_id)

@@ -4,6 +4,8 @@ killed is made again. dbt-core would go on with the newest batches.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.lakehouse.later import Later
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 _alter = Later("lakehouse_engine.write.alter")
 _processes = Later("lakehouse_engine.timeline.processes")
 
+_SINCE = "since"
+"""In what is said of a build: the newest write of before it; empty for a new table. Without later writes nothing of the build is there."""
+
 
 def build_of(invocation_id: str, node: str) -> str:
     """What the build of a model in one run is known by."""
@@ -22,32 +27,83 @@ def build_of(invocation_id: str, node: str) -> str:
 
 
 def begin_build(warehouse: Warehouse, table: Any, build: str) -> None:
-    """Before its first commit. `build` by `build_of`."""
-    _say(warehouse, table, _processes.begin_work(build).decode())
+    """Before its first commit. `build` by `build_of`. One that makes an unfinished one again began when that one did."""
+    mine, newest = _processes.parse_signature(_processes.begin_work(build)), _newest(table)
+
+    def begun(before: str | None) -> str:
+        known = _parsed(before)
+        return json.dumps({**mine, _SINCE: _since(known) if _is_begun(known, newest) else newest})
+
+    _say(warehouse, table, begun)
 
 
 def end_build(warehouse: Warehouse, schema: str, identifier: str, build: str, *, whole: bool) -> None:
     """Nobody is at work on it any more; with `whole` nothing of it is missing, or dbt has told what is."""
     _processes.end_work(build)
-    if whole and _signature(warehouse, schema, identifier).get("nonce") == build:
-        _say(warehouse, warehouse.table(schema, identifier), None)
+    if whole and _said(warehouse, schema, identifier).get("nonce") == build:
+        _say(warehouse, warehouse.table(schema, identifier), lambda now: None if _parsed(now).get("nonce") == build else now)
 
 
 def is_unfinished(warehouse: Warehouse, schema: str, identifier: str, build: str) -> bool:
     """Whether a build of the table was killed, or `build` makes one again. Of one that began on another machine nobody knows, and making it
     again loses nothing.
     """
-    known = _signature(warehouse, schema, identifier)
-    is_elsewhere = known.get("nonce") != build and _processes.is_of_this_machine(known) and _processes.may_be_at_work(known)
-    return bool(known) and not is_elsewhere
+    known = _said(warehouse, schema, identifier)
+    if not known or (known.get("nonce") != build and _is_at_work(known)):
+        return False
+    return _is_begun(known, _newest(warehouse.table(schema, identifier)))
 
 
-def _say(warehouse: Warehouse, table: Any, who: str | None) -> None:
-    _alter.set_unfinished(table.storage, who, lock_timeout_ms=options.LOCK_TIMEOUT_MS.read(warehouse.options))
+def forget_undone_build(warehouse: Warehouse, schema: str, identifier: str) -> None:
+    """Before a run: of a build that failed or was killed before its first commit, or was taken back, nothing is missing."""
+    known = _said(warehouse, schema, identifier)
+    if known and not _is_at_work(known):
+        table = warehouse.table(schema, identifier)
+        if not _is_begun(known, _newest(table)):
+            _say(warehouse, table, lambda now: None if _parsed(now) == known else now)
 
 
-def _signature(warehouse: Warehouse, schema: str, identifier: str) -> dict[str, object]:
+def unfinished_build(table: Any) -> str | None:
+    """What the table says of a build, for `put_back_build`."""
+    found: str | None = table.config.unfinished_build
+    return found
+
+
+def put_back_build(warehouse: Warehouse, table: Any, said: str | None) -> None:
+    """The table's rows are those of when it said so of a build; None: it was whole, or it is replaced by all rows at once."""
+    if table.config.unfinished_build != said:
+        _say(warehouse, table, lambda _: said)
+
+
+def _say(warehouse: Warehouse, table: Any, change: Callable[[str | None], str | None]) -> None:
+    _alter.set_unfinished(table.storage, change, lock_timeout_ms=options.LOCK_TIMEOUT_MS.read(warehouse.options))
+
+
+def _said(warehouse: Warehouse, schema: str, identifier: str) -> dict[str, object]:
     if warehouse.kind(schema, identifier) != "table":
         return {}
-    found: dict[str, object] = _processes.parse_signature((warehouse.table(schema, identifier).config.unfinished_build or "").encode())
+    return _parsed(unfinished_build(warehouse.table(schema, identifier)))
+
+
+def _parsed(said: str | None) -> dict[str, object]:
+    found: dict[str, object] = _processes.parse_signature((said or "").encode())
     return found
+
+
+def _is_at_work(known: dict[str, object]) -> bool:
+    """Whether a process of this machine is."""
+    return bool(_processes.is_of_this_machine(known) and _processes.may_be_at_work(known))
+
+
+def _since(known: dict[str, object]) -> str:
+    return str(known.get(_SINCE, ""))
+
+
+def _is_begun(known: dict[str, object], newest: str) -> bool:
+    return bool(known) and (not _since(known) or newest > _since(known))
+
+
+def _newest(table: Any) -> str:
+    """The newest completed write; empty without one."""
+    newest = table.timeline.completed().writes().last()
+    return str(newest.requested_time) if newest is not None else ""

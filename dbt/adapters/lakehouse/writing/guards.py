@@ -13,6 +13,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.lakehouse.bridge.builds import put_back_build, unfinished_build
 from dbt.adapters.lakehouse.bridge.outcomes import dbt_error
 from dbt.adapters.lakehouse.bridge.runs import begin_run, drop_left_savepoints, end_run
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
@@ -25,11 +26,14 @@ FAILED = ("fail", "error")
 
 @dataclass(frozen=True)
 class Guard:
-    """A table as it was when the run began. `own`: the savepoint at `instant` was taken for this run."""
+    """A table as it was when the run began. `own`: the savepoint at `instant` was taken for this run; `build`: what the table said of a
+    build that was not finished.
+    """
 
     table: Selected
     instant: str
     own: bool
+    build: str | None = None
 
 
 @dataclass
@@ -56,7 +60,7 @@ class Guards:
         if own:
             name = own_savepoint(self.invocation_id)
             stored.savepoint(newest.requested_time, name=name, comment=begin_run(self.invocation_id))
-        self.guarded[unique_id] = Guard(table, newest.requested_time, own)
+        self.guarded[unique_id] = Guard(table, newest.requested_time, own, unfinished_build(stored))
 
     def settle(self, warehouse: Warehouse, results: Iterable[Any]) -> tuple[list[str], list[str]]:
         """Restore what failed tests guard, drop the savepoints of this run: lines to print, and what went wrong."""
@@ -92,6 +96,7 @@ def _settle(warehouse: Warehouse, guard: Guard, tests: list[str]) -> str | None:
     if tests and (newest is None or newest.requested_time != guard.instant):
         # Of two runs that protect one table the savepoint is of the first, which drops it.
         done = stored.restore(guard.instant) if _is_pinned(stored, guard) else stored.restore(to=guard.instant)
+        put_back_build(warehouse, stored, guard.build)
         line = (
             f"Restored {guard.table} to {guard.instant}: {len(done.rolled_back)} commit(s) with {done.rows_taken_back:,} row change(s) "
             f"taken back because {', '.join(tests)} failed"

@@ -75,27 +75,31 @@ def _beside_batches_that_are_there(is_incremental: Callable[..., Any]) -> Callab
 
 
 def _to_the_end(execute: Callable[..., Any]) -> Callable[..., Any]:
-    """When all batches were run, the build is over. dbt says which of them failed, and has a retry for these."""
+    """When all batches were run, the build is over. dbt says which of them failed, and has a retry for these; but where none succeeded, its
+    retry is as a new run, and so it is where the retry of some batches had to make the table.
+    """
 
     def executed(self: Any, model: Any, manifest: Any) -> Any:
         if self.adapter.type() != "lakehouse":
             return execute(self, model, manifest)
-        if model.previous_batch_results is None and _is_made_again(self, model):
-            logger.info(f"{_relation(self, model)}: an earlier build was stopped before its last batch, so it is made again")
-            self.adapter.begin_build(_relation(self, model), model.unique_id)
+        relation, is_retry = _relation(self, model), model.previous_batch_results is not None
+        self.adapter.forget_undone_build(relation)
+        if not is_retry and _is_made_again(self, model):
+            logger.info(f"{relation}: an earlier build was stopped before its last batch, so it is made again")
+            self.adapter.begin_build(relation, model.unique_id)
         whole = False
         try:
             result = execute(self, model, manifest)
-            whole = not self.pool.is_closed()
+            whole = not is_retry and not self.pool.is_closed() and bool(result.batch_results.successful)
             return result
         finally:
-            self.adapter.end_build(_relation(self, model), model.unique_id, whole=whole)
+            self.adapter.end_build(relation, model.unique_id, whole=whole)
 
     return executed
 
 
 def _is_made_again(runner: Any, model: Any) -> bool:
-    is_part = any(getattr(runner.config.args, name, None) for name in ("EVENT_TIME_START", "EVENT_TIME_END", "SAMPLE"))
+    is_part = any(getattr(runner.config.args, name, None) for name in ("EVENT_TIME_START", "EVENT_TIME_END", "SAMPLE", "EMPTY"))
     return not is_part and bool(runner.adapter.is_unfinished(_relation(runner, model), model.unique_id))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtDatabaseError
 
-from dbt.adapters.lakehouse.bridge.builds import begin_build, build_of
+from dbt.adapters.lakehouse.bridge.builds import begin_build, build_of, put_back_build
 from dbt.adapters.lakehouse.bridge.members import Members, members
 from dbt.adapters.lakehouse.bridge.merging import merges_as_asked
 from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, is_changed_since_read, run_again
@@ -83,6 +83,8 @@ class TableWriter:
             self.warehouse.limit(self.schema, self.identifier, self.lengths)
             if existing == "materialized_view":
                 self.warehouse.forget_query(self.schema, self.identifier)
+            if self.build is None:
+                put_back_build(self.warehouse, self.warehouse.table(self.schema, self.identifier), None)
             return written
         if is_table:
             self._check_nothing_is_kept()
