@@ -56,7 +56,13 @@ def diary(spark: SparkSession, written: str) -> Lakehouse:
 
 @pytest.fixture
 def settings(spark: SparkSession) -> Iterator[Any]:
-    names = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.legacy.typeCoercion.datetimeToString.enabled")
+    names = (
+        "spark.sql.session.timeZone",
+        "spark.sql.ansi.enabled",
+        "spark.sql.legacy.typeCoercion.datetimeToString.enabled",
+        "spark.sql.legacy.timeParserPolicy",
+        "spark.sql.parquet.filterPushdown",
+    )
     before = {name: spark.conf.get(name) for name in names}
     yield spark.conf
     for name, value in before.items():
@@ -91,7 +97,7 @@ def literal(chance: random.Random) -> str:
     moment = START + chance.choice([0, 1, 2, 3, 5, 8]) * STEP + chance.choice([-60, -1, 0, 0, 0, 1, 90]) * timedelta(minutes=1)
     text = chance.choice(["%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%d %H:%M:%S+00:00"])
     found = f"'{moment.strftime(text)}'"
-    word = chance.choice(["", "", "timestamp ", "date "])
+    word = chance.choice(["", "timestamp ", "date "])
     return found.replace("+00:00", chance.choice(["+00:00", "Z", "-11:00", "+14:00"])) if word != "date " else f"date '{moment:%Y-%m-%d}'"
 
 
@@ -122,4 +128,40 @@ def test_random_conditions_find_the_rows_that_they_find_unnarrowed(
     settings.set("spark.sql.legacy.typeCoercion.datetimeToString.enabled", str(texts))
     chance = random.Random(f"{zone} {texts}")
     # With some settings Spark refuses texts that are no such values.
-    assert_same_unnarrowed(diary, (statement(chance) for _ in range(10)), PySparkException, monkeypatch)
+    assert_same_unnarrowed(diary, (statement(chance) for _ in range(20 if texts else 10)), PySparkException, monkeypatch)
+
+
+FAR = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("d", pa.date32())])
+NIUE = {"spark.sql.session.timeZone": "Pacific/Niue", "spark.sql.legacy.typeCoercion.datetimeToString.enabled": "true"}
+OLD = {"spark.sql.legacy.timeParserPolicy": "LEGACY"}
+
+
+@pytest.mark.parametrize(
+    ("given", "condition", "expected"),
+    [
+        # As texts: "+10000-01-01" comes before "2026", and " 23:30" before "T00:00", which is two days and half an hour earlier.
+        (NIUE, "at < '2026-01-01'", [3]),
+        (NIUE, "d < '2026-01-01'", [1, 2, 3]),
+        (NIUE, "at > '2026-03-26' and at < '2026-03-27T00:00:00+14:00'", [0]),
+        # In lists days are texts without ANSI: with old patterns the year -43 is "0044", and the gap in October 1582 has others.
+        (OLD, "d in ('0044-08-22', '1500-01-01')", [1]),
+        (OLD, "d in ('1582-10-15')", [2]),
+        (OLD, "d not in ('1582-10-14')", [0, 1, 2, 3]),
+    ],
+)
+def test_days_and_moments_that_are_compared_as_texts_are_found(
+    given: dict[str, str], condition: str, expected: list[int], lakehouse: Lakehouse, settings: Any
+) -> None:
+    lakehouse.create_schema("s")
+    table = lakehouse.create_table("s.t", schema=FAR, record_key=["id"], properties={"hoodie.parquet.small.file.limit": "0"})
+    moments, days = [1_774_693_800_000_000, None, None, 253_402_387_200_000_000], [20_540, -735_000, -141_428, 2_932_897]
+    for number, (at, day) in enumerate(zip(moments, days, strict=True)):
+        columns = [pa.array([number]), pa.array([at], pa.int64()).cast(FAR.field("at").type), pa.array([day], pa.int32()).cast(pa.date32())]
+        table.bulk_insert(pa.table(columns, schema=FAR))
+    settings.set("spark.sql.ansi.enabled", "false")
+    for name, value in given.items():
+        settings.set(name, value)
+    # Spark's reader of Parquet takes the days that it does not have in October of 1582 for others (docs/sql.md).
+    settings.set("spark.sql.parquet.filterPushdown", "false")
+    found = lakehouse.sql(f"select id from s.t where {condition}").toArrow()
+    assert sorted(found["id"].to_pylist()) == expected

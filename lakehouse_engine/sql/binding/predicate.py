@@ -18,7 +18,7 @@ import pyarrow.types as pat
 
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.binding.condition import conjunct
-from lakehouse_engine.sql.binding.times import compared_time
+from lakehouse_engine.sql.binding.times import compared_time, has_text, or_of_another_calendar
 from lakehouse_engine.sql.grammar.brackets import depths
 from lakehouse_engine.sql.grammar.lexer import QUERY_WORDS, Token, TokenKind, is_plain_string, name_value, quote_name, words
 
@@ -60,7 +60,7 @@ class Either:
 
 Predicate = Comparison | All | Either
 Zone = Callable[[], str | None]
-"""What tells the session's time zone, None where it is not known."""
+"""What tells the session's time zone, None where it is not known, or days and moments are compared with texts as such."""
 
 
 def both(*parts: Predicate | None) -> Predicate | None:
@@ -112,8 +112,8 @@ def expression_of(
     predicate: Predicate | None, schema: pa.Schema, fields: Sequence[str] | None = None, zone: Zone = lambda: None
 ) -> pc.Expression | None:
     """An expression that is true of every row that the predicate is true of, over columns of a schema, or those of `fields` alone; None
-    where that may be any row. Literals count where they mean the same to Spark, whatever its settings, as they do here; those of moments
-    as far as the session's time `zone` tells, which is asked for them alone (`times.compared_time`).
+    where that may be any row. Literals count where they mean the same to Spark, whatever its settings, as they do here; those of days
+    and moments as far as the session's time `zone` tells, which is asked for them alone (`times.compared_time`).
     """
     chosen = None if fields is None else {name.lower() for name in fields}
     columns = {one.name.lower(): one for one in schema if _is_plain(one.type) and (chosen is None or one.name.lower() in chosen)}
@@ -136,13 +136,21 @@ def _compared(one: Comparison, columns: Mapping[str, pa.Field], zone: Zone) -> p
     column = columns.get(one.column)
     if column is None:
         return None
-    is_plain = all(_means_one_thing(token, column.type) for token in one.rest)
-    is_null = one.rest[0].keyword == "IS"
-    if not is_null and (pat.is_timestamp(column.type) or (pat.is_date(column.type) and not is_plain)):
-        found = [compared_time(column, part[1:], zone()) for part in _plain_parts(one)]
-        known = [part for part in found if part is not None]
-        return reduce(operator.and_, known) if len(known) == len(found) else None
-    if not is_plain:
+    if one.rest[0].keyword == "IS" or not (pat.is_date(column.type) or pat.is_timestamp(column.type)):
+        return _as_its_type(one, column, columns)
+    if has_text(one.rest) and zone() is None:
+        return None
+    if pat.is_date(column.type) and _is_plain_of(one, column):
+        found = _as_its_type(one, column, columns)
+    else:
+        told = [compared_time(column, part[1:], zone()) for part in _plain_parts(one)]
+        known = [part for part in told if part is not None]
+        found = reduce(operator.and_, known) if len(known) == len(told) else None
+    return None if found is None else or_of_another_calendar(found, column, one.rest)
+
+
+def _as_its_type(one: Comparison, column: pa.Field, columns: Mapping[str, pa.Field]) -> pc.Expression | None:
+    if not _is_plain_of(one, column):
         return None
     try:
         return reduce(operator.and_, [conjunct(part, columns, str(one)) for part in _plain_parts(one)])
@@ -165,6 +173,10 @@ def _symbol(text: str) -> Token:
 
 def _is_plain(kind: pa.DataType) -> bool:
     return bool(pat.is_string(kind) or pat.is_integer(kind) or pat.is_date(kind) or pat.is_timestamp(kind) or pat.is_boolean(kind))
+
+
+def _is_plain_of(one: Comparison, column: pa.Field) -> bool:
+    return all(_means_one_thing(token, column.type) for token in one.rest)
 
 
 def _means_one_thing(token: Token, kind: pa.DataType) -> bool:

@@ -1,8 +1,9 @@
 """What a comparison of a day or a moment with a literal says, whatever the session's settings.
 
-Which moment a text is depends on the session's time zone where it names none, and whether days and moments are compared with texts as what
-they are or as texts on `spark.sql.legacy.typeCoercion.datetimeToString.enabled`. So a literal lies between two values, which are one where
-the settings are known to leave no choice.
+Which moment a text is depends on the session's time zone where it names none. So a literal lies between two values, which are one where the
+settings are known to leave no choice. With `spark.sql.legacy.typeCoercion.datetimeToString.enabled` days and moments are compared with
+texts as texts, of which the year `+10000` is before 2026 and an offset is none: those say nothing then. Without ANSI those in lists are
+compared so whatever that setting is (`or_of_another_calendar`).
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ _TEXT = re.compile(r"'(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?
 _OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})", re.ASCII)
 _UTC = ("UTC", "Z", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Zulu")
 _FAR = timedelta(days=2)
-"""More than what a zone (18 hours), and an order by text (a day), can move a moment."""
+"""More than what two zones (18 hours each) can move a moment."""
+_GREGORIAN = date(1582, 10, 15)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TYPES = ("DATE", "TIMESTAMP")
 _OPERATORS = ("=", "==", "<", "<=", ">", ">=")
 
 
@@ -43,7 +46,7 @@ class _Literal:
 def compared_time(column: pa.Field, rest: Sequence[Token], zone: str | None) -> pc.Expression | None:
     """What is true of every row for which `column` is as `rest` says, an operator and literals; None where that may be any row.
 
-    `zone`: the session's time zone, None where it is not known, or texts may be compared as such.
+    `zone`: the session's time zone, None where it is not known, or texts are compared as such: then `rest` has none (`has_text`).
     """
     words, field = [token.keyword for token in rest], pc.field(column.name)
     if words[0] in _OPERATORS:
@@ -53,6 +56,21 @@ def compared_time(column: pa.Field, rest: Sequence[Token], zone: str | None) -> 
         known = [one for one in any_of if one is not None]
         return reduce(operator.or_, known) if len(known) == len(any_of) else None
     return None
+
+
+def has_text(rest: Sequence[Token]) -> bool:
+    """Whether a string among the literals is neither a DATE's nor a TIMESTAMP's."""
+    before = [None, *rest]
+    return any(two.kind is TokenKind.STRING and (one is None or one.keyword not in _TYPES) for one, two in zip(before, rest, strict=False))
+
+
+def or_of_another_calendar(found: pc.Expression, column: pa.Field, rest: Sequence[Token]) -> pc.Expression:
+    """With the days that another text stands for with `spark.sql.legacy.timeParserPolicy=LEGACY`, where `rest` is a list with texts: those
+    before Christ have no sign, and those that the older calendar does not have are later ones.
+    """
+    if not pat.is_date(column.type) or not has_text(rest) or "IN" not in (token.keyword for token in rest[:2]):
+        return found
+    return found | (pc.field(column.name) < pa.scalar(_GREGORIAN).cast(column.type))
 
 
 def _compared(field: pc.Expression, word: str, literal: _Literal | None) -> pc.Expression | None:
@@ -68,7 +86,7 @@ def _compared(field: pc.Expression, word: str, literal: _Literal | None) -> pc.E
 def _literal(tokens: Sequence[Token], kind: pa.DataType, zone: str | None) -> _Literal | None:
     given = list(tokens)
     word = given[0].keyword if len(given) == 2 else ""
-    if word in ("DATE", "TIMESTAMP"):
+    if word in _TYPES:
         given = given[1:]
     if len(given) != 1 or given[0].kind is not TokenKind.STRING or not is_plain_string(given[0]):
         return None
@@ -76,17 +94,17 @@ def _literal(tokens: Sequence[Token], kind: pa.DataType, zone: str | None) -> _L
     if found is None or (found[2] and word == "DATE"):
         return None
     try:
-        return _day(found, word, kind, zone) if pat.is_date(kind) else _moment(found, kind, zone)
+        return _day(found, word, kind) if pat.is_date(kind) else _moment(found, kind, zone)
     except (ValueError, OverflowError, pa.ArrowException):
         return None  # there is no such day, or none two days away from it
 
 
-def _day(found: re.Match[str], word: str, kind: pa.DataType, zone: str | None) -> _Literal | None:
+def _day(found: re.Match[str], word: str, kind: pa.DataType) -> _Literal | None:
     """Spark leaves out what stands behind the day in a text that it compares with a day; a TIMESTAMP it compares as one."""
     if word == "TIMESTAMP":
         return None
     day = pa.scalar(date.fromisoformat(found[1])).cast(kind)
-    return _Literal(day, day, exact=not found[2] or zone is not None)
+    return _Literal(day, day, exact=True)
 
 
 def _moment(found: re.Match[str], kind: pa.TimestampType, zone: str | None) -> _Literal:

@@ -193,16 +193,35 @@ def moment(text: str) -> pa.Scalar:
         ("at < '2026-01-02 00:00:00-01:30'", "Europe/Berlin", pc.field("at") < moment("2026-01-02 01:30:00")),
         ("at = timestamp '2026-01-02T10:00:00.000001Z'", "UTC", pc.field("at") == moment("2026-01-02 10:00:00.000001")),
         ("at > '2026-01-02 00:00:00'", "Europe/Berlin", pc.field("at") > moment("2025-12-31 00:00:00")),
-        ("at < '2026-01-02 00:00:00Z'", None, pc.field("at") <= moment("2026-01-04 00:00:00")),
+        ("at < timestamp '2026-01-02 00:00:00Z'", None, pc.field("at") <= moment("2026-01-04 00:00:00")),
         ("at is not null", None, pc.field("at").is_valid()),
         ("d < '2026-01-02 00:00:00+00:00'", "UTC", pc.field("d") < pa.scalar("2026-01-02").cast(pa.date32())),
-        ("d < '2026-01-02 00:00:00+00:00'", None, pc.field("d") <= pa.scalar("2026-01-02").cast(pa.date32())),
+        ("d < '2026-01-02'", "UTC", pc.field("d") < pa.scalar("2026-01-02").cast(pa.date32())),
+        ("d in (date '2026-01-02')", None, pc.field("d").isin(pa.array(["2026-01-02"]).cast(pa.date32()))),
     ],
 )
 def test_a_moment_is_as_exact_as_the_sessions_time_zone_lets_it_be(text: str, zone: str | None, expected: pc.Expression) -> None:
     found = expression_of(rows_where(text, "t"), SCHEMA, zone=lambda: zone)
     assert found is not None
     assert found.equals(expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["at < '2026-01-02'", "at in (date '2026-01-02', '2026-01-03')", "d < '2026-01-02'", "d <> '2026-01-02'", "d = '2026-01-02 00:00:00'"],
+)
+def test_texts_say_nothing_of_days_and_moments_that_are_compared_as_texts(text: str) -> None:
+    assert expression_of(rows_where(text, "t"), SCHEMA, zone=lambda: None) is None
+    assert expression_of(rows_where(text, "t"), SCHEMA, zone=lambda: "UTC") is not None
+
+
+@pytest.mark.parametrize("text", ["d in ('2026-01-02')", "d in (date '2026-01-02', '2026-01-02 00:00:00')", "d not in ('1582-10-14')"])
+def test_days_before_the_gregorian_calendar_may_have_other_texts_in_a_list(text: str) -> None:
+    found = expression_of(rows_where(text, "t"), SCHEMA, zone=lambda: "UTC")
+    assert found is not None
+    days = pa.table({"d": pa.array([-735_000, -141_428, -141_427, 20_455], pa.int32()).cast(pa.date32())})
+    assert days.filter(found)["d"].cast(pa.int32()).to_pylist()[:2] == [-735_000, -141_428]
+    assert days.filter(found & (pc.field("d") > days["d"][1])).num_rows == (2 if "not" in text else 1)
 
 
 def test_rows_that_a_join_must_not_find_are_needed() -> None:
@@ -212,7 +231,7 @@ def test_rows_that_a_join_must_not_find_are_needed() -> None:
 
 
 def test_between_is_two_comparisons_of_the_columns_type() -> None:
-    found = expression_of(rows_where("d between date '2026-01-02' and '2026-01-05' and n between 1 and 3", "t"), SCHEMA, ["d"])
+    found = expression_of(rows_where("d between date '2026-01-02' and date '2026-01-05' and n between 1 and 3", "t"), SCHEMA, ["d"])
     first, last = (pa.scalar(f"2026-01-0{day}").cast(pa.date32()) for day in (2, 5))
     assert found is not None
     assert found.equals((pc.field("d") >= first) & (pc.field("d") <= last))
