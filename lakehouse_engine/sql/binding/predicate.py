@@ -138,12 +138,14 @@ def _compared(one: Comparison, columns: Mapping[str, pa.Field], zone: Zone) -> p
         return None
     if one.rest[0].keyword == "IS" or not (pat.is_date(column.type) or pat.is_timestamp(column.type)):
         return _as_its_type(one, column, columns)
-    if has_text(one.rest) and zone() is None:
+    is_day, has_texts = pat.is_date(column.type) and _is_plain_of(one, column), has_text(one.rest)
+    here = zone() if has_texts or not is_day else None
+    if has_texts and here is None:
         return None
-    if pat.is_date(column.type) and _is_plain_of(one, column):
+    if is_day:
         found = _as_its_type(one, column, columns)
     else:
-        told = [compared_time(column, part[1:], zone()) for part in _plain_parts(one)]
+        told = [compared_time(column, part[1:], here) for part in _plain_parts(one)]
         known = [part for part in told if part is not None]
         found = reduce(operator.and_, known) if len(known) == len(told) else None
     return None if found is None else or_of_another_calendar(found, column, one.rest)
