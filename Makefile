@@ -23,7 +23,7 @@ DEMO := examples/demo
 STORE_SUITES := $(addprefix tests/,$(addprefix unit/,write read undo services commit repair) model_based conformance dbt/functional)
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run test core unit contract conformance spark spark-full cluster cluster-full connect connect-full dbt dbt-full dbt-side-by-side dbt-versions packages integration integration-full interop interop-full object-store object-store-full object-store-hudi object-store-others object-store-others-setup object-store-suites object-store-setup zoo interop-setup core-full sql-full routes crash-full histories-full explorer-full lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
+.PHONY: help java setup demo run check test nightly core spark cluster connect dbt dbt-side-by-side dbt-versions packages integration interop object-store object-store-hudi object-store-others object-store-others-setup object-store-setup interop-setup lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,57 +52,50 @@ demo: setup java ## build a small dbt project on embedded Spark, twice, and quer
 run: demo ## the same as demo
 
 ##  -- check
-# Every suite is run, also after one has failed; make's own exit status then says so. Two run side by side, the longest first: most of a
-# suite on Spark waits.
-test: setup java ## every check and every test (the Hudi lane is skipped where it cannot be fetched)
+# A lane is a suite of tests that need the same things. Alone it is run whole; with LIMITED=1, as `make test` runs it, for about so many
+# seconds by tests/durations.json: tests marked `smoke`, then those nearest to the changed files (CHANGED="a.py b.py" names them), then
+# others in turn (tests/support/selection.py).
+limit = $(if $(LIMITED),--seconds=$(1) $(if $(CHANGED),--changed="$(CHANGED)"))
+
+check: lint types ## lint, types, and what of the tests without a JVM is nearest to the changed files: five minutes
+	$(PYTEST) tests/unit tests/contracts tests/test_*.py --seconds=150 $(if $(CHANGED),--changed="$(CHANGED)")
+
+# Every lane is run, also after one has failed; make's own exit status then says so. Two run side by side: most of a lane on Spark waits.
+test: setup java ## lint, types and every lane, limited to 40 minutes in all (lanes of what cannot be fetched are skipped)
 	-@$(MAKE) --no-print-directory --keep-going interop-setup object-store-setup
 	@status=0; \
 	$(MAKE) --no-print-directory --keep-going lint types || status=1; \
-	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=line core interop dbt integration spark cluster connect object-store || status=1; \
+	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=line LIMITED=1 core dbt interop spark integration object-store connect cluster || status=1; \
 	exit $$status
 
-core: setup ## all tests that need no JVM
+# Many hours on two cores. Tests of writes run by both implementations of each thing that has two.
+nightly: setup java ## every lane whole, and as deep as tests go
+	-@$(MAKE) --no-print-directory --keep-going interop-setup object-store-setup object-store-others-setup
+	@status=0; \
+	export LAKEHOUSE_DEPTH=full LAKEHOUSE_KILLS=300 LAKEHOUSE_KILLED_RUNS=3; \
+	$(MAKE) --no-print-directory --keep-going lint types core dbt interop spark integration object-store connect cluster || status=1; \
+	LAKEHOUSE_ROUTE=LARGE LAKEHOUSE_COPIED=ALL LAKEHOUSE_JOINED=ALL $(PYTEST) tests/unit/write tests/model_based || status=1; \
+	LAKEHOUSE_ROUTE=SMALL LAKEHOUSE_COPIED=LARGE LAKEHOUSE_JOINED=LARGE $(PYTEST) tests/unit/write tests/model_based || status=1; \
+	for way in ALL NONE; do LAKEHOUSE_MERGED=$$way LAKEHOUSE_NUMBERED=$$way $(PYTEST) tests/spark || status=1; done; \
+	$(PYTEST) tests/crash/pairs.py || status=1; \
+	$(MAKE) --no-print-directory --keep-going object-store-others dbt-side-by-side || status=1; \
+	exit $$status
+
+core: setup ## tests that need no JVM: units, formats, models, crashes, explorer, histories
 	$(PYTEST) tests --ignore=tests/spark --ignore=tests/cluster --ignore=tests/connect --ignore=tests/dbt --ignore=tests/interop \
-		--ignore=tests/object_store
+		--ignore=tests/object_store $(call limit,1100)
 
-unit: setup ## tests of single modules
-	$(PYTEST) tests/unit
-
-contract: setup ## one suite of behaviours over every implementation of a seam
-	$(PYTEST) tests/contracts
-
-# Half of the suite, which the commit's hash chooses; `core-full` runs it whole.
-conformance: setup ## tables written by Hudi and by us, against what Hudi and hudi-rs read
-	$(PYTEST) tests/conformance
-
-# A sixth of the suite, which the commit's hash chooses.
 spark: setup java ## the engine on embedded Spark
-	$(PYTEST) tests/spark
+	$(PYTEST) tests/spark $(call limit,500)
 
-spark-full: setup java ## the same with all tests
-	LAKEHOUSE_LANE=all LAKEHOUSE_SQL=all $(PYTEST) tests/spark
-
-# Half of the suite, which the commit's hash chooses.
 cluster: setup java ## the engine, and the demo, on a standalone Spark cluster of two worker processes
-	$(PYTEST) tests/cluster
+	$(PYTEST) tests/cluster $(call limit,200)
 
-cluster-full: setup java ## the same with all tests
-	LAKEHOUSE_LANE=all $(PYTEST) tests/cluster
-
-# Some of the suites' tests, which the commit's hash chooses.
 connect: setup java ## the engine and the adapter over a Spark Connect server of the tests' own
-	LAKEHOUSE_CONNECT=1 $(PYTEST) tests/connect tests/spark tests/dbt/functional
+	LAKEHOUSE_CONNECT=1 $(PYTEST) tests/connect tests/spark tests/dbt/functional $(call limit,250)
 
-# Half an hour on two cores.
-connect-full: setup java ## the same with all tests of both suites
-	LAKEHOUSE_CONNECT=1 LAKEHOUSE_CONNECT_SHARE=all $(PYTEST) tests/connect tests/spark tests/dbt/functional
-
-# Of the classes that run dbt a sixth, which the commit's hash chooses.
 dbt: setup java ## the adapter, with dbt's own adapter suite
-	$(PYTEST) tests/dbt
-
-dbt-full: setup java ## the same with all classes
-	LAKEHOUSE_LANE=all $(PYTEST) tests/dbt
+	$(PYTEST) tests/dbt $(call limit,700)
 
 # Not part of `test`. Warnings are errors, and click deprecates what dbt-core 1.10 imports of it. `python -m` finds this directory's code.
 dbt-versions: $(DBT_VENV)/.installed java ## the same suite on another dbt-core: DBT=1.10 or 1.12
@@ -134,22 +127,11 @@ packages: setup java ## the integration projects of dbt packages, from copies in
 integration: setup java ## a whole dbt project on TPC-H data, compared with plain Spark, hudi-rs and Hudi
 	$(PYTEST) integration_tests
 
-integration-full: setup java ## the same with both Hudis, and three killed runs
-	LAKEHOUSE_INTEROP=all LAKEHOUSE_KILLED_RUNS=3 $(PYTEST) integration_tests
-
-# Half of the suite, with some tests of others, which the commit's hash chooses.
 object-store: setup java ## tables and dbt in a bucket of a local S3 server (after object-store-setup)
 	@status=0; \
-	$(PYTEST) tests/object_store --ignore=tests/object_store/others || status=1; \
-	LAKEHOUSE_STORE=s3 $(PYTEST) $(STORE_SUITES) || status=1; \
+	$(PYTEST) tests/object_store --ignore=tests/object_store/others $(call limit,250) || status=1; \
+	LAKEHOUSE_STORE=$${LAKEHOUSE_STORE:-s3} $(PYTEST) $(STORE_SUITES) $(call limit,120) || status=1; \
 	exit $$status
-
-object-store-full: setup java ## the suite of its own whole
-	LAKEHOUSE_LANE=all $(PYTEST) tests/object_store --ignore=tests/object_store/others
-
-# An hour and more on two cores. LAKEHOUSE_STORE=memory: without the server.
-object-store-suites: setup java ## writes, reads, services, restores and dbt: their suites over a bucket, whole (after object-store-setup)
-	LAKEHOUSE_STORE=$${LAKEHOUSE_STORE:-s3} LAKEHOUSE_STORE_SHARE=all LAKEHOUSE_CORE=all $(PYTEST) $(STORE_SUITES)
 
 # Half an hour on two cores; not part of `test`. Where a server cannot be had its tests are skipped.
 object-store-others: setup java object-store-others-setup ## the same over servers that speak as Azure and Google do
@@ -162,39 +144,8 @@ object-store-others: setup java object-store-others-setup ## the same over serve
 object-store-hudi: setup interop-setup object-store-setup $(S3A_JARS)/hadoop-aws-3.3.4.jar $(S3A_JARS)/aws-java-sdk-bundle-1.12.262.jar ## Hudi reads and writes tables in a bucket beside us
 	LAKEHOUSE_HUDI_S3A_JARS=$(abspath $(S3A_JARS)) $(PYTEST) tests/object_store/test_hudi.py
 
-# Half of the suite, which the commit's hash chooses.
 interop: setup ## Apache Hudi itself reads and continues our tables (after interop-setup)
-	$(PYTEST) tests/interop
-
-interop-full: setup ## the same with its matrices whole and both Hudis for every test
-	LAKEHOUSE_INTEROP=all $(PYTEST) tests/interop --ignore=tests/interop/zoo
-
-# An hour on two cores; `interop` visits the share that the commit's hash chooses.
-zoo: setup ## every kind of table that Hudi's users make, all of them (after interop-setup)
-	LAKEHOUSE_ZOO=$${LAKEHOUSE_ZOO:-all} $(PYTEST) tests/interop/zoo
-
-core-full: setup ## those tests of `core` that run by shares, whole
-	LAKEHOUSE_CORE=all $(PYTEST) tests/model_based tests/damage tests/conformance tests/unit/undo tests/unit/read tests/unit/benchmarks
-
-# Ten minutes on two cores; `spark` visits the share that the commit's hash chooses.
-sql-full: setup java ## the corpora of SQL statements, whole
-	LAKEHOUSE_SQL=all $(PYTEST) tests/spark/test_sql_changes.py tests/spark/test_sql_binding.py
-
-# A quarter of an hour on two cores; in `core` every other of these tests does.
-routes: setup ## writes planned in shares, and copied from files of any size, under every test of writes
-	LAKEHOUSE_ROUTE=LARGE LAKEHOUSE_COPIED=ALL LAKEHOUSE_JOINED=ALL LAKEHOUSE_CORE=all $(PYTEST) tests/unit/write tests/model_based
-
-# Half an hour and more on two cores; not part of `test`.
-crash-full: setup ## crashes in full: also pairs of actions, and 600 killed processes
-	LAKEHOUSE_CRASH=all LAKEHOUSE_KILLS=300 $(PYTEST) tests/crash tests/crash/pairs.py
-
-# Half an hour and more on two cores; not part of `test`.
-histories-full: setup ## processes that write one table at once, in full: six writers of 200 steps, every history
-	LAKEHOUSE_HISTORIES=full $(PYTEST) -s tests/histories
-
-# An hour on two cores; `core` tries some schedules of the cases that the commit's hash chooses. LAKEHOUSE_EXPLORER_SCHEDULES: how many a case.
-explorer-full: setup ## writers, readers and services at once, in many more orders of their storage calls
-	LAKEHOUSE_EXPLORER=full $(PYTEST) -s tests/explorer
+	$(PYTEST) tests/interop $(call limit,450)
 
 lint: setup ## ruff: rules and format of imports
 	$(BIN)/ruff check $(SOURCES)

@@ -18,7 +18,8 @@ from integration_tests.tests.support import tpch
 from integration_tests.tests.support.dbt import INCREMENTAL, Project, Run, last_instant
 from integration_tests.tests.support.expected import TABLES, Expected
 from tests.interop.client import HudiJudge
-from tests.interop.share import VARIABLE, VERSIONS, judging, take_one_hudi
+from tests.interop.judging import VERSIONS, judging
+from tests.support.depth import IS_FULL
 
 HERE = Path(__file__).parent
 RERUN = (2, 3)
@@ -31,9 +32,7 @@ os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executa
 os.environ["LAKEHOUSE_JVM_CACHE"] = "false"
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    # One of the two for all of it, which turns with the commits: no second JVM is started.
-    take_one_hudi(config, items, [item for item in items if HERE in item.path.parents], together=lambda item: "integration")
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.integration)
@@ -109,11 +108,6 @@ def expected(history: History) -> Callable[[int], Expected]:
     return after
 
 
-@pytest.fixture(scope="session", params=VERSIONS)
+@pytest.fixture(scope="session", params=VERSIONS if IS_FULL else VERSIONS[-1:])
 def hudi(request: pytest.FixtureRequest) -> Iterator[HudiJudge]:
     yield from judging(request.param)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if not os.environ.get(VARIABLE):
-        terminalreporter.write_line("integration: read by one of the two Hudis (by both, and three killed runs: make integration-full)")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from fractions import Fraction
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import selection
 from tests.support.matching import joined
-from tests.support.shares import TOLD, keep_share
+from tests.support.selection import pytest_addoption
 
-__all__ = ["joined"]
+__all__ = ["joined", "pytest_addoption"]
 
 # Spark's workers would take the first `python3` of the PATH, which need not have the project installed.
 os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -33,28 +32,20 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 os.fsync = lambda fd: None
 
 
-PARTS = {
-    "crash": (Fraction(1, 2), "LAKEHOUSE_CRASH", "make crash-full"),
-    "conformance": (Fraction(1, 2), "LAKEHOUSE_CORE", "make core-full"),
-    "unit/benchmarks": (Fraction(1, 3), "LAKEHOUSE_CORE", "make core-full"),
-    "cluster": (Fraction(1, 2), "LAKEHOUSE_LANE", "make cluster-full"),
-    "object_store": (Fraction(1, 2), "LAKEHOUSE_LANE", "make object-store-full"),
-}
-"""Which part of a folder's tests a run has, as its commit chooses. Lanes with rules of their own (spark, dbt, interop) say them there."""
-
-
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for folder, (part, variable, full) in PARTS.items():
-        keep_share(config, items, Path(__file__).resolve().parent / folder, folder, part, variable=variable, full=full)
+    """After the suites' own hooks: what they leave is what a limited run chooses from."""
+    selection.select(config, items)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """With LAKEHOUSE_STORE=s3 tests have their tables in a bucket."""
+    if config.getoption("--record"):
+        config.pluginmanager.register(selection.Recorder())
     if "LAKEHOUSE_STORE" in os.environ:
         config.pluginmanager.register(import_module("tests.object_store.suites"))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Another commit has other shares."""
-    for line in TOLD:
-        terminalreporter.write_line(f"share of {line}")
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if choice := config.stash.get(selection.CHOICE, ""):
+        terminalreporter.write_line(f"selected {choice}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support.imports import imported_names, modules
+from tests.support.imports import parse as parse_below
 
 ROOT = Path(__file__).resolve().parents[1]
 ENGINE = ROOT / "lakehouse_engine"
@@ -56,23 +58,8 @@ ROOMS = (
 MAY_IMPORT_PYSPARK = {"spark", "table", "statements", "lakehouse"}
 
 
-def modules(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*.py") if "__pycache__" not in path.parts)
-
-
-def imported_names(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, str]]:
-    """Line and full name of everything that is imported below `tree`; relative imports are resolved against `package`."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
-
-
 def parse(path: Path) -> tuple[ast.Module, list[str]]:
-    return ast.parse(path.read_text(encoding="utf-8")), list(path.relative_to(ROOT).with_suffix("").parts[:-1])
+    return parse_below(path, ROOT)
 
 
 def layer_of(name: str) -> str | None:

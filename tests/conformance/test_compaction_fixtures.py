@@ -30,7 +30,6 @@ from lakehouse_engine.verify import verify
 from lakehouse_engine.view.table_state import TableState
 from tests.support.fixtures import expected_readings, fixtures_root, spark_fixtures, unpack_spark_fixture
 from tests.support.readers import assert_same_rows, first_difference, read_with_hudi_rs, user_columns
-from tests.support.shares import share_of
 
 pytestmark = pytest.mark.skipif(fixtures_root() is None, reason="the tables written by Hudi are not here (LAKEHOUSE_FIXTURES)")
 
@@ -91,7 +90,7 @@ def check_not_compacted(path: Path) -> None:
             compact(path)
 
 
-@pytest.mark.parametrize("table", share_of("tables of Hudi that are compacted, their past", READABLE, 9))
+@pytest.mark.parametrize("table", READABLE)
 def test_earlier_instants_and_changes_between_them_read_as_before(table: str, tmp_path: Path) -> None:
     path = unpack_spark_fixture(table, tmp_path)
     known = [write.requested_time for write in state_of(path).timeline.completed().writes()]
@@ -211,7 +210,7 @@ def test_a_log_compaction_makes_the_blocks_that_hudi_makes(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("block_format", ["PARQUET", "AVRO"])
-@pytest.mark.parametrize("table", share_of("tables of Hudi whose logs are compacted", READABLE, 9))
+@pytest.mark.parametrize("table", READABLE)
 def test_a_log_compaction_changes_nothing_for_any_reader(table: str, block_format: str, tmp_path: Path) -> None:
     path = unpack_spark_fixture(table, tmp_path)
     before = rows_of(path)

@@ -20,7 +20,6 @@ from lakehouse_engine.view.table_state import TableState
 from tests.conformance.test_read_fixtures import NOT_READ
 from tests.support.fixtures import fixtures_root, rs_fixtures, spark_fixtures, unpack_rs_fixture, unpack_spark_fixture
 from tests.support.readers import assert_same_rows
-from tests.support.shares import share_of
 
 pytestmark = pytest.mark.skipif(fixtures_root() is None, reason="the tables written by Hudi are not here (LAKEHOUSE_FIXTURES)")
 
@@ -77,7 +76,7 @@ def check(path: Path) -> int:
 READ = [name for name in spark_fixtures() if name not in NOT_READ]
 
 
-@pytest.mark.parametrize("name", share_of("tables of Hudi that are read with filters", READ, 14))
+@pytest.mark.parametrize("name", READ)
 def test_a_filtered_reading_of_a_table_of_hudi_has_the_rows_that_the_filter_is_true_of(name: str, tmp_path: Path) -> None:
     assert check(unpack_spark_fixture(name, tmp_path)) > 0
 

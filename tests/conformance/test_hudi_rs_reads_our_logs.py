@@ -14,12 +14,10 @@ import pytest
 
 from tests.support.delta_history import COMMITS, KINDS, History, Moment, history
 from tests.support.readers import META_COLUMNS, assert_same_rows, first_difference, read_with_hudi_rs
-from tests.support.shares import share_of
 
 Histories = Callable[[str], History]
 
-CHOSEN = share_of("kinds of merge-on-read tables that hudi-rs reads", list(KINDS), 4)
-READ_BY_HUDI_RS = [name for name in CHOSEN if not KINDS[name].rewrites]
+READ_BY_HUDI_RS = [name for name in KINDS if not KINDS[name].rewrites]
 """All but those with PartialUpdateAvroPayload, which it refuses."""
 
 INCREMENTAL_BY_HUDI_RS = [name for name in READ_BY_HUDI_RS if name != "evolved_avro"]
@@ -41,7 +39,7 @@ def only_commit_time(table: pa.Table) -> pa.Table:
     return table.drop_columns([name for name in META_COLUMNS if name != "_hoodie_commit_time"])
 
 
-@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("name", KINDS)
 def test_we_read_the_model_after_each_commit(ours: Histories, name: str) -> None:
     made = ours(name)
     for moment in made.moments:
@@ -49,7 +47,7 @@ def test_we_read_the_model_after_each_commit(ours: Histories, name: str) -> None
     assert sum(not moment.step.startswith(("scheduled", "compacted")) for moment in made.moments) == COMMITS
 
 
-@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("name", KINDS)
 def test_we_read_the_model_as_of_every_instant_and_in_every_range(ours: Histories, name: str) -> None:
     made = ours(name)
     model, last = made.built.model, made.moments[-1]

@@ -10,7 +10,6 @@ import pytest
 
 from lakehouse_engine.model.write_stats import WriteOperationType
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
-from tests.support.shares import share_of
 from tests.support.table_builder import RICH, TableBuilder, rich_row
 
 
@@ -55,7 +54,7 @@ INDEXES = {"GLOBAL_SIMPLE": True, "GLOBAL_BLOOM": False, "BLOOM": True, "SIMPLE"
 HISTORIES = {f"{kind}-{index}": (KINDS[kind], index) for kind in KINDS for index in INDEXES}
 
 
-@pytest.mark.parametrize("name", share_of("kinds of tables that hudi-rs reads", list(HISTORIES), 6))
+@pytest.mark.parametrize("name", HISTORIES)
 def test_a_history_of_every_operation_reads_the_same(name: str, tmp_path: Path) -> None:
     kind, index = HISTORIES[name]
     built = make(tmp_path, kind, hive=INDEXES[index], index=index)

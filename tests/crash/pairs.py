@@ -1,6 +1,6 @@
 """Pairs of actions: one dies at each of its calls, another comes upon that table and dies at each of its own, then a write recovers.
 
-Takes long, so its name keeps it out of the usual collection: `make crash-full`.
+Takes long, so its name keeps it out of the usual collection: `make nightly`.
 """
 
 from __future__ import annotations

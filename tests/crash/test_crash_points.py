@@ -13,30 +13,23 @@ from lakehouse_engine.storage.memory import MemoryStorage
 from tests.crash.checker import check_rows, look
 from tests.crash.harness import FAULTS, Harness, at
 from tests.crash.scenarios import CASES, COLUMNS, START, Case, batch, by_key, create, open_table
-from tests.support.shares import share_of
 
 EACH = pytest.mark.parametrize("case", CASES, ids=str)
-WHOLE: dict[str, str] = {"variable": "LAKEHOUSE_CRASH", "full": "make crash-full"}
-CHOSEN = share_of("actions whose recoveries are crashed", [str(case) for case in CASES], 5, **WHOLE)
-OTHERS = [str(fault) for fault in FAULTS if fault is not Fault.CRASH_BEFORE]
-MOST = share_of("faults that every action meets, besides its death before a call", OTHERS, 2, **WHOLE)
-MET = [fault for fault in FAULTS if fault is Fault.CRASH_BEFORE or str(fault) in MOST]
 
 
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
 @EACH
-def test_action_survives_faults_at_every_call(case: Case) -> None:
-    """Dying before a call always, of the other faults those of the commit."""
+def test_action_survives_a_fault_at_every_call(case: Case, fault: Fault) -> None:
     harness, began = Harness(case), time.perf_counter()
     calls = harness.calls()
     for call, name in enumerate(calls, 1):
-        for fault in MET:
-            with at(f"{fault} at call {call} of {len(calls)}, {name}"):
-                harness.check_point(call, fault)
+        with at(f"{fault} at call {call} of {len(calls)}, {name}"):
+            harness.check_point(call, fault)
     assert calls
-    tell(harness, f"{len(calls)} calls x {len(MET)} faults", began)
+    tell(harness, f"{len(calls)} calls", began)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if str(case) in CHOSEN], ids=str)
+@EACH
 def test_recovery_survives_a_crash_at_every_call(case: Case) -> None:
     harness, began = Harness(case), time.perf_counter()
     points = 0

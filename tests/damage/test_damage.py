@@ -1,7 +1,6 @@
 """Every file of a table is damaged in every way: a read gives the right rows or an error that names the file, and `verify` finds it.
 
-A third of the ways and parts is tried, and of a part some files, in one bit each, others with each commit. `make core-full` tries every
-way on every part; LAKEHOUSE_DAMAGE=full takes every file as well, and 50 bits of each.
+Of a part some files are damaged, in one bit each, others with each commit; LAKEHOUSE_DEPTH=full takes every file, and 50 bits of each.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from lakehouse_engine.repair import Disorder, DisorderKind, RepairReport, repair
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.verify import verify
 from tests.damage.tables import VARIANTS, Built, answer, build, copied, kind_of, opened, rows
-from tests.support.shares import commit_here, share_of
+from tests.support.commit import commit_here
+from tests.support.depth import IS_FULL
 from tests.support.untouched import files_below
 
-IS_FULL = os.environ.get("LAKEHOUSE_DAMAGE") == "full"
 FLIPS = 50 if IS_FULL else 1
 MANY, FILES = ("commit", "timeline"), 4
 """Of these parts, which have the most files, so many are damaged."""
@@ -137,13 +136,6 @@ def parameters(ways: tuple[str, ...]) -> list[Any]:
     ]
 
 
-def share(matrix: str, cases: list[Any]) -> list[Any]:
-    """A sixth of the cases, as the commit chooses."""
-    names = [case.id for case in cases]
-    kept = set(share_of(f"damage, {matrix}", names, len(names) if IS_FULL else -(-len(names) // 6)))
-    return [case for case in cases if case.id in kept]
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_whole_table_has_no_findings(tables: Callable[[str], Built], variant: str) -> None:
     built = tables(variant)
@@ -152,7 +144,7 @@ def test_a_whole_table_has_no_findings(tables: Callable[[str], Built], variant: 
     assert {"snapshot", "read optimized", "savepoint", "all changes"} <= set(built.reads)
 
 
-@pytest.mark.parametrize(("variant", "part", "way"), share("reads", parameters(WAYS)))
+@pytest.mark.parametrize(("variant", "part", "way"), parameters(WAYS))
 def test_reads_are_right_or_name_the_file_and_verify_finds_it(
     tables: Callable[[str], Built], seed: str, tmp_path: Path, variant: str, part: str, way: str
 ) -> None:
@@ -169,7 +161,7 @@ def test_reads_are_right_or_name_the_file_and_verify_finds_it(
     assert wrong == []
 
 
-@pytest.mark.parametrize(("variant", "part", "way"), share("writes", parameters(("flip", "delete", "empty"))))
+@pytest.mark.parametrize(("variant", "part", "way"), parameters(("flip", "delete", "empty")))
 def test_a_write_to_a_damaged_table_is_right_or_refused_before_anything_changes(
     tables: Callable[[str], Built], seed: str, tmp_path: Path, variant: str, part: str, way: str
 ) -> None:
@@ -237,7 +229,7 @@ def repair_cases() -> list[Any]:
     return [one for one in parameters(ways) if one.values[1:] not in (("base", "flip"), ("log", "flip"))]
 
 
-@pytest.mark.parametrize(("variant", "part", "way"), share("repairs", repair_cases()))
+@pytest.mark.parametrize(("variant", "part", "way"), repair_cases())
 def test_repair_leads_out_of_damage_or_says_what_does(
     tables: Callable[[str], Built], seed: str, tmp_path: Path, variant: str, part: str, way: str
 ) -> None:

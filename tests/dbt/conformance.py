@@ -177,16 +177,17 @@ def written(found: Sequence[Row] | None = None) -> str:
     lines = [
         "# What of dbt's own suite runs",
         "",
-        "`make docs` writes this page from the classes of `tests/dbt/functional`; `make dbt` runs a sixth of them, `make dbt-full` all.",
+        "`make docs` writes this page from the classes of `tests/dbt/functional`; `make dbt` runs them all, `make test` as many as its"
+        " time allows.",
         f"dbt-tests-adapter {version('dbt-tests-adapter')} has {len(found)} base classes with {len(methods)} test methods for adapters.",
         f"{wired} classes are wired. Of the methods {sum(runs[state] for state in RUNS)} run: {runs['as it is']} as they are, "
         f"{runs['with more checks']} with more checks, {runs['replaced']} with another body, which is told below.",
         f"{runs['skipped']} are skipped and {runs['not wired']} not wired, with the reason.",
         "",
-        f"Over Spark Connect {connect if others else 'the same ' + connect} run: `make connect` a share of them, `make connect-full` all."
+        f"Over Spark Connect {connect if others else 'the same ' + connect} run (`make connect`)."
         + (f" Not there: {', '.join(others)}." if others else ""),
-        "With the warehouse in a bucket, too: `make object-store` a share of them, `make object-store-suites` all but those that"
-        " `tests/object_store/selection.py` names with the reason.",
+        "With the warehouse in a bucket, too (`make object-store`): all but those that `tests/object_store/selection.py` names with"
+        " the reason.",
         "The suite's models and seeds are Postgres' in many classes; with those in Spark's words, a method still runs as it is.",
     ]
     for folder, members in groupby(found, lambda row: row.folder.partition(".")[0]):

@@ -1,6 +1,6 @@
 """The real engine, two and three actors at once, in every order of their storage calls up to a number of preemptions.
 
-`make explorer-full` (LAKEHOUSE_EXPLORER=full) goes deeper; a run in between visits of each case the share that the commit's hash chooses.
+LAKEHOUSE_DEPTH=full visits hundreds of schedules of a case, in place of the few that the commit's hash draws.
 """
 
 from __future__ import annotations
@@ -15,20 +15,17 @@ from tests.explorer.explore import Found, explore, replay
 from tests.explorer.footprint import of_change, of_file, of_listing, of_walk
 from tests.explorer.run import Case, run
 from tests.explorer.turns import Event, Schedule
-from tests.support.shares import commit_here, share_of
+from tests.support.commit import commit_here
+from tests.support.depth import IS_FULL
 
-FULL = os.environ.get("LAKEHOUSE_EXPLORER", "") == "full"
 FEW, MANY = 8, int(os.environ.get("LAKEHOUSE_EXPLORER_SCHEDULES", "400"))
 """Schedules of a case."""
-SHARE = 24
-NAMES = [str(case) for case in CASES]
-CHOSEN = NAMES if FULL else share_of("explorer", NAMES, SHARE, full="make explorer-full")
 
 
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("case", [case for case in CASES if str(case) in CHOSEN], ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_whatever_is_acknowledged_is_there_in_every_order_of_calls(case: Case) -> None:
-    report = explore(case, schedules=MANY if FULL else FEW, seed="full" if FULL else commit_here())
+    report = explore(case, schedules=MANY if IS_FULL else FEW, seed="full" if IS_FULL else commit_here())
     print(report)
     if report.found is not None:
         raise Found(report.found)

@@ -1,6 +1,6 @@
 """What a history is: how many processes do what to which table. Sizes and seeds come from the environment.
 
-LAKEHOUSE_HISTORIES      full: the sizes below and every history, or names of histories (comma-separated), or nothing: a share
+LAKEHOUSE_DEPTH          full: six writers of 200 steps
 LAKEHOUSE_HISTORIES_SEED the seed that a failed run printed
 """
 
@@ -10,7 +10,8 @@ import os
 import random
 from dataclasses import dataclass, field, replace
 
-FULL = os.environ.get("LAKEHOUSE_HISTORIES", "") == "full"
+from tests.support.depth import IS_FULL
+
 RETAINED = 12
 """Commits whose files a clean keeps: what readers may ask for."""
 BEAT_MS, MISSES = 150, 2
@@ -41,7 +42,7 @@ class Sizes:
 
     @classmethod
     def here(cls) -> Sizes:
-        return cls(6, 200, 3, 60, 60, 12) if FULL else cls()
+        return cls(6, 200, 3, 60, 60, 12) if IS_FULL else cls()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,10 @@
 """Several processes write, serve and read one table at once, and some are killed or paused: what was acknowledged is there, once and whole.
 
-`make histories-full` runs all of them with six writers of 200 steps; a run without it has one history of each workload and table type, and
-one of the others in turn.
+LAKEHOUSE_DEPTH=full makes them with six writers of 200 steps.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +12,8 @@ import pytest
 
 from tests.histories.harness import make_history
 from tests.histories.judge import Judge
-from tests.histories.plans import FULL, INLINE_COMPACTION, Plan, Sizes, seed
-from tests.support.shares import TOLD, chosen, commit_here, turn
+from tests.histories.plans import INLINE_COMPACTION, Plan, Sizes, seed
+from tests.support.depth import IS_FULL
 
 _LOGS = tuple(INLINE_COMPACTION.items())
 _OCC = (
@@ -28,15 +26,13 @@ _NOBODY_DIES = replace(Sizes.here(), kills=0)
 _SHARES = (("lakehouse.write.broadcast.max.bytes", 0),)
 _SMALL_FILES = (("hoodie.parquet.max.file.size", 9000), ("hoodie.parquet.small.file.limit", 6000))
 
-ALWAYS = {
+PLANS = {
     "list_append-cow": Plan("list_append", "cow"),
     "list_append-mor": Plan("list_append", "mor", options=_LOGS),
     "bank-cow": Plan("bank", "cow"),
     "bank-mor": Plan("bank", "mor", options=_LOGS),
     "mixed-cow": Plan("mixed", "cow"),
     "mixed-mor": Plan("mixed", "mor"),
-}
-IN_TURN = {
     "mixed-cow-bloom": Plan("mixed", "cow", (("hoodie.index.type", "GLOBAL_BLOOM"),)),
     "mixed-cow-partitions": Plan("mixed", "cow", (("hoodie.index.type", "SIMPLE"),), is_global=False),
     "mixed-cow-event-time": Plan("mixed", "cow", ordering=True),
@@ -52,24 +48,12 @@ IN_TURN = {
     "list_append-cow-hudis-lock": Plan("list_append", "cow", _OCC, sizes=_NOBODY_DIES),
     "bank-mor-hudis-lock": Plan("bank", "mor", _OCC, _LOGS, sizes=_NOBODY_DIES),
 }
-ALL = {**ALWAYS, **IN_TURN}
 
 
-def _names() -> list[str]:
-    wanted = os.environ.get("LAKEHOUSE_HISTORIES", "")
-    if wanted and not FULL:
-        return chosen(list(ALL), wanted, "", 1)
-    if FULL:
-        return list(ALL)
-    here = chosen(list(IN_TURN), "", turn(commit_here(), "histories"), 1)
-    TOLD.append(f"histories in turn: {len(here)} of {len(IN_TURN)}: {', '.join(here)} (all of it: make histories-full)")
-    return [*ALWAYS, *here]
-
-
-@pytest.mark.timeout(7200 if FULL else 600)
-@pytest.mark.parametrize("name", _names())
+@pytest.mark.timeout(7200 if IS_FULL else 600)
+@pytest.mark.parametrize("name", PLANS)
 def test_what_was_acknowledged_is_there_and_readers_see_whole_commits(name: str, tmp_path: Path) -> None:
-    judge = Judge(make_history(ALL[name].seeded(seed()), tmp_path))
+    judge = Judge(make_history(PLANS[name].seeded(seed()), tmp_path))
     found = judge.judge()
     print(judge.figures())
     assert not found, "\n".join(found[:20])

@@ -11,7 +11,8 @@ import pytest
 
 from tests.histories.harness import make_history
 from tests.histories.judge import Judge
-from tests.histories.plans import FULL, Plan, Sizes, seed
+from tests.histories.plans import Plan, Sizes, seed
+from tests.support.depth import IS_FULL
 
 _SIZES = Sizes(writers=4, operations=10, readers=1, kills=0, pauses=0, long_pauses=0)
 _HISTORIES = 10
@@ -24,7 +25,7 @@ _IN_FULL = [("lock", "list_append", "mor"), ("lock", "mixed", "cow"), ("heartbea
 
 
 @pytest.mark.parametrize(
-    ("mutant", "workload", "table_type"), [*_EVERY_TIME, *(_IN_FULL if FULL else [])]
+    ("mutant", "workload", "table_type"), [*_EVERY_TIME, *(_IN_FULL if IS_FULL else [])]
 )
 def test_engine_without_one_guarantee_is_caught(mutant: str, workload: str, table_type: str, tmp_path: Path) -> None:
     first = seed()

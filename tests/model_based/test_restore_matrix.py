@@ -1,5 +1,4 @@
-"""The restore matrix: 26 scenarios on tables that copy on write (20 of them) and merge on read, partitioned or not: 92 cells,
-of which a run has a third.
+"""The restore matrix: 26 scenarios on tables that copy on write (20 of them) and merge on read, partitioned or not: 92 cells.
 
 Each cell: the rows with their meta columns equal those at the savepoint, as of every commit that is left; so do the data files, byte for
 byte; hudi-rs reads the same; no instant and no file of a later write is left; and the table goes on: write, clean, savepoint, restore.
@@ -25,20 +24,18 @@ from lakehouse_engine.view.restores import took_rows
 from tests.model_based.restore_scenarios import Cell, cells, rows
 from tests.support.local_table import LocalTable
 from tests.support.readers import assert_same_rows, first_difference, read_with_hudi_rs
-from tests.support.shares import share_of
 
 CELLS = {
     f"{scenario.__name__}-{'mor' if mor else 'cow'}-{'parts' if parts else 'flat'}": (scenario, mor, parts)
     for scenario, mor, parts in cells()
 }
-CHOSEN = share_of("the restore matrix", list(CELLS), 16)
 
 
 def test_the_matrix_has_all_its_cells() -> None:
     assert len(CELLS) == 92
 
 
-@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("name", CELLS)
 def test_a_restored_table_is_what_it_was_at_the_savepoint(name: str, tmp_path: Path) -> None:
     scenario, merge_on_read, partitioned = CELLS[name]
     cell = Cell.create(tmp_path / "t", merge_on_read=merge_on_read, partitioned=partitioned)

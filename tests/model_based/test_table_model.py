@@ -14,15 +14,12 @@ from collections import Counter
 import pytest
 
 from tests.model_based.histories import History, Make, Refused, Step, replay, shrunk
-from tests.support.shares import share_of
 
 SEQUENCES = int(os.environ.get("LAKEHOUSE_MODEL_SEQUENCES", "100"))
 FIRST = int(os.environ.get("LAKEHOUSE_MODEL_SEED", "0"))
 STEPS = 15
 _BLOCK = 25
 BLOCKS = [str(first) for first in range(FIRST, FIRST + SEQUENCES, _BLOCK)]
-ASKED = {"LAKEHOUSE_MODEL_SEQUENCES", "LAKEHOUSE_MODEL_SEED"} & set(os.environ)
-CHOSEN = share_of("random histories of tables, by their first", BLOCKS, len(BLOCKS) if ASKED else 1)
 _HARMLESS = ("bulk_insert", "insert", "upsert", "upsert_columns", "delete", "schedule", "savepoint", "delete_savepoint")
 
 
@@ -50,7 +47,7 @@ def run(number: int) -> Counter[str]:
     return counted + Counter(steps=len(steps))
 
 
-@pytest.mark.parametrize("first", CHOSEN)
+@pytest.mark.parametrize("first", BLOCKS)
 def test_random_histories_equal_the_model_after_each_step(first: str) -> None:
     numbers = range(int(first), min(int(first) + _BLOCK, FIRST + SEQUENCES))
     counted = sum(map(run, numbers), Counter[str]())

@@ -1,9 +1,8 @@
 """Suites that were written for directories and for memory, run again over a bucket with their tests as they are.
 
-LAKEHOUSE_STORE         s3: only tests of `selection.py` are run, and their tables are in a bucket of the lane's server;
-                        az, gs: in one of a server that speaks as Azure or Google do (`emulators.py`);
-                        memory: in one of obstore's own memory, which takes a tenth of the time
-LAKEHOUSE_STORE_SHARE   all: all of these, instead of those that the commit's hash chooses
+LAKEHOUSE_STORE   s3: only tests of `selection.py` are run, and their tables are in a bucket of the lane's server;
+                  az, gs: in one of a server that speaks as Azure or Google do (`emulators.py`);
+                  memory: in one of obstore's own memory, which takes a tenth of the time
 
 `tmp_path` is a place in the bucket then, which does what the tests do with a `Path` (`BucketPath`), and where a module says `LocalStorage`
 or `MemoryStorage` it gets the storage of the bucket. Credentials and endpoint are in the environment, as a user may have them.
@@ -32,11 +31,8 @@ from tests.object_store.dbt_store import Store, s3_store
 from tests.object_store.emulators import azure_store, google_store
 from tests.object_store.selection import left_out, selected
 from tests.support.dbt_project import Project
-from tests.support.shares import TOLD, share_of
 
 __all__ = ["azure_store", "bucket", "google_store", "in_bucket", "s3_store", "tmp_path"]
-SHARE, DBT_SHARE = 14, 1
-"""How many tests of the engine, and classes that run dbt, a run of `make object-store` has."""
 _ROOTS = ("tests.unit.", "tests.model_based.", "tests.conformance.", "tests.support.", "tests.dbt.functional.")
 DBT = "tests/dbt/functional/"
 _SERVERS = {"s3": "s3_store", "az": "azure_store", "gs": "google_store"}
@@ -55,11 +51,8 @@ _INSTEAD: dict[Any, Any] = {LocalStorage: ObjectStorage, MemoryStorage: Anew, Pa
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the tests of the selection, or a share of them where none are asked for by name, and have their modules use the bucket."""
+    """Leave the tests of the selection, and have their modules use the bucket."""
     kept = [item for item in items if selected(item.nodeid)]
-    if not any(argument.partition("::")[0].endswith(".py") for argument in config.args):
-        chosen = {*_share(kept, "suites over a bucket", SHARE, dbt=False), *_share(kept, "dbt over a bucket", DBT_SHARE, dbt=True)}
-        kept = [item for item in kept if _name(item) in chosen]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
     items[:] = kept
     for name, module in sorted(sys.modules.items()):
@@ -68,18 +61,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 if isinstance(value, type | ModuleType) and value in _INSTEAD:
                     setattr(module, key, _INSTEAD[value])
     Project.place = staticmethod(lambda folder: _here[-1] / f"lakehouse-{next(_numbers)}")
-    TOLD.append(f"suites over a bucket: {left_out()} tests and modules left out, each with its reason: tests/object_store/selection.py")
 
 
-def _share(items: list[pytest.Item], matrix: str, share: int, *, dbt: bool) -> list[str]:
-    names = sorted({_name(item) for item in items if item.nodeid.startswith(DBT) is dbt})
-    return share_of(matrix, names, share, variable="LAKEHOUSE_STORE_SHARE", full="make object-store-suites") if names else []
-
-
-def _name(item: pytest.Item) -> str:
-    """A test with all of its parameters; of dbt's a class with all of its tests."""
-    whole = item.nodeid.partition("[")[0]
-    return "::".join(whole.split("::")[:2]) if whole.startswith(DBT) else whole
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(
+        f"over a bucket: {left_out()} tests and modules left out, each with its reason: tests/object_store/selection.py"
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)

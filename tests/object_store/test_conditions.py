@@ -22,7 +22,6 @@ from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.verify import verify
 from tests.object_store.dbt_store import Store, s3_store
 from tests.object_store.proxy import Proxy, options, proxy
-from tests.support.shares import share_of
 
 __all__ = ["proxy", "s3_store"]
 KINDS = pytest.mark.parametrize("kind", ["cow", "mor"])
@@ -68,10 +67,9 @@ def from_the_nth(count: int, fault: str, changes: Callable[[str], bool]) -> Call
 
 
 CASES = [f"{condition}, {kind}, after {count}" for condition in REFUSED for kind in ("cow", "mor") for count in (0, 1, 4, 6, 7)]
-CHOSEN = share_of("stores that take no more", CASES, 6, variable="LAKEHOUSE_FAULTS", full="LAKEHOUSE_FAULTS=all")
 
 
-@pytest.mark.parametrize("case", CHOSEN)
+@pytest.mark.parametrize("case", CASES)
 def test_a_store_that_takes_no_more_leaves_the_rows_and_the_way_on(s3_store: Store, proxy: Proxy, case: str) -> None:
     """So many requests that change something are carried out before it: up to the lock, the instant, markers, files."""
     condition, kind, after = case.split(", ")

@@ -13,7 +13,6 @@ from lakehouse_engine.errors import LakehouseError, StorageError, StoredFileExis
 from lakehouse_engine.storage.objects.store import ObjectStorage
 from tests.object_store.dbt_store import Store, s3_store
 from tests.object_store.proxy import Proxy, options, proxy
-from tests.support.shares import share_of
 
 __all__ = ["proxy", "s3_store"]
 
@@ -254,7 +253,7 @@ def rows(start: int, stop: int, ts: int) -> pa.Table:
     return pa.table({"id": list(range(start, stop)), "ts": [ts] * (stop - start)}, schema=SCHEMA)
 
 
-ALL_ENDINGS = [
+ENDINGS = [
     ("PUT", ".requested"),
     ("PUT", ".inflight"),
     ("PUT", "commit"),
@@ -264,10 +263,6 @@ ALL_ENDINGS = [
     ("GET", "hoodie.properties"),
     ("GET", "commit"),
 ]
-_CHOSEN = share_of(
-    "lost answers of a write", [" ".join(one) for one in ALL_ENDINGS], 3, variable="LAKEHOUSE_FAULTS", full="LAKEHOUSE_FAULTS=all"
-)
-ENDINGS = [one for one in ALL_ENDINGS if " ".join(one) in _CHOSEN]
 
 
 @pytest.mark.parametrize("fault", ["500", "cut", "before"])

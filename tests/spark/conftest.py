@@ -35,10 +35,6 @@ CONF = {
 CONNECT_CONF = {"spark.driver.memory": "2g"}
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    connect_server.take_share(config, items, "spark", Path(__file__).resolve().parent, 14)
-
-
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer | None]:
     if not connect_server.WANTED:

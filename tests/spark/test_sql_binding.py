@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 from lakehouse_engine.sql.binding.bind import Pin, bind
 from tests.spark.corpus.queries import QUERIES as WRITTEN
 from tests.support import connect_server
-from tests.support.shares import share_of
 from tests.unit.sql.corpus import BOUND, PAIRS, statement
 
 pytestmark = pytest.mark.spark
@@ -61,7 +60,6 @@ OWN = "the binding's own corpus"
 PART = 81
 WRITTEN_PARTS = {f"queries from {start}": WRITTEN[start : start + PART] for start in range(0, len(WRITTEN), PART)}
 PARTS = {OWN: QUERIES, **WRITTEN_PARTS}
-CHOSEN = share_of("queries that are executed both ways", list(WRITTEN_PARTS), 1, variable="LAKEHOUSE_SQL", full="make sql-full")
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +109,7 @@ def test_the_corpora_are_as_large_as_they_are_said_to_be() -> None:
     assert len({*QUERIES, *WRITTEN}) >= 400 + len(QUERIES) - EXECUTED_AT_LEAST
 
 
-@pytest.mark.parametrize("part", [OWN, *CHOSEN])
+@pytest.mark.parametrize("part", PARTS)
 def test_bound_queries_give_the_rows_of_the_originals(spark: SparkSession, tmp_path: Path, part: str) -> None:
     queries = PARTS[part]
     for schema in ("a", "d", "`from`", "z"):

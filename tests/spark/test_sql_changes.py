@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from lakehouse_engine import Lakehouse
 from tests.spark.corpus.changes import ALL, CHANGES
-from tests.support.shares import share_of
 
 STRUCT = pa.struct([("f", pa.int32()), ("g", pa.string())])
 SCHEMA = pa.schema([
@@ -40,7 +39,6 @@ BASE = _rows([1, 2, 3, 4, 5, 6], 0)
 SOURCE = _rows([2, 3, 5, 77, 78], 1)
 FAR = _rows([81, 82], 2)
 CASES = [f"{kind}: {name}" for kind in ("cow", "mor") for name in CHANGES]
-CHOSEN = share_of("statements that change rows", CASES, 40, variable="LAKEHOUSE_SQL", full="make sql-full")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +60,7 @@ def _sorted(spark: SparkSession, text: str) -> list[str]:
     return sorted(str(tuple(row)) for row in spark.sql(text).collect())
 
 
-@pytest.mark.parametrize("case", CHOSEN)
+@pytest.mark.parametrize("case", CASES)
 def test_a_statement_has_the_effect_that_spark_computes(changed: Lakehouse, case: str) -> None:
     spark, (kind, _, name) = changed._spark, case.partition(": ")
     assert spark is not None

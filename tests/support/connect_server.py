@@ -1,7 +1,6 @@
 """A Spark Connect server on this machine: a process of its own, which takes every Python worker and folder of its own with it.
 
-LAKEHOUSE_CONNECT         1: the suites that ask `WANTED` run over sessions of such a server
-LAKEHOUSE_CONNECT_SHARE   all: all of their tests, instead of those that the commit's hash chooses
+LAKEHOUSE_CONNECT   1: the suites that ask `WANTED` run over sessions of such a server
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +20,6 @@ import pytest
 from pyspark.errors import PySparkException
 
 from tests.support.processes import HOST, SPARK_HOME, die_with_parent, free_port, stop, wait_for
-from tests.support.shares import keep_share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,14 +41,6 @@ CONF = {
     "spark.connect.grpc.binding.address": HOST,
 }
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
-
-
-def take_share(config: pytest.Config, items: list[pytest.Item], lane: str, folder: Path, connect: int) -> None:
-    """Of the tests below `folder` leave a sixth, or about `connect` where the suite runs over Spark Connect now."""
-    if WANTED:
-        keep_share(config, items, folder, f"Connect: {lane}", connect, variable="LAKEHOUSE_CONNECT_SHARE", full="make connect-full")
-    else:
-        keep_share(config, items, folder, lane, Fraction(1, 6), variable="LAKEHOUSE_LANE", full=f"make {lane}-full")
 
 
 def classic_only(reason: str) -> pytest.MarkDecorator:

@@ -1,4 +1,4 @@
-"""Chunks of base files are copied from some megabytes on. Here every other test has them copied from the first byte.
+"""Chunks of base files are copied from some megabytes on. Here half of the tests have them copied from the first byte.
 
 LAKEHOUSE_COPIED    ALL or LARGE: from the first byte, or as it is, for every test
 """
@@ -12,13 +12,13 @@ import pytest
 
 from lakehouse_engine.write.tasks import copying
 from lakehouse_engine.write.tasks.parquet_output import AssembledParquet, CopiedChunks
-from tests.support.shares import from_nothing_on
+from tests.support.halves import from_nothing_on
 
 
 @pytest.fixture(autouse=True)
 def copied(request: pytest.FixtureRequest) -> Iterator[None]:
     """From how many bytes on the writes of this test copy. For folders whose `conftest` imports it."""
-    with from_nothing_on(request, copying, "COPIED_FROM", "LAKEHOUSE_COPIED", "base files of any size are copied from: every other test"):
+    with from_nothing_on(request, copying, "COPIED_FROM", "LAKEHOUSE_COPIED"):
         yield
 
 

@@ -1,4 +1,4 @@
-"""Keys are joined from some tens of thousands on. Here every other test has them joined however few there are.
+"""Keys are joined from some tens of thousands on. Here half of the tests have them joined however few there are.
 
 LAKEHOUSE_JOINED    ALL or LARGE: however few, or as it is, for every test
 """
@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 
 from lakehouse_engine.record import matching
-from tests.support.shares import from_nothing_on
+from tests.support.halves import from_nothing_on
 
 
 @pytest.fixture(autouse=True)
 def joined(request: pytest.FixtureRequest) -> Iterator[None]:
     """From how many keys on this process joins them."""
-    with from_nothing_on(request, matching, "JOINED", "LAKEHOUSE_JOINED", "keys that are joined, however few: every other test"):
+    with from_nothing_on(request, matching, "JOINED", "LAKEHOUSE_JOINED"):
         yield

@@ -1,4 +1,4 @@
-"""Small slices with logs are merged for Spark, and nearly all tables of tests are small. Here every other test has them merged.
+"""Small slices with logs are merged for Spark, and nearly all tables of tests are small. Here half of the tests have them merged.
 
 LAKEHOUSE_MERGED    ALL or NONE: merged, or not, for every test
 """
@@ -11,7 +11,7 @@ import pytest
 
 from lakehouse_engine.spark.frames.logged import merged_files
 from lakehouse_engine.spark.frames.logged.weights import Weight
-from tests.support.shares import is_turn
+from tests.support.halves import uses
 
 NONE = Weight(0, 0, 0, 0)
 _MOST = merged_files.MOST_AT_ONCE
@@ -20,7 +20,7 @@ _MOST = merged_files.MOST_AT_ONCE
 @pytest.fixture(autouse=True)
 def merging(request: pytest.FixtureRequest) -> Iterator[None]:
     """What this test has merged. For folders whose `conftest` imports it."""
-    merges = is_turn(request, "merged", "LAKEHOUSE_MERGED", "small slices that are merged for Spark: every other test")
+    merges = uses(request, "merged", "LAKEHOUSE_MERGED")
     merged_files.MOST_AT_ONCE = _MOST if merges else NONE
     yield
     merged_files.MOST_AT_ONCE = _MOST

@@ -1,4 +1,4 @@
-"""Files of which logs replace rows are linked from a million rows on. Here every other test has them linked from the first row.
+"""Files of which logs replace rows are linked from a million rows on. Here half of the tests have them linked from the first row.
 
 LAKEHOUSE_NUMBERED    ALL or LARGE: from the first row, or as it is, for every test
 """
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 import pytest
 
 from lakehouse_engine.spark.frames.replaced import numbered
-from tests.support.shares import from_nothing_on
+from tests.support.halves import from_nothing_on
 
 
 @pytest.fixture(autouse=True)
 def numbering(request: pytest.FixtureRequest) -> Iterator[None]:
     """From how many rows on reads of this test have files linked. For folders whose `conftest` imports it."""
-    with from_nothing_on(request, numbered, "ROWS_FROM", "LAKEHOUSE_NUMBERED", "files linked by numbers, of any size: every other test"):
+    with from_nothing_on(request, numbered, "ROWS_FROM", "LAKEHOUSE_NUMBERED"):
         yield
 
 

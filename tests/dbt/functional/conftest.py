@@ -38,8 +38,6 @@ HERE = Path(__file__).resolve().parent
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "LAKEHOUSE_STORE" not in os.environ:
-        connect_server.take_share(config, items, "dbt", HERE, 4)
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.dbt)

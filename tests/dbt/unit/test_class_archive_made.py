@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from dbt.adapters.lakehouse.environments import archive, jvm, local
-from tests.support.shares import commit_here, turn
 
 ROOT = Path(__file__).resolve().parents[3]
 START = """
@@ -24,15 +22,11 @@ print("USED", any(line.endswith(".jsa") and sys.argv[1] in line for line in maps
 """
 
 
-IS_TURN = bool(os.environ.get("LAKEHOUSE_ARCHIVE")) or int(turn(commit_here(), "class archives"), 16) % 4 == 0
-
-
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not IS_TURN, reason="a minute of two processors: one commit of four has its turn (LAKEHOUSE_ARCHIVE=1: now)")
 @pytest.mark.timeout(2400)
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="what a process has mapped is read from /proc")
 def test_a_made_archive_is_used_by_the_next_start_and_one_that_does_not_fit_is_not(tmp_path: Path) -> None:

@@ -9,12 +9,6 @@ import pytest
 
 from tests.interop.client import HudiJudge, why_unavailable
 from tests.interop.zoo.kind import BOTH
-from tests.interop.zoo.share import VISITED
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was visited: another commit has another share."""
-    terminalreporter.write_line(f"zoo: visited {', '.join(VISITED) or 'nothing'} (all of it: make zoo)")
 
 
 @pytest.fixture(scope="module")

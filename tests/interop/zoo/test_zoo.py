@@ -1,7 +1,6 @@
 """Tables as Hudi's users make them: read, continued, and read back by both Hudis; or refused by name, and then untouched.
 
-Each run visits a share, chosen by the commit's hash; `make zoo` (LAKEHOUSE_ZOO=all) visits all that were tried,
-LAKEHOUSE_ZOO=untried what is still in `untried.py`, and LAKEHOUSE_ZOO=<name>,<name> single kinds.
+A run visits all kinds that were tried, LAKEHOUSE_ZOO=untried those in `untried.py`, LAKEHOUSE_ZOO=<name>,<name> single kinds.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.interop.client import HudiJudge
-from tests.interop.zoo.share import CANDIDATES, VISITED
 from tests.interop.zoo.visit import Visit
+from tests.interop.zoo.wanted import CANDIDATES, VISITED
 
 
 def visits() -> list[object]:

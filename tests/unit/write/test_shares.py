@@ -20,7 +20,6 @@ from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.write.shares.exchange import Exchange, shares_of
 from lakehouse_engine.write.shares.routing import Kind, PlaceId, RoutedShare, _blocks, _Part, _places, _rows, by_place, cut_points
-from tests.support.shares import share_of
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("p", pa.string()), ("a", pa.string()), ("b", pa.string())])
 LARGE, SMALL = {"lakehouse.write.broadcast.max.bytes": 0}, {"lakehouse.write.broadcast.max.bytes": 1 << 40}
@@ -78,7 +77,7 @@ def content(table: HoodieTable) -> list[dict[str, Any]]:
 TABLES = [f"{kind} {index} {payload}" for kind in ("cow", "mor") for index in INDEXES for payload in PAYLOADS]
 
 
-@pytest.mark.parametrize("made", share_of("tables written by both routes side by side", TABLES, 12))
+@pytest.mark.parametrize("made", TABLES)
 def test_both_routes_give_the_same_rows_and_counts(tmp_path: Path, made: str) -> None:
     kind, index, payload = made.split()
     chance = random.Random(made)

@@ -1,0 +1,88 @@
+"""How far a test is from a change: the number of imports between the test's module and the nearest changed file."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.support.imports import imported_names, modules, parse
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ("lakehouse_engine", "dbt", "tests", "integration_tests", "benchmarks")
+FAR = 99
+"""The distance of a test from a change that it does not import."""
+LANES = {
+    "tests/dbt/": "dbt/adapters/lakehouse/impl.py",
+    "tests/object_store/test_dbt": "dbt/adapters/lakehouse/impl.py",
+    "tests/cluster/test_demo": "dbt/adapters/lakehouse/impl.py",
+    "integration_tests/": "dbt/adapters/lakehouse/impl.py",
+    "tests/spark/": "lakehouse_engine/lakehouse.py",
+    "tests/interop/": "lakehouse_engine/table.py",
+    "tests/conformance/": "lakehouse_engine/table.py",
+}
+"""What the tests below a path run without importing it."""
+
+
+def changed_files(root: Path = ROOT) -> list[str]:
+    """Files that differ from the newest commit of more than a day before HEAD, with those that are not committed."""
+    newest = _git(root, "show", "-s", "--format=%ct", "HEAD")
+    if not newest:
+        return []
+    base = _git(root, "rev-list", "-1", f"--before={int(newest) - 86_400}", "HEAD")
+    committed = _git(root, "diff", "--name-only", base, "HEAD") if base else ""
+    return sorted({*committed.splitlines(), *_git(root, "diff", "--name-only", "HEAD").splitlines()})
+
+
+def distances(tests: Iterable[str], changed: Iterable[str], root: Path = ROOT) -> dict[str, int]:
+    """By test file the length of the shortest chain of imports to a changed file; `FAR` where there is none.
+
+    A macro of the adapter is taken for its `impl.py`, a `conftest.py` for a file that the tests beside and below it import.
+    """
+    imports = import_graph(root)
+    importers: dict[str, set[str]] = {}
+    for path, names in imports.items():
+        for name in names:
+            importers.setdefault(name, set()).add(path)
+    start = {"dbt/adapters/lakehouse/impl.py" if one.startswith("dbt/include/") else one for one in changed}
+    found = dict.fromkeys(start, 0)
+    waiting = deque(start)
+    while waiting:
+        path = waiting.popleft()
+        for importer in importers.get(path, ()):
+            if importer not in found:
+                found[importer] = found[path] + 1
+                waiting.append(importer)
+    return {test: found.get(test, FAR) for test in tests}
+
+
+def import_graph(root: Path) -> dict[str, set[str]]:
+    """By file, the files of this project that it imports, with what `LANES` and `conftest.py` add."""
+    files = {path.relative_to(root).as_posix() for folder in SOURCES for path in modules(root / folder)}
+    names = {_module_name(path): path for path in files}
+    graph = {}
+    for path in files:
+        tree, package = parse(root / path, root)
+        found = {names[name] for _, full in imported_names(tree, package) for name in (full, full.rpartition(".")[0]) if name in names}
+        found |= {fixture for fixture in _conftests(path) if fixture in files}
+        graph[path] = (found | _runs(path, files)) - {path}
+    return graph
+
+
+def _runs(path: str, files: set[str]) -> set[str]:
+    return {target for lane, target in LANES.items() if path.startswith(lane) and target in files}
+
+
+def _conftests(path: str) -> list[str]:
+    parts = path.split("/")[:-1]
+    return ["/".join([*parts[:count], "conftest.py"]) for count in range(1, len(parts) + 1)]
+
+
+def _module_name(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _git(root: Path, *arguments: str) -> str:
+    asked = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
+    return asked.stdout.strip() if asked.returncode == 0 else ""
