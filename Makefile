@@ -53,7 +53,7 @@ run: demo ## the same as demo
 
 ##  -- check
 # A lane is a suite of tests that need the same things. Alone it is run whole; with LIMITED=1, as `make test` runs it, for about so many
-# seconds by tests/durations.json: tests marked `smoke`, then those nearest to the changed files (CHANGED="a.py b.py" names them), then
+# seconds by tests/durations.json: those of tests/support/smoke.py, then those nearest to the changed files (CHANGED="a.py b.py" names them), then
 # others in turn (tests/support/selection.py).
 limit = $(if $(LIMITED),--seconds=$(1) $(if $(CHANGED),--changed="$(CHANGED)"))
 

@@ -11,6 +11,7 @@ import pytest
 from tests.support import selection
 from tests.support.reach import FAR, changed_files, distances
 from tests.support.selection import Durations, Unit, choose
+from tests.support.smoke import SMOKE
 
 COMMITS = [f"{number:040x}" for number in range(100)]
 FAR_UNITS = [Unit(f"far-{number}", 10.0, False, FAR) for number in range(20)]
@@ -19,6 +20,13 @@ FAR_UNITS = [Unit(f"far-{number}", 10.0, False, FAR) for number in range(20)]
 def test_smoke_is_always_run() -> None:
     units = [Unit("smoke", 50.0, True, FAR), *FAR_UNITS]
     assert choose(units, 5.0, "c0ffee") == {"smoke"}
+
+
+@pytest.mark.parametrize("name", SMOKE)
+def test_what_is_smoke_is_there(name: str) -> None:
+    file, *path = name.partition("[")[0].split("::")
+    text = (selection.ROOT / file).read_text(encoding="utf-8")
+    assert all(f"class {one}(" in text or f"class {one}:" in text or f"def {one}(" in text for one in path)
 
 
 def test_near_tests_come_before_far_ones_and_smoke_before_both() -> None:

@@ -1,6 +1,6 @@
 """Which tests a run has when its time is limited.
 
-`--seconds N` limits a run of pytest to what takes about N seconds by the recorded durations: first the tests that are marked `smoke`,
+`--seconds N` limits a run of pytest to what takes about N seconds by the recorded durations: first the tests of `smoke.py`,
 then the others, those nearest to the changed files first. Which of equally near ones are taken turns with the commit, so that all are
 run over the commits. Without `--seconds` every collected test is run. `--record` writes the durations of a run into
 `tests/durations.json`.
@@ -20,6 +20,7 @@ import pytest
 
 from tests.support.commit import commit_here
 from tests.support.reach import FAR, changed_files, distances
+from tests.support.smoke import is_smoke
 
 ROOT = Path(__file__).resolve().parents[2]
 DURATIONS = ROOT / "tests" / "durations.json"
@@ -93,7 +94,7 @@ def _units(by_unit: Mapping[str, Sequence[pytest.Item]], near: Mapping[str, int]
         Unit(
             name,
             sum(known.of(item.nodeid) for item in items),
-            any(item.get_closest_marker("smoke") for item in items),
+            any(is_smoke(item.nodeid) for item in items),
             near[_file(items[0])],
         )
         for name, items in by_unit.items()
