@@ -17,8 +17,8 @@ from tests.crash.scenarios import CASES, COLUMNS, START, Case, batch, by_key, cr
 EACH = pytest.mark.parametrize("case", CASES, ids=str)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
 @EACH
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_action_survives_a_fault_at_every_call(case: Case, fault: Fault) -> None:
     harness, began = Harness(case), time.perf_counter()
     calls = harness.calls()

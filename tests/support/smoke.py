@@ -12,7 +12,7 @@ SMOKE = (
     "tests/test_readme.py",
     "tests/test_selection.py",
     # Every action of both table types dies before each of its calls, and the table is whole.
-    "tests/crash/test_crash_points.py::test_action_survives_a_fault_at_every_call[crash_before",
+    "tests/crash/test_crash_points.py::test_action_survives_a_fault_at_every_call[crash before",
     "tests/crash/test_crash_points.py::test_create_table_is_there_or_not",
     # Every storage keeps the same promises.
     "tests/contracts/test_storage.py",
