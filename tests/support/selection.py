@@ -106,7 +106,10 @@ def _file(item: pytest.Item) -> str:
 
 
 class Durations:
-    """Seconds of tests by name without parameters, by kind of run: the same test takes longer over a server."""
+    """Seconds of tests by name without parameters, by kind of run: the same test takes longer over a server.
+
+    A folder's name stands for tests in it of which nothing is recorded.
+    """
 
     def __init__(self, seconds: Mapping[str, float]) -> None:
         self.seconds = dict(seconds)
