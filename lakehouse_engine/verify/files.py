@@ -66,16 +66,19 @@ def check_missing(state: TableState, slices: Sequence[FileSlice]) -> Iterator[Fi
         yield Finding(FindingKind.MISSING_FILE, file.path, f"written by {file.instant_time or 'an earlier commit'} and not there")
 
 
-def check_contents(state: TableState, damaged: Collection[Instant], progress: Progress) -> Iterator[Finding | str]:
+def check_contents(
+    state: TableState, damaged: Collection[Instant], progress: Progress, only: Collection[str] | None = None
+) -> Iterator[Finding | str]:
     """Read every visible base file and log file whole, partition by partition; a row group, or the logs of a slice, are in memory.
 
-    Yields also texts that say what could not be read though nothing is wrong with it.
+    `only`: those of slices with a file of these paths. Yields also texts that say what could not be read though nothing is wrong with it.
     """
     whole = without(state, damaged)
     scope = LogScope.of(state.timeline)
     promises, told = log_promises(whole, None), told_logs(whole, None)
     live = {log.path for piece in whole.view.latest_slices() for log in piece.log_files}
     slices = [piece for path in state.view.partitions() for group in state.view.file_groups(path) for piece in group.slices]
+    slices = [piece for piece in slices if _is_asked(piece, only)]
     for done, piece in enumerate(slices):
         progress("file slices", done, len(slices))
         if piece.base_file is not None:
@@ -87,14 +90,23 @@ def check_contents(state: TableState, damaged: Collection[Instant], progress: Pr
     progress("file slices", len(slices), len(slices))
 
 
-def check_moment(state: TableState, moment: str | None, *, quick: bool) -> Iterator[Finding | str]:
+def check_moment(
+    state: TableState, moment: str | None, *, quick: bool, only: Collection[str] | None = None
+) -> Iterator[Finding | str]:
     """Whether the table can be read now (None), or as of a savepoint: with the logs as a read takes them, which may know checksums of
-    commits that are archived. Raises as `plan_snapshot`.
+    commits that are archived. `only` as in `check_contents`. Raises as `plan_snapshot`.
     """
     plan = plan_snapshot(state, moment)
     if plan.reader is not None and not quick:
         for piece in plan.logged:
-            yield from _check_logs(state, piece, plan.reader.scope)
+            if _is_asked(piece.slice, only):
+                yield from _check_logs(state, piece, plan.reader.scope)
+
+
+def _is_asked(piece: FileSlice, only: Collection[str] | None) -> bool:
+    if only is None or (piece.base_file is not None and piece.base_file.path in only):
+        return True
+    return any(log.path in only for log in piece.log_files)
 
 
 def _check_base(state: TableState, file: BaseFile) -> Iterator[Finding | str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from lakehouse_engine.errors import LakehouseError, UnsupportedTableError, UnsupportedTypeError
@@ -28,6 +28,12 @@ from lakehouse_engine.view.table_state import TableState
 Result = TypeVar("Result")
 
 
+_LOOKS_AGAIN = 3
+"""Looks at a table that changes while it is checked. The first one settles all but findings that have no path."""
+_OF_CONTENTS = frozenset((FindingKind.UNREADABLE_FILE, FindingKind.NEWER_ROWS, FindingKind.DUPLICATE_KEY))
+"""Findings that a quick check cannot have."""
+
+
 def _silent(what: str, done: int, total: int) -> None:
     """Nobody wants to know how far it is."""
 
@@ -38,15 +44,42 @@ def verify(state: TableState, *, quick: bool = False, progress: Progress = _sile
     Every metadata file is decoded, every data file of the table, its earlier commits and its savepoints is looked for and compared with
     its recorded size. Then, unless `quick`, each of them is read whole, with all checksums that it has, and key columns are read and
     compared partition by partition, or over the whole table where the index is global. Where an instant of the active timeline is
-    damaged, what hangs on it is skipped, and `skipped` says so. Raises only what opening the storage raises.
+    damaged, what hangs on it is skipped, and `skipped` says so. Others may change the table meanwhile: a finding counts only if it is
+    still there when the changed table is looked at again. Raises only what opening the storage raises.
     """
-    return _Verification(state, progress).run(quick=quick)
+    report = _Verification(state, progress).run(quick=quick)
+    for _ in range(_LOOKS_AGAIN):
+        now = None if report.ok else state.refresh()
+        if now is None or (now.is_still(state) and not state.view.rests_on_kept):
+            break
+        report, state = _still_there(report, now, quick=quick), now
+    return report
+
+
+def _still_there(report: VerifyReport, now: TableState, *, quick: bool) -> VerifyReport:
+    """The report with the findings that a later state of the table has too. Of data files only those are read that a finding is about."""
+    asked = frozenset(finding.path for finding in report.findings)
+    kinds = {finding.kind for finding in report.findings}
+    known = {_identity(finding) for finding in report.findings}
+    again = _Verification(now, _silent, asked, with_keys=FindingKind.DUPLICATE_KEY in kinds)
+    again.run(quick=quick or kinds.isdisjoint(_OF_CONTENTS))
+    again.findings = {key: finding for key, finding in again.findings.items() if _identity(finding) in known}
+    return replace(report, findings=tuple(again.findings.values()), way_out=again.way_out())
+
+
+def _identity(finding: Finding) -> tuple[FindingKind, str, str]:
+    """What makes two findings the same. Without a path only the message tells."""
+    return finding.kind, finding.path, "" if finding.path else finding.message
 
 
 @dataclass(slots=True)
 class _Verification:
+    """`only`: paths of the data files whose contents are checked (None: all)."""
+
     state: TableState
     progress: Progress
+    only: frozenset[str] | None = None
+    with_keys: bool = True
     findings: dict[tuple[FindingKind, str], Finding] = field(default_factory=dict)
     """The first of each kind about a path."""
     skipped: dict[str, None] = field(default_factory=dict)
@@ -64,11 +97,11 @@ class _Verification:
         else:
             slices = self._attempt("lost files", self._check_missing) or []
             for moment in (None, *sorted(self.state.timeline.savepointed)):
-                self._attempt("reads", lambda moment=moment: self._add(check_moment(self.state, moment, quick=quick)))  # type: ignore[misc]
+                self._attempt("reads", lambda moment=moment: self._add(check_moment(self.state, moment, quick=quick, only=self.only)))  # type: ignore[misc]
             self._attempt("earlier moments", self._check_moments)
         if not quick:
-            self._attempt("contents of files", lambda: self._add(check_contents(self.state, damaged, self.progress)))
-            rows = self._check_keys(slices)
+            self._attempt("contents of files", lambda: self._add(check_contents(self.state, damaged, self.progress, self.only)))
+            rows = self._check_keys(slices) if self.with_keys else 0
         return self._report(slices, rows, retained)
 
     def _check_metadata(self) -> set[Instant]:
@@ -121,7 +154,7 @@ class _Verification:
             else:
                 self.findings.setdefault((one.kind, one.path), one)
 
-    def _way_out(self) -> str | None:
+    def way_out(self) -> str | None:
         found = self.findings.values()
         lost = {one.path for one in found if one.kind in DATA and not one.path.startswith(".hoodie/")}
         ways = [f"data files: {way_out(self.state, lost)}"] if lost else []
@@ -143,7 +176,7 @@ class _Verification:
             retained_files=retained,
             findings=tuple(self.findings.values()),
             skipped=tuple(self.skipped),
-            way_out=self._way_out(),
+            way_out=self.way_out(),
         )
 
 
