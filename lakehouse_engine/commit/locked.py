@@ -25,6 +25,7 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.lock import TableLock, confirm_lock
+from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
 from lakehouse_engine.view.table_state import TableState, check_completed_files
 
 _PAUSE = 0.2
@@ -43,9 +44,10 @@ def locked_table(
 ) -> Iterator[TableState]:
     """Lock the table, finish a restore that was cut off, take back what dead writers left, and hand out the state after that.
 
-    `corrupt_writes`: let a torn completed write pass, for an action that may take it back. `alone_ms`: not beside writers of Hudi, for
-    whose end it waits so long (in milliseconds) without the lock, which they need to commit. `polite`: let them have their turn. `known`:
-    the table as it was before; it is what comes out where nothing has happened since, with all that was listed and opened for it.
+    `corrupt_writes`: let a completed write pass whose file is torn or gone, for an action that may take it back. `alone_ms`: not beside
+    writers of Hudi, for whose end it waits so long (in milliseconds) without the lock, which they need to commit. `polite`: let them have
+    their turn. `known`: the table as it was before; it is what comes out where nothing has happened since, with all that was listed and
+    opened for it.
 
     Raises `TableNotFoundError` before anything is made where there is no table, `LockTimeoutError` naming the holder, and
     `CommitConflictError` naming the write that was not done in time.
@@ -97,9 +99,11 @@ def check_nobody_committed(state: TableState) -> None:
 def _recovered(state: TableState, corrupt_writes: bool) -> TableState:
     for restore in state.timeline.pending().filter(lambda instant: instant.action is Action.RESTORE):
         state = resume_restore(state, restore)
+    lost = lost_commits(state)
     if not corrupt_writes:
         check_completed_files(state)
-    state = roll_back_dead_writes(state)
+        check_no_commit_is_lost(state, lost)
+    state = roll_back_dead_writes(state, lost)
     remove_leftovers(state)
     if not in_object_store(state.storage):  # where an object that is not whole is not there
         remove_temporaries(state.storage, dead_temporaries(state.storage, state.layout.timeline_folder))

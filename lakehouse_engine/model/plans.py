@@ -6,7 +6,10 @@ crash can be picked up from it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+from lakehouse_engine.model.files import join_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +114,11 @@ class HoodieCleanMetadata:
     version: int | None = 2
     bootstrap_partition_metadata: dict[str, HoodieCleanPartitionMetadata] | None = None
     extra_metadata: dict[str, str] | None = None
+
+    def deleted_paths(self) -> Iterator[str]:
+        """Paths, relative to the table, of the files that are gone."""
+        for partition, cleaned in self.partition_metadata.items():
+            yield from (join_path(partition, path.rpartition("/")[2]) for path in cleaned.success_delete_files)
 
 
 # Rollback

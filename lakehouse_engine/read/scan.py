@@ -31,6 +31,7 @@ from lakehouse_engine.read.row_filter import RowFilter
 from lakehouse_engine.record.keys.partition_values import PathRules
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
 from lakehouse_engine.view.restores import RestoreRecord, restores, rollbacks
 from lakehouse_engine.view.table_state import TableState
 
@@ -114,13 +115,14 @@ def plan_snapshot(
     Raises `InstantCleanedError` where a clean or the archival took what the table was at `as_of`, naming the earliest instant that
     can be read (unlike Hudi, instants before the last clean's `earliestCommitToRetain` are readable while all their files are
     there), `MissingFileError` for a lost file, `CorruptFileError` and `CorruptLogError` for one that has not the size that was written,
-    `UnsupportedTableError` for tables that are refused by name, and `OptionError` for an `as_of` that is no instant time, or filters that
-    do not fit.
+    `CorruptInstantError` for a commit that is damaged or whose file is gone, `UnsupportedTableError` for tables that are refused by name,
+    and `OptionError` for an `as_of` that is no instant time, or filters that do not fit.
     """
     check_readable(state)
     logs = not read_optimized
     if as_of is not None:
         _instant_time("as_of", as_of)
+    check_no_commit_is_lost(state, lost_commits(state), until=as_of)
     scope = None if filters is None else filters.scope(state, table_schema(state, as_of))
     slices = latest_slices(state, logs=logs, scope=scope) if as_of is None else slices_as_of(state, as_of, logs, scope)
     return _plan(state, slices, as_of, logs=logs, scope=scope)
@@ -153,6 +155,7 @@ def plan_incremental(
         raise OptionError(f"an incremental read from {window.begin} to {window.end} ends before it begins")
     if on_restore not in ON_RESTORE:
         raise OptionError(f"on_restore={on_restore!r} is not one of {', '.join(ON_RESTORE)}")
+    check_no_commit_is_lost(state, lost_commits(state), until=window.end)
     restored = _restore_behind(state, window.begin)
     if restored is not None:
         if on_restore == "fail":

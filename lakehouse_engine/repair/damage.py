@@ -11,6 +11,8 @@ from lakehouse_engine.model.state_records import STATE_RECORDS
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.verify.metadata import decode_state, needed_request
+from lakehouse_engine.view.lost_commits import completed_path, lost_commits
+from lakehouse_engine.view.table_state import TableState
 
 _WRITES = (Action.COMMIT, Action.DELTA_COMMIT)
 _MAY_BE_EMPTY = ((Action.CLEAN, State.INFLIGHT), (Action.RESTORE, State.INFLIGHT), (Action.REPLACE_COMMIT, State.REQUESTED))
@@ -49,6 +51,12 @@ def damaged_states(active: ActiveTimeline) -> Iterator[DamagedState]:
         requested = needed_request(instant)
         if requested is not None and requested not in found and instant.action not in _WRITES:
             yield DamagedState(requested, _path(active, requested), instant.state, f"the plan of {instant} is not there")
+
+
+def lost_files_of_commits(state: TableState) -> Iterator[DamagedState]:
+    """Completed files of writes that are gone."""
+    for instant in lost_commits(state):
+        yield DamagedState(instant, completed_path(state, instant), State.COMPLETED, "the completed file of the write is gone")
 
 
 def _path(active: ActiveTimeline, instant: Instant) -> str:

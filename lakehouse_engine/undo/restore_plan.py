@@ -30,6 +30,7 @@ from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.undo.rollback import rows_written
 from lakehouse_engine.undo.savepoint import find_savepoint
+from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
 from lakehouse_engine.view.protected import protected_files, savepoint_metadata
 from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
@@ -74,6 +75,7 @@ class Restoration:
 def plan_restore(state: TableState, savepoint: str | None, to: str | None, *, cascade: bool) -> Restoration:
     """Check a restore to a savepoint (by name or instant, or "latest"), or to a completed write `to`; raises as `restore`."""
     target, name = _target(state, savepoint, to)
+    check_no_commit_is_lost(state, lost_commits(state), until=target)
     known = savepoint_metadata(state)
     later = tuple(time for time in sorted(known, reverse=True) if time > target)
     if later and not cascade:

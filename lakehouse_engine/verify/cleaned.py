@@ -22,16 +22,11 @@ def cleaned_files(state: TableState) -> set[str]:
     found: set[str] = set()
     for instant in state.timeline:
         if instant.action is Action.CLEAN and instant.is_completed:
-            found.update(_deleted(timeline.plan(HoodieCleanMetadata, instant)))
+            found.update(timeline.plan(HoodieCleanMetadata, instant).deleted_paths())
         elif instant.action is Action.CLEAN:
             requested = Instant(instant.requested_time, Action.CLEAN, State.REQUESTED)
             found.update(_planned(timeline.plan(HoodieCleanerPlan, requested)))
     return found
-
-
-def _deleted(clean: HoodieCleanMetadata) -> Iterator[str]:
-    for partition, cleaned in clean.partition_metadata.items():
-        yield from (join_path(partition, path.rpartition("/")[2]) for path in cleaned.success_delete_files)
 
 
 def _planned(plan: HoodieCleanerPlan) -> Iterator[str]:

@@ -25,6 +25,7 @@ from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import PROPERTIES, ConfigStore
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.verify.report import Finding, FindingKind
+from lakehouse_engine.view.lost_commits import completed_path, lost_commits
 from lakehouse_engine.view.table_state import TableState
 
 _NEVER_EMPTY = (Action.COMPACTION, Action.LOG_COMPACTION)
@@ -43,6 +44,9 @@ def check_timeline(state: TableState) -> Iterator[tuple[Instant, Finding]]:
             path = f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}"
             if state.storage.head(path) is None:
                 yield requested, Finding(FindingKind.MISSING_FILE, path, f"the plan of {instant} is not there")
+    for instant in lost_commits(state):
+        message = "the completed file of a write is gone, and later changes rest on that write"
+        yield instant, Finding(FindingKind.MISSING_FILE, completed_path(state, instant), message)
 
 
 def needed_request(instant: Instant) -> Instant | None:

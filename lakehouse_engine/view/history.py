@@ -14,6 +14,7 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionPlan, HoodieRestoreMetadata, HoodieRollbackMetadata
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.lost_commits import lost_commits
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.restores import RestoreRecord, pending_restore, restores
 from lakehouse_engine.view.table_state import TableState
@@ -132,6 +133,8 @@ def _note(state: TableState, instant: Instant) -> str | None:
 
 
 def _pending_note(state: TableState, instant: Instant) -> str:
+    if instant.at(State.COMPLETED) in lost_commits(state):
+        return "its completed file is gone, and later changes rest on it; `repair` says what leads out"
     consequence = _UNFINISHED.get(instant.action, "its writer is at work, or died: then the next change of the table takes it back")
     restore = pending_restore(ActiveTimeline(state.storage, state.layout), state.timeline) if instant.action is Action.RESTORE else None
     if restore is not None:

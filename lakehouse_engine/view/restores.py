@@ -51,7 +51,7 @@ def rollbacks(active: ActiveTimeline, timeline: Timeline, since: str) -> list[Re
     Raises `CorruptInstantError` where neither plan nor outcome of one is whole: what it took back cannot be told.
     """
     noted = (one for one in timeline.after(since) if one.action is Action.ROLLBACK and took_rows(active, one))
-    found = ((one, _taken_by(active, one)) for one in noted)
+    found = ((one, taken_by(active, one)) for one in noted)
     writes = timeline.completed().writes()
     gone = ((one, time) for one, time in found if time is not None and not writes.contains(time))
     return [RestoreRecord(one, _before(writes, time), (time,)) for one, time in gone]
@@ -94,7 +94,8 @@ def rollback_note(active: ActiveTimeline, rollback: Instant) -> str | None:
         raise damage from damage.__cause__
 
 
-def _taken_by(active: ActiveTimeline, rollback: Instant) -> str | None:
+def taken_by(active: ActiveTimeline, rollback: Instant) -> str | None:
+    """The time of the instant that a rollback takes back, or took back. Raises as `ActiveTimeline.plan`."""
     try:
         target = active.plan(HoodieRollbackPlan, rollback.at(State.REQUESTED)).instant_to_rollback
     except (InstantNotFoundError, MetadataError):

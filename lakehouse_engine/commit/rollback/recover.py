@@ -8,6 +8,7 @@ conflict, which Hudi takes back with its next clean, without the lock and withou
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 
 from lakehouse_engine.commit.beside.attempts import close_to_attempts
 from lakehouse_engine.commit.beside.foreign import left_by_hudi
@@ -31,8 +32,10 @@ from lakehouse_engine.view.table_state import TableState
 logger = logging.getLogger(__name__)
 
 
-def roll_back_dead_writes(state: TableState) -> TableState:
+def roll_back_dead_writes(state: TableState, lost: Collection[Instant] = ()) -> TableState:
     """Finish pending rollbacks, then roll every pending write back whose writer is dead, newest first; the state after that.
+
+    `lost`: completed writes whose completed file is gone. They are no dead writes, and stay as they are.
 
     Raises `CommitConflictError` when a pending write has a live heartbeat, unless the table is under optimistic concurrency control: then
     it is left to its (Hudi) writer. The table lock is held.
@@ -48,7 +51,9 @@ def roll_back_dead_writes(state: TableState) -> TableState:
         changed = True
     if changed:
         state = state.refresh()
-    pending = [instant for instant in reversed(state.timeline.pending().writes().instants) if not is_plan(state, instant)]
+    spared = {instant.requested_time for instant in lost}
+    writes = (instant for instant in reversed(state.timeline.pending().writes().instants) if instant.requested_time not in spared)
+    pending = [instant for instant in writes if not is_plan(state, instant)]
     dead = [instant for instant in pending if instant.requested_time not in being_taken_back and _is_dead(state, instant, options)]
     for instant in dead:
         if not (may_come(state, instant) and _is_ours(state, instant, options)):

@@ -42,6 +42,11 @@ def decode_commit_metadata(data: bytes) -> HoodieCommitMetadata:
     )
 
 
+def is_sealed_commit(data: bytes) -> bool:
+    """Whether the metadata was written by this engine, whether or not it is whole."""
+    return data.startswith(_HEAD)
+
+
 def encode_commit_metadata(metadata: HoodieCommitMetadata) -> bytes:
     """As `render_commit_metadata`, with a seal before the other members."""
     return seal_behind(_HEAD, b'",' + render_commit_metadata(metadata).removeprefix(b"{"))

@@ -19,7 +19,7 @@ from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.options.services import ARCHIVAL_BATCH
-from lakehouse_engine.repair.damage import DamagedState, damaged_states
+from lakehouse_engine.repair.damage import DamagedState, damaged_states, lost_files_of_commits
 from lakehouse_engine.repair.mending.aside import FOLDER, set_aside
 from lakehouse_engine.repair.mending.lost_plans import lost_compaction_plans
 from lakehouse_engine.repair.mending.metafiles import damaged_metafiles
@@ -44,6 +44,8 @@ def mendings(state: TableState, *, trust_files: bool = False) -> Iterator[Mendin
     for damage in damaged_states(ActiveTimeline(state.storage, state.layout)):
         is_commit = damage.instant.is_completed and damage.instant.action.is_write
         yield _commit_file(state, damage, trust_files) if is_commit else _state_file(state, damage)
+    for damage in lost_files_of_commits(state):
+        yield _commit_file(state, damage, trust_files)
     archive = state.archived_timeline
     for file, error in archive.damaged():
         yield _archive_file(state, file, error)

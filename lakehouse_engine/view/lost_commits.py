@@ -1,0 +1,174 @@
+"""Completed writes whose completed file is gone (deleted, or left out of a copy).
+
+What is left of such a write looks like a write whose process died: reads would pass its rows over, and the next change of the table would
+roll it back for good. It can be told where this engine made it and anything on top of it. Each change of a table begins under its lock
+with taking back what is pending, so nothing that this engine completed is newer than a write of its own that is pending
+(`commit.locked`, `commit.rollback.recover`). Exceptions, in which nothing is claimed:
+
+- tables that Hudi's writers write too (optimistic concurrency control): there a pending write may be left to them for a while
+- a write with a heartbeat, also a dead one: its process has not ended it, so it was never completed
+- a write without its requested file: an inflight file can come late to an object store, after the write was taken back
+- a write that a rollback or restore is taking back: those delete the completed file first
+
+Plans of table services wait for whoever runs them, however old they are. A compaction was completed where a later commit or plan names its
+base files, or where a clean took the files that it merged. The newest instant of a table has nothing on top of it: without
+its completed file it is a dead write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from lakehouse_engine.errors import CorruptInstantError, FormatError, InstantNotFoundError, LakehouseError, MetadataError
+from lakehouse_engine.format.seal import is_intact
+from lakehouse_engine.format.timeline.metadata_json import is_sealed_commit
+from lakehouse_engine.model.commit_metadata import WRITER_KEY
+from lakehouse_engine.model.files import join_path
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionOperation, HoodieCompactionPlan
+from lakehouse_engine.storage.locations import has_file
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.heartbeats import heartbeat_file
+from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.timeline.timeline import Timeline
+from lakehouse_engine.view.restores import taken_by
+from lakehouse_engine.view.table_state import TableState
+
+_WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+_PLANNED = (Action.COMPACTION, Action.LOG_COMPACTION)
+
+
+def lost_commits(state: TableState) -> tuple[Instant, ...]:
+    """The completed instants whose file is gone, oldest first. Nothing is opened where no write is pending below a completed instant."""
+    suspected = [instant for instant in _suspects(state) if _was_completed(state, instant)]
+    if not suspected:
+        return ()
+    # A listing is not of one moment. What is gone before a second listing begins, and is not being taken back in that, was lost.
+    gone = {instant for instant in suspected if not has_file(state.storage, completed_path(state, instant))}
+    now = state.refresh()
+    return tuple(one.at(State.COMPLETED) for one in _suspects(now) if one in gone and not _is_taken_back(now, one))
+
+
+def check_no_commit_is_lost(state: TableState, lost: Iterable[Instant], *, until: str | None = None) -> None:
+    """Raise `CorruptInstantError` naming the file of the first of these lost commits that is not later than `until` (None: of any)."""
+    for instant in lost:
+        if until is None or instant.requested_time <= until:
+            raise CorruptInstantError(
+                f"the completed file of the {instant.action} {instant.requested_time} is gone, and later changes of the table rest on that"
+                " write: put the file back from a backup; `repair` says what else leads out",
+                instant=instant.requested_time,
+                path=completed_path(state, instant),
+                table=state.config.name,
+            )
+
+
+def completed_path(state: TableState, instant: Instant) -> str:
+    """The path of the file that completes an instant."""
+    return f"{state.layout.timeline_folder}/{state.layout.file_name(instant.at(State.COMPLETED))}"
+
+
+def _suspects(state: TableState) -> list[Instant]:
+    """Writes and compactions that are inflight, as this engine leaves them, and older than something that is completed."""
+    pending = [one for one in state.timeline if one.action in (*_WRITES, Action.COMPACTION) and one.state is State.INFLIGHT]
+    if not pending:
+        return []
+    newest = max((one.requested_time for one in state.timeline if one.is_completed and _may_prove(one)), default="")
+    return [one for one in pending if one.requested_time <= newest and one.at(State.REQUESTED) in state.timeline_files]
+
+
+def _may_prove(instant: Instant) -> bool:
+    return instant.action.is_write or instant.action in (Action.CLEAN, Action.SAVEPOINT)
+
+
+def _was_completed(state: TableState, instant: Instant) -> bool:
+    if instant.action is Action.COMPACTION:
+        return _was_compacted(state, instant)
+    if _may_have_other_writers(state) or has_file(state.storage, heartbeat_file(instant.requested_time)):
+        return False
+    try:
+        is_ours = is_sealed_commit(ActiveTimeline(state.storage, state.layout).read(instant))
+    except InstantNotFoundError:
+        return False
+    return is_ours and any(_proves(state, one, instant) for one in reversed(state.timeline.completed().instants))
+
+
+def _may_have_other_writers(state: TableState) -> bool:
+    """Whether Hudi's writers may write beside this engine. Reads must not fail for lock settings that only writes need."""
+    try:
+        return lock_options(state.config).optimistic
+    except LakehouseError:
+        return True
+
+
+def _was_compacted(state: TableState, compaction: Instant) -> bool:
+    """Whether something rests on the base files of a compaction, or on its being completed. It does not matter who made it."""
+    time, base = compaction.requested_time, f"_{compaction.requested_time}."
+    later = state.timeline.after(time)
+    stats = (stat for one in later.completed().writes() for stat in state.commit_metadata(one).write_stats())
+    try:
+        # A group that is to be compacted is not rewritten, and logs to it begin a slice without a base file.
+        if any(base in (stat.base_file or "") or (stat.prev_commit == time and stat.log_version is None) for stat in stats):
+            return True
+        active = ActiveTimeline(state.storage, state.layout)
+        return _is_planned_upon(active, later, base) or _lost_its_input(active, later, compaction)
+    except (FormatError, InstantNotFoundError):
+        return False  # damage of its own, and told as such
+
+
+def _is_planned_upon(active: ActiveTimeline, later: Timeline, base: str) -> bool:
+    plans = (active.plan(HoodieCompactionPlan, one.at(State.REQUESTED)) for one in later if one.action is Action.COMPACTION)
+    return any(base in (operation.data_file_path or "") for plan in plans for operation in plan.operations or ())
+
+
+def _lost_its_input(active: ActiveTimeline, later: Timeline, compaction: Instant) -> bool:
+    """Whether a clean took a file that was to be merged: cleans, those of Hudi too, keep them until the compaction is completed."""
+    cleans = [one for one in later.completed() if one.action is Action.CLEAN]
+    if not cleans:
+        return False
+    plan = active.plan(HoodieCompactionPlan, compaction.at(State.REQUESTED))
+    inputs = {path for operation in plan.operations or () for path in _inputs(operation)}
+    return any(not inputs.isdisjoint(active.plan(HoodieCleanMetadata, one).deleted_paths()) for one in cleans)
+
+
+def _inputs(operation: HoodieCompactionOperation) -> Iterator[str]:
+    """Paths of the base file and the logs of a slice. Plans of Hudi may hold whole paths."""
+    for path in (operation.data_file_path, *(operation.delta_file_paths or ())):
+        if path:
+            yield join_path(operation.partition_path or "", path.rpartition("/")[2])
+
+
+def _proves(state: TableState, later: Instant, instant: Instant) -> bool:
+    """Whether a completed instant was begun by this engine after the write was completed."""
+    if later.requested_time <= instant.requested_time:
+        # Only a completed write can be savepointed.
+        return later.action is Action.SAVEPOINT and later.requested_time == instant.requested_time
+    if later.action is Action.CLEAN:
+        return _is_planned_here(state, later)
+    if not later.action.is_write or any(Instant(later.requested_time, one, State.REQUESTED) in state.timeline_files for one in _PLANNED):
+        return False  # Hudi may have planned what this engine ran
+    try:
+        return WRITER_KEY in state.commit_metadata(later).extra_metadata
+    except (FormatError, InstantNotFoundError):
+        return False
+
+
+def _is_planned_here(state: TableState, clean: Instant) -> bool:
+    try:
+        return is_intact(ActiveTimeline(state.storage, state.layout).read(clean.at(State.REQUESTED))) is True
+    except InstantNotFoundError:
+        return False
+
+
+def _is_taken_back(now: TableState, instant: Instant) -> bool:
+    """Whether a restore is not finished, or a rollback is about the write."""
+    pending = now.timeline.pending()
+    if any(one.action is Action.RESTORE for one in pending):
+        return True
+    return any(_may_take(now, one, instant) for one in now.timeline if one.action is Action.ROLLBACK)
+
+
+def _may_take(now: TableState, rollback: Instant, instant: Instant) -> bool:
+    try:
+        return taken_by(ActiveTimeline(now.storage, now.layout), rollback) == instant.requested_time
+    except (InstantNotFoundError, MetadataError):
+        return not rollback.is_completed  # its plan is being written
