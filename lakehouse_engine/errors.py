@@ -98,6 +98,10 @@ class UnsupportedTableError(TableError):
     """The table uses a feature that is refused by name (metadata-only bootstrap, dropped partition columns, ...)."""
 
 
+class ContradictoryPropertiesError(UnsupportedTableError):
+    """Properties of the table contradict each other, or what is stored in it: another program or a hand has changed them."""
+
+
 class UnavailableError(LakehouseError):
     """Something that Hudi has and this version has not: clustering, table versions 8 and 9, the record-level index, the metadata table."""
 

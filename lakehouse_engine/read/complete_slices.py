@@ -10,6 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from lakehouse_engine.errors import (
+    ContradictoryPropertiesError,
     CorruptFileError,
     CorruptLogError,
     InstantCleanedError,
@@ -52,6 +53,23 @@ def refuse_bootstrapped(state: TableState, slices: Sequence[FileSlice]) -> None:
         )
 
 
+def _refuse_logs(state: TableState, slices: Sequence[FileSlice]) -> None:
+    """Raise `ContradictoryPropertiesError` for log files in a table that says that it is copy-on-write: reads and writes would pass the
+    rows in them over.
+    """
+    if state.config.table_type is TableType.MERGE_ON_READ:
+        return
+    log = next((log for piece in slices for log in piece.log_files), None)
+    if log is not None:
+        raise ContradictoryPropertiesError(
+            f"the table has log files ({log.path}), and its properties say hoodie.table.type=COPY_ON_WRITE, for which the rows in them do"
+            " not count: another program has changed that. Put hoodie.table.type=MERGE_ON_READ back in .hoodie/hoodie.properties"
+            " (.hoodie/.aux/hoodie.properties is as this engine wrote it last)",
+            path=log.path,
+            table=state.config.name,
+        )
+
+
 def check_not_bootstrapped(state: TableState) -> None:
     """Raise `UnsupportedTableError` where rows of the table are in files outside of it, in whatever partition."""
     if state.config.bootstrap_base_path is not None:
@@ -77,6 +95,7 @@ def latest_slices(state: TableState, *, logs: bool, scope: Scope | None = None) 
 
 def _latest(state: TableState, logs: bool, scope: Scope | None) -> list[FileSlice]:
     slices = slices_of(state, None, scope)
+    _refuse_logs(state, slices)
     unchecked, looked_at, within = state.view.unchecked, slices, _kept(scope)
     if unchecked is not None:
         # The others were listed before, and found to be whole then; nothing has been written to them since.
@@ -149,6 +168,7 @@ def _pinned(state: TableState, instant_time: str, scope: Scope | None) -> list[F
 
 def _listed_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None) -> list[FileSlice]:
     slices = slices_of(state, as_of, scope)
+    _refuse_logs(state, slices)
     lost = lost_files(state, as_of, slices, logs=logs, within=_kept(scope))
     if not lost and as_of >= proven_since(state):
         _refuse_changed(changed_sizes(state, as_of, slices, logs=logs))
@@ -199,6 +219,7 @@ def _check_complete(state: TableState, partitions: frozenset[str] | None) -> Non
     paths = [None] if partitions is None else sorted(partitions)
     slices = [piece for path in paths for piece in state.view.latest_slices(path)]
     refuse_bootstrapped(state, slices)
+    _refuse_logs(state, slices)
     _refuse_lost(state, lost_files(state, None, slices, logs=True, within=None if partitions is None else partitions.intersection))
     _refuse_changed(changed_sizes(state, None, slices, logs=True))
 
@@ -253,6 +274,7 @@ def _changed(state: TableState, window: InstantRange, scope: Scope | None) -> li
     window too. So a row that lost against an older base file shows, and of a partial update what it brought.
     """
     slices = slices_of(state, window.end, scope)
+    _refuse_logs(state, slices)
     lost = lost_files(state, window.end, slices, begin=window.begin, logs=True, within=_kept(scope))
     if window.end is None:
         _refuse_lost(state, lost)

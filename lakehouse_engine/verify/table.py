@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from lakehouse_engine.errors import LakehouseError, UnsupportedTableError, UnsupportedTypeError
+from lakehouse_engine.errors import ContradictoryPropertiesError, LakehouseError, UnsupportedTableError, UnsupportedTypeError
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.timeline.config_store import PROPERTIES
+from lakehouse_engine.verify.agreement import check_agreement
 from lakehouse_engine.verify.files import check_contents, check_missing, check_moment, check_sizes
 from lakehouse_engine.verify.keys import check_keys
 from lakehouse_engine.verify.metadata import (
@@ -99,6 +101,7 @@ class _Verification:
             for moment in (None, *sorted(self.state.timeline.savepointed)):
                 self._attempt("reads", lambda moment=moment: self._add(check_moment(self.state, moment, quick=quick, only=self.only)))  # type: ignore[misc]
             self._attempt("earlier moments", self._check_moments)
+            self._attempt("properties", lambda: self._add(check_agreement(self.state)))
         if not quick:
             self._attempt("contents of files", lambda: self._add(check_contents(self.state, damaged, self.progress, self.only)))
             rows = self._check_keys(slices) if self.with_keys else 0
@@ -137,6 +140,8 @@ class _Verification:
         """The outcome of a check; None where it could not be made, which is a finding unless the engine refuses such tables."""
         try:
             return check()
+        except ContradictoryPropertiesError as error:
+            self._add([Finding(FindingKind.CORRUPT_PROPERTIES, PROPERTIES, error.message)])
         except (UnsupportedTableError, UnsupportedTypeError) as error:
             self.skipped[f"{what}: {error.message}"] = None
         except LakehouseError as error:

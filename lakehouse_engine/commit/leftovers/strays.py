@@ -15,6 +15,7 @@ from lakehouse_engine.commit.rollback.blocks import ROLLBACK_TOKEN
 from lakehouse_engine.errors import FormatError, StoredFileNotFoundError
 from lakehouse_engine.files.log_scanner import ToldLogs
 from lakehouse_engine.model.files import LogFile
+from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.completeness import log_promises, told_logs
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.table_state import TableState
@@ -27,9 +28,11 @@ def stray_files(state: TableState, partitions: Iterable[str], *, most_logs: int 
     """
     chosen = sorted(set(partitions))
     found = [base.path for partition in chosen for base in state.view.strays(partition)]
-    # With a damaged commit it is not known what was logged; that of a base file is asked for each by itself.
+    # With a damaged commit it is not known what was logged; that of a base file is asked for each by itself. Nor is it in a table that is
+    # called copy-on-write: logs that are in it say that its properties are wrong.
     with suppress(FormatError):
-        found += _stray_logs(state, list(islice(_unnamed_logs(state, chosen), most_logs)))
+        if state.config.table_type is TableType.MERGE_ON_READ:
+            found += _stray_logs(state, list(islice(_unnamed_logs(state, chosen), most_logs)))
     return sorted(set(found) - protected_files(state).keys()) if found else []
 
 

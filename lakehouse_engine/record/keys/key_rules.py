@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakehouse_engine.errors import UnsupportedTableError
+from lakehouse_engine.errors import ContradictoryPropertiesError, UnsupportedTableError
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.record.keys.keygen import KEY_GENERATORS
 
@@ -21,7 +21,7 @@ _ANY_CLASS = "USER_PROVIDED"
 def check_key_rules(config: TableConfig, columns: Sequence[str]) -> None:
     """`columns` are the table's user columns; none where it has no schema yet.
 
-    Raises `UnsupportedTableError` naming the properties, what they say, and which to correct.
+    Raises `ContradictoryPropertiesError` naming the properties, what they say, and which to correct.
     """
     _check_generator(config)
     _check_columns(config, columns)
@@ -61,13 +61,16 @@ def _check_columns(config: TableConfig, columns: Sequence[str]) -> None:
                 raise contradiction(config, f"{key} names {name!r}, which is no column of the table; it has {', '.join(columns)}", key)
 
 
-def contradiction(config: TableConfig, what: str, correct: str) -> UnsupportedTableError:
+def contradiction(config: TableConfig, what: str, correct: str) -> ContradictoryPropertiesError:
     """The refusal of a write to a table whose properties cannot all be true; `correct` are those to look at."""
     remedy = f"correct {correct} in .hoodie/hoodie.properties (a line #lakehouse.seal=... has to go) to what the table was written with"
-    return refused_write(config, what, remedy)
+    return ContradictoryPropertiesError(_refusal(what, remedy), table=config.name)
 
 
 def refused_write(config: TableConfig, what: str, remedy: str) -> UnsupportedTableError:
     """The refusal of a write whose keys would not be found again."""
-    message = f"{what}: a write would put known keys where nobody looks for them. Reads go on; {remedy}"
-    return UnsupportedTableError(message, table=config.name)
+    return UnsupportedTableError(_refusal(what, remedy), table=config.name)
+
+
+def _refusal(what: str, remedy: str) -> str:
+    return f"{what}: a write would put known keys where nobody looks for them. Reads go on; {remedy}"
