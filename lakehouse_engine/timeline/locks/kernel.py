@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from lakehouse_engine.errors import LockError, StoredFileExistsError, TableNotFoundError
+from lakehouse_engine.errors import LockError, StoredFileExistsError, StoredFileNotFoundError, TableNotFoundError
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
 from lakehouse_engine.timeline.locks.holder import Holder, describe_self, parse_holder
@@ -30,6 +30,8 @@ class KernelLock:
     def __init__(self, storage: Storage, file: str, path: str) -> None:
         self._storage, self._file, self._path = storage, file, path
         self._descriptor = -1
+        self._identity = (-1, -1)
+        """Device and inode of the locked file. The inode is not given to another file while this one is open."""
 
     def acquire(self, deadline: float, on_wait: Callable[[], None]) -> None:
         """Raises `LockTimeoutError`, and `TableNotFoundError` where there is no table (any more)."""
@@ -40,7 +42,7 @@ class KernelLock:
                 with as_storage_errors("lock", self._file, self._storage.root):
                     if _try_lock(descriptor) and self._is_current(descriptor):
                         _write_text(descriptor, describe_self())
-                        self._descriptor = descriptor
+                        self._descriptor, self._identity = descriptor, _identity(os.fstat(descriptor))
                         return
                     other = _read_text(descriptor)
             except BaseException:
@@ -59,8 +61,18 @@ class KernelLock:
                 os.close(descriptor)
 
     def confirm(self) -> bool:
-        """The kernel takes it from nobody."""
-        return True
+        """True while the locked file is the one with that name: whoever finds another file, or none, locks that one.
+
+        Raises `LockError` where somebody removed or replaced it, and `TableNotFoundError` where the whole table is gone.
+        """
+        if self._current_identity() == self._identity:
+            return True
+        self._check_table()
+        raise LockError(
+            f"the lock file {self._file} was removed or replaced while this write held it: another writer may have come in, and nothing is"
+            " published; try again, and let nothing remove files of .hoodie/.locks",
+            table=self._storage.root,
+        )
 
     def keep(self) -> None:
         """It does not expire."""
@@ -72,24 +84,37 @@ class KernelLock:
             self._descriptor = -1
 
     def _open(self) -> int:
-        if not os.path.exists(self._path):
-            # The table may have been dropped or renamed while this waited: the lock must not bring its directory back.
-            if not os.path.isdir(os.path.dirname(os.path.dirname(self._path))):
-                raise TableNotFoundError(
-                    f"there is no Hudi table at {self._storage.root} (any more): it was dropped or renamed, or never made",
-                    path=self._storage.root,
-                )
-            with suppress(StoredFileExistsError):
-                self._storage.create(self._file, b"")
-        with as_storage_errors("lock", self._file, self._storage.root):
-            return os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        for last in (False, False, True):
+            if not os.path.exists(self._path):
+                # The table may have been dropped or renamed while this waited: the lock must not bring its directory back.
+                self._check_table()
+                with suppress(StoredFileExistsError):
+                    self._storage.create(self._file, b"")
+            try:
+                with as_storage_errors("lock", self._file, self._storage.root):
+                    return os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            except StoredFileNotFoundError:  # removed since it was seen or made
+                if last:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    def _check_table(self) -> None:
+        if not os.path.isdir(os.path.dirname(os.path.dirname(self._path))):
+            raise TableNotFoundError(
+                f"there is no Hudi table at {self._storage.root} (any more): it was dropped or renamed, or never made",
+                path=self._storage.root,
+            )
 
     def _is_current(self, descriptor: int) -> bool:
         """Whether the file that was locked is still the one with that name; a dropped and re-created table has another."""
+        return _identity(os.fstat(descriptor)) == self._current_identity()
+
+    def _current_identity(self) -> tuple[int, int] | None:
         try:
-            return os.path.samestat(os.fstat(descriptor), os.stat(self._path))
-        except FileNotFoundError:
-            return False
+            with as_storage_errors("look at", self._file, self._storage.root):
+                return _identity(os.stat(self._path))
+        except StoredFileNotFoundError:
+            return None
 
 
 def kernel_lock_holder(storage: Storage, file: str, path: str) -> Holder | None:
@@ -108,6 +133,10 @@ def kernel_lock_holder(storage: Storage, file: str, path: str) -> Holder | None:
     finally:
         os.close(descriptor)
     return None
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def _try_lock(descriptor: int) -> bool:

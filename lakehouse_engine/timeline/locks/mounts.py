@@ -56,13 +56,22 @@ _KNOWN: dict[int, Mount | None] = {}
 
 def mount_without_flock(path: str) -> Mount | None:
     """The mount of `path` (which need not exist) where `flock` is known not to be kept among machines; None elsewhere."""
-    while not os.path.exists(path) and os.path.dirname(path) != path:
-        path = os.path.dirname(path)
-    device = os.stat(path).st_dev
+    path, device = _nearest(path)
     if device not in _KNOWN:
         found = mount_of(os.path.realpath(path), _mounts())
         _KNOWN[device] = found if found is not None and not found.keeps_flock else None
     return _KNOWN[device]
+
+
+def _nearest(path: str) -> tuple[str, int]:
+    """`path`, or the nearest folder above it that is there, and its device. Each is looked at once: others may remove what was seen."""
+    try:
+        return path, os.stat(path).st_dev
+    except OSError:
+        above = os.path.dirname(path)
+        if above == path:
+            raise
+        return _nearest(above)
 
 
 def mount_of(path: str, lines: str) -> Mount | None:

@@ -183,3 +183,29 @@ def test_a_commit_that_another_built_upon_before_the_loss_was_seen_stays(
     table.storage.delete(LOCK)
     assert table.insert(more, write_id="part 7").was_written
     assert sorted(table.to_arrow()["id"].to_pylist()) == ["a", "b", "c", "d"]
+
+
+KERNEL_LOCK = ".hoodie/.locks/table.lock"
+
+
+@pytest.mark.parametrize(
+    ("when", "error", "message"),
+    [("before", LockError, "was removed or replaced"), ("while", LockLostError, "taken from the timeline again")],
+)
+def test_a_write_whose_lock_file_somebody_removed_is_refused_and_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, error: type[LockError], message: str
+) -> None:
+    table = Lakehouse(str(tmp_path / "w")).create_table("s.t", schema=ROWS.schema, record_key=["id"])
+    table.upsert(ROWS)
+    with monkeypatch.context() as patched:
+        if when == "before":
+            _before_publishing(patched, lambda: table.storage.delete(KERNEL_LOCK))
+        else:
+            _while_publishing(patched, ".commit", lambda storage: storage.delete(KERNEL_LOCK))
+        with pytest.raises(error, match=message):
+            table.upsert(ROWS.slice(0, 1).set_column(1, "n", pa.array([9], pa.int64())))
+    assert len(table.timeline.completed()) == 1
+    assert sorted(table.to_arrow()["n"].to_pylist()) == [1, 2]
+    table.upsert(pa.table({"id": ["c"], "n": pa.array([3], pa.int64())}))
+    assert sorted(table.to_arrow()["n"].to_pylist()) == [1, 2, 3]
+    assert len(table.timeline.pending()) == 0

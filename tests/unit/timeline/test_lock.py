@@ -4,15 +4,17 @@ import errno
 import fcntl
 import multiprocessing
 import os
+import shutil
 import signal
 import threading
 import time
+from collections.abc import Callable
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
 
-from lakehouse_engine.errors import LockError, LockTimeoutError, TableNotFoundError
+from lakehouse_engine.errors import LockError, LockTimeoutError, StorageError, TableNotFoundError
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
@@ -145,6 +147,45 @@ def test_lock_file_removed_while_waiting_for_it_is_not_the_one_that_is_held(tmp_
     with TableLock(storage, 1_000), open(tmp_path / LOCK_FILE, "rb") as file, pytest.raises(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert removed == [True]
+
+
+def _removed(path: Path) -> None:
+    path.unlink()
+
+
+def _replaced(path: Path) -> None:
+    path.unlink()
+    path.write_text("")
+
+
+def _folder_removed(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+@pytest.mark.parametrize("harm", [_removed, _replaced, _folder_removed])
+def test_lock_whose_file_somebody_removed_or_replaced_is_not_confirmed(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    storage = LocalStorage(str(tmp_path))
+    with TableLock(storage) as lock:
+        assert lock.confirm()
+        harm(tmp_path / LOCK_FILE)
+        with pytest.raises(LockError, match=r"lock file \.hoodie/\.locks/table\.lock was removed or replaced"):
+            lock.confirm()
+    with TableLock(storage) as lock:
+        assert lock.confirm()
+
+
+def test_lock_of_a_table_that_was_moved_away_says_that_the_table_is_gone(tmp_path: Path) -> None:
+    with TableLock(LocalStorage(str(tmp_path))) as lock:
+        (tmp_path / ".hoodie").rename(tmp_path / "gone")
+        with pytest.raises(TableNotFoundError, match="dropped or renamed"):
+            lock.confirm()
+
+
+def test_lock_file_that_is_a_broken_link_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / ".hoodie/.locks").mkdir()
+    (tmp_path / LOCK_FILE).symlink_to(tmp_path / "nowhere")
+    with pytest.raises(StorageError), TableLock(LocalStorage(str(tmp_path))):
+        pass
 
 
 def test_two_tables_do_not_share_a_lock(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,22 @@ def test_a_provider_that_is_named_counts_there(on_s3fs: LocalStorage, provider: 
     table_in(on_s3fs, {"hoodie.write.lock.provider": provider})
     with TableLock(on_s3fs) as lock:
         assert lock.is_held
+
+
+def test_a_path_that_is_removed_while_it_is_looked_at_is_judged_by_the_folder_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stat, gone = os.stat, str(tmp_path / "t/.hoodie/.locks/table.lock")
+    (tmp_path / "t/.hoodie/.locks").mkdir(parents=True)
+    Path(gone).touch()
+
+    def stat_after_the_drop(path: object, *rest: object, **named: object) -> os.stat_result:
+        """The first look finds the file, every other one is after the table was dropped."""
+        found = stat(path, *rest, **named)  # type: ignore[arg-type]
+        if path == gone:
+            shutil.rmtree(tmp_path / "t")
+        return found
+
+    monkeypatch.setattr(mounts.os, "stat", stat_after_the_drop)
+    assert mounts.mount_without_flock(gone) is None
+    assert mounts.mount_without_flock(gone) is None
