@@ -37,7 +37,6 @@ from lakehouse_engine.storage.objects.uploads import A_DAY, Upload, clear_upload
 from lakehouse_engine.storage.overlaid import OverlaidStorage, check_hidden
 from lakehouse_engine.table import HoodieTable, Moment
 from lakehouse_engine.view.table_state import TableState
-from lakehouse_engine.write.alter import rename
 from lakehouse_engine.write.create import TableSpec, create_table
 
 
@@ -90,7 +89,11 @@ class Lakehouse:
         self._catalog.create_schema(name, if_not_exists=if_not_exists)
 
     def drop_schema(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> bool:
-        return self._catalog.drop_schema(name, cascade=cascade, if_exists=if_exists)
+        """Delete a schema, with all that it holds where `cascade`. Waits for the locks of its tables, as `drop_table`; what others make in
+        it meanwhile goes too. Raises as `Catalog.drop_schema`.
+        """
+        timeout = LOCK_TIMEOUT_MS.read(self._options)
+        return self._catalog.drop_schema(name, cascade=cascade, if_exists=if_exists, lock_timeout_ms=timeout)
 
     # tables
 
@@ -143,8 +146,7 @@ class Lakehouse:
     def rename_table(self, name: str, new_name: str) -> None:
         """Move the table to another name. Raises as `drop_table`, and `TableExistsError`."""
         timeout = LOCK_TIMEOUT_MS.read(self._options)
-        stored = self._catalog.rename_table(RelationName.parse(name), RelationName.parse(new_name), lock_timeout_ms=timeout)
-        rename(self._below(stored), stored.name, lock_timeout_ms=timeout)
+        self._catalog.rename_table(RelationName.parse(name), RelationName.parse(new_name), lock_timeout_ms=timeout)
 
     def clone(
         self,

@@ -6,38 +6,36 @@ they were created with. A name is a table or a view, never both.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
+from lakehouse_engine.catalog.dropping import check_held, comments_of, make_room, take_away
 from lakehouse_engine.catalog.names import RelationName, check_identifier, taken_meanwhile
-from lakehouse_engine.catalog.places import NOTES, clear_place, clear_schema, is_vacant, take_apart
+from lakehouse_engine.catalog.places import Place, check_vacant, clear_place, what_is_at
 from lakehouse_engine.catalog.records import Comments, StoredView
+from lakehouse_engine.catalog.schema_drop import SCHEMA_FILE, STAGES, VIEWS, SchemaDrop
 from lakehouse_engine.compat import UTC, StrEnum
 from lakehouse_engine.errors import (
     PropertiesError,
     RelationNotFoundError,
     SqlError,
+    StorageError,
     StoredFileExistsError,
     StoredFileNotFoundError,
     TableError,
     TableExistsError,
     TableNotFoundError,
 )
+from lakehouse_engine.model.table_config import NAME_KEY
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.storage.locations import has_file, in_object_store
+from lakehouse_engine.storage.locations import has_file, in_object_store, storage_below
 from lakehouse_engine.timeline.at_rest import table_at_rest
-from lakehouse_engine.timeline.config_store import parse_config
+from lakehouse_engine.timeline.config_store import PROPERTIES, ConfigStore, parse_config
 from lakehouse_engine.timeline.locks.hudi_file import let_go_of_moved
 
-_META_FOLDER = ".hoodie"
-_PROPERTIES = f"{_META_FOLDER}/hoodie.properties"
-_SCHEMA_FILE = ".schema.json"
-_VIEWS, _COMMENTS, _DROPPED, _STAGES = ".views", ".docs", NOTES, ".staged"
-_FUNCTIONS = ".functions"
-"""What `functions` keeps there."""
 _INSTEAD = {
     "renamed": "clone it under the other name (CREATE TABLE ... CLONE), and drop this one",
     "replaced": "a crash between the two would leave neither; drop the table first",
@@ -70,45 +68,39 @@ class Catalog:
         """Create a schema; its name as stored. Raises `TableExistsError` when it is there, unless `if_not_exists`."""
         found = self.find_schema(name)
         if found is None:
-            self.storage.overwrite(f"{name}/{_SCHEMA_FILE}", Comments(comment).to_json())
-            return name
+            with suppress(StoredFileExistsError):  # another process makes it, with a comment perhaps
+                self.storage.create(f"{name}/{SCHEMA_FILE}", Comments(comment).to_json())
+                return name
+            found = name
         if not if_not_exists:
             raise TableExistsError(f"the schema {found} is there already; create it with IF NOT EXISTS", schema=found)
         return found
 
     def schema_comment(self, name: str) -> str | None:
         """Raises `RelationNotFoundError` without the schema."""
-        path = f"{self._schema(name)}/{_SCHEMA_FILE}"
-        return Comments.from_json(self.storage.read(path), path).comment if has_file(self.storage, path) else None
+        path = f"{self._schema(name)}/{SCHEMA_FILE}"
+        stored = self._stored(path)
+        return None if stored is None else Comments.from_json(stored, path).comment
 
     def set_schema_comment(self, name: str, comment: str) -> None:
         """An empty text removes it. Raises `RelationNotFoundError` without the schema."""
-        self.storage.overwrite(f"{self._schema(name)}/{_SCHEMA_FILE}", Comments(comment or None).to_json())
+        self.storage.overwrite(f"{self._schema(name)}/{SCHEMA_FILE}", Comments(comment or None).to_json())
 
-    def drop_schema(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> bool:
-        """Delete a schema; False when it is not there and `if_exists`.
+    def drop_schema(
+        self, name: str, *, cascade: bool = False, if_exists: bool = False, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default
+    ) -> bool:
+        """Delete a schema with its functions, and with all else that it holds where `cascade`; False when it is not there and `if_exists`.
 
-        Raises `RelationNotFoundError` without it, and `TableError` when it holds relations and not `cascade`, or directories that
-        are no tables (those are not the catalog's to delete).
+        Each table goes under its lock. What others make meanwhile goes too; what they are still building gets no name. Raises
+        `RelationNotFoundError` without the schema, `LockTimeoutError` naming who is at work on a table, and `TableError` when it holds
+        relations and not `cascade`, or directories that are no tables (those are not the catalog's to delete).
         """
         found = self.find_schema(name)
         if found is None:
             if if_exists:
                 return False
             raise RelationNotFoundError(f"there is no schema {name}; the warehouse has {', '.join(self.schemas()) or 'none'}")
-        tables, views = self.tables(found), self.views(found)
-        if (tables or views) and not cascade:
-            count = f"{len(tables)} tables and {len(views)} views"
-            raise TableError(f"the schema {found} holds {count}; drop them first, or use CASCADE", schema=found)
-        clear_schema(self.storage, found)
-        known = {table.name for table in tables} | {_SCHEMA_FILE, _VIEWS, _COMMENTS, _DROPPED, _STAGES, _FUNCTIONS}
-        others = (entry.path for entry in self.storage.list(found) if entry.name not in known)
-        foreign = next((path for path in others if not is_vacant(self.storage, path)), None)
-        if foreign is not None:
-            raise TableError(f"{foreign} is no table of the engine and is not deleted with the schema; move it away first", schema=found)
-        for table in tables:
-            self.drop_table(table, if_exists=True)
-        self.storage.delete_tree(found)
+        SchemaDrop(self.storage, found, cascade, lock_timeout_ms).run()
         return True
 
     # relations
@@ -154,13 +146,12 @@ class Catalog:
         found = self.find(name)
         if found is not None and found[1] is RelationKind.TABLE:
             return found[0]
-        what = "is a view" if found else "is not in the warehouse"
-        raise TableNotFoundError(f"{name} {what}; a table of that name was expected", table=name)
+        raise _not_found(name, is_view=found is not None)
 
     def materialized_query(self, name: RelationName) -> str | None:
         """The query whose rows the table holds, if it is a materialized view; None for other tables and for one that cannot be read."""
         try:
-            return parse_config(self.storage.read(f"{name.path}/{_PROPERTIES}")).materialized_query
+            return parse_config(self.storage.read(f"{name.path}/{PROPERTIES}")).materialized_query
         except (StoredFileNotFoundError, PropertiesError):
             return None
 
@@ -189,29 +180,34 @@ class Catalog:
         if_exists: bool = False,
         lock_timeout_ms: int = LOCK_TIMEOUT_MS.default,
     ) -> bool:
-        """Delete a table with all its files and comments; False when it is not there and `if_exists`.
+        """Delete a table with all its files and comments, or what is left of one without properties; False when there is neither and
+        `if_exists`.
 
         The directory is renamed before it is deleted, so that a crash leaves no half table. Raises `TableNotFoundError`, and
         `LockTimeoutError` naming who is at work on it, with nothing changed.
         """
-        found = self.find(name)
-        if found is None:
-            clear_place(self.storage, name)
-        if found is None and if_exists:
+        stored = self._droppable(name)
+        if stored is not None and self._take_away(stored, lambda: self._droppable(stored) == stored, lock_timeout_ms):
+            return True
+        if if_exists:
             return False
-        stored = self.table(name)
-        away = f"{stored.schema}/{_DROPPED}/{uuid.uuid4().hex}"
-        with table_at_rest(self.storage, stored.path, lock_timeout_ms=lock_timeout_ms):
-            if self._exact(stored) is not RelationKind.TABLE:  # dropped while this waited
-                return self.drop_table(name, if_exists=if_exists, lock_timeout_ms=lock_timeout_ms)
-            if in_object_store(self.storage):
-                take_apart(self.storage, stored)
-            else:
-                self.storage.rename_tree(stored.path, away)
-        if not in_object_store(self.storage):
-            self.storage.delete_tree(away)
-        self.storage.delete(_beside(stored, _COMMENTS))
-        return True
+        raise _not_found(name, is_view=False)
+
+    def _droppable(self, name: RelationName) -> RelationName | None:
+        """What `drop_table` deletes, by the name that it is stored under. Raises `TableNotFoundError` for a view."""
+        found = self.find(name)
+        if found is not None:
+            return self.table(found[0])
+        clear_place(self.storage, name)
+        schema = self.find_schema(name.schema)
+        place = RelationName(schema or name.schema, name.name)
+        return place if what_is_at(self.storage, place.path) is Place.REMAINS else None
+
+    def _take_away(self, name: RelationName, is_still: Callable[[], bool], lock_timeout_ms: int) -> bool:
+        try:
+            return take_away(self.storage, name, is_still, lock_timeout_ms=lock_timeout_ms)
+        except TableNotFoundError:  # another process dropped or renamed it while this waited
+            return False
 
     def check_moves(self, name: RelationName, what: str) -> None:
         """Raise `TableError`, with nothing changed, where directories have no other name to get."""
@@ -223,7 +219,7 @@ class Catalog:
         on a disk of its own, once it is there.
         """
         found = self.find_schema(schema)
-        return [_STAGES] if found is None else [_STAGES, f"{found}/{_STAGES}"]
+        return [STAGES] if found is None else [STAGES, f"{found}/{STAGES}"]
 
     def put(self, folder: str, name: RelationName, *, swaps: bool = False) -> None:
         """Give the table that was made in the hidden `folder` a name that was claimed; `TableExistsError` where it was taken since.
@@ -239,16 +235,18 @@ class Catalog:
         """Put the table that was made in the hidden `folder` in the place of the table `name`, in one step: that one is in `folder`
         afterwards, to be removed, and its comments go. `may_go` is called when nobody can change it any more.
 
-        Raises `LockTimeoutError` as `drop_table`, and what `may_go` raises, with nothing changed.
+        Raises `LockTimeoutError` as `drop_table`, `TableNotFoundError` where the table went meanwhile, and what `may_go` raises, with
+        nothing changed.
         """
-        with table_at_rest(self.storage, name.path, lock_timeout_ms=lock_timeout_ms):
+        with table_at_rest(self.storage, name.path, lock_timeout_ms=lock_timeout_ms) as lock:
             self.table(name)  # dropped while this waited?
             may_go()
+            check_held(lock, name)
             self.storage.exchange_trees(folder, name.path)
-        self.storage.delete(_beside(name, _COMMENTS))
+            self.storage.delete(comments_of(name))
 
     def rename_table(self, name: RelationName, new_name: RelationName, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default) -> RelationName:
-        """Move a table's directory, comments included; the new name as stored. The caller writes the new `hoodie.table.name`.
+        """Give a table another name, in its directory and its properties; comments go along. The new name as stored.
 
         Raises `TableNotFoundError`, `TableExistsError`, and `LockTimeoutError` naming who is at work on it, with nothing changed.
         """
@@ -256,23 +254,44 @@ class Catalog:
         self.check_moves(stored, "renamed")
         target = RelationName(self._schema(new_name.schema), new_name.name)
         found = self.find(target)
-        if found is not None and found[0] != stored:
+        if found is not None and (found[0] != stored or target == stored):
             raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; drop it first", table=found[0])
-        with table_at_rest(self.storage, stored.path, lock_timeout_ms=lock_timeout_ms):
+        check_vacant(self.storage, target)
+        make_room(self.storage, target, lock_timeout_ms=lock_timeout_ms)
+        with table_at_rest(self.storage, stored.path, lock_timeout_ms=lock_timeout_ms) as lock:
             self.table(stored)  # dropped while this waited?
-            self.storage.rename_tree(stored.path, target.path)
-            let_go_of_moved(self.storage, target.path)
-        if has_file(self.storage, _beside(stored, _COMMENTS)):
-            self.storage.overwrite(_beside(target, _COMMENTS), self.storage.read(_beside(stored, _COMMENTS)))
-            self.storage.delete(_beside(stored, _COMMENTS))
+            check_held(lock, stored)
+            self._move(stored, target)
         return target
+
+    def _move(self, stored: RelationName, target: RelationName) -> None:
+        """The caller holds the table's lock. The name in the properties changes first: nobody can change them under the new name yet."""
+        properties = ConfigStore(storage_below(self.storage, stored.path))
+        comments = self._stored(comments_of(stored))
+        before = properties.read().name
+        properties.update({NAME_KEY: target.name})
+        try:
+            self.storage.rename_tree(stored.path, target.path)
+        except StorageError as error:
+            properties.update({NAME_KEY: before})
+            if isinstance(error, StoredFileExistsError):
+                raise taken_meanwhile(target) from error
+            raise
+        let_go_of_moved(self.storage, target.path)
+        if comments is not None:
+            self.storage.overwrite(comments_of(target), comments)
+            self.storage.delete(comments_of(stored))
 
     # views
 
     def view(self, name: RelationName) -> StoredView:
         """Raises `RelationNotFoundError` when there is no such view."""
-        path = _beside(self._view(name), _VIEWS)
-        return StoredView.from_json(self.storage.read(path), path)
+        stored = self._view(name)
+        path = _beside(stored, VIEWS)
+        found = self._stored(path)
+        if found is None:  # dropped since it was found
+            raise _no_view(stored, is_table=False)
+        return StoredView.from_json(found, path)
 
     def create_view(
         self,
@@ -292,41 +311,52 @@ class Catalog:
         found = self.find(name)
         if found is not None and found[1] is RelationKind.VIEW and (or_replace or if_not_exists):
             if or_replace:
-                self.storage.overwrite(_beside(found[0], _VIEWS), view.to_json())
+                self.storage.overwrite(_beside(found[0], VIEWS), view.to_json())
             return found[0]
-        stored = self.claim(name)
-        try:
-            self.storage.create(_beside(stored, _VIEWS), view.to_json())
-        except StoredFileExistsError as error:
-            raise taken_meanwhile(stored) from error
-        return stored
+        return self._add_view(name, view.to_json())
 
     def drop_view(self, name: RelationName, *, if_exists: bool = False) -> bool:
         """Delete a view; False when it is not there and `if_exists`. Raises `RelationNotFoundError`."""
         if if_exists and self.find(name) is None:
             return False
         stored = self._view(name)
-        self.storage.delete(_beside(stored, _VIEWS))
-        self.storage.delete(_beside(stored, _COMMENTS))
+        self.storage.delete(_beside(stored, VIEWS))
+        self.storage.delete(comments_of(stored))
         return True
 
     def rename_view(self, name: RelationName, new_name: RelationName) -> RelationName:
         """Store the view under another name; that name as stored. Raises `RelationNotFoundError`, `TableExistsError`."""
-        stored, definition = self._view(name), self.view(name)
+        stored, definition = self._view(name), self.view(name).to_json()
         comments = self.comments(stored)
-        target = self.claim(new_name)
-        self.storage.create(_beside(target, _VIEWS), definition.to_json())
+        target = self._add_view(new_name, definition)
         if comments != Comments():
-            self.storage.overwrite(_beside(target, _COMMENTS), comments.to_json())
-        self.drop_view(stored)
+            self.storage.overwrite(comments_of(target), comments.to_json())
+        newest = self._stored(_beside(stored, VIEWS))
+        if newest is not None and newest != definition:  # another process replaced it meanwhile
+            self.storage.overwrite(_beside(target, VIEWS), newest)
+        self.drop_view(stored, if_exists=True)
         return target
+
+    def _add_view(self, name: RelationName, definition: bytes) -> RelationName:
+        """Raises `TableExistsError` where the name is taken, also by a table that is made at the same time."""
+        stored = self.claim(name)
+        path = _beside(stored, VIEWS)
+        try:
+            self.storage.create(path, definition)
+        except StoredFileExistsError as error:
+            raise taken_meanwhile(stored) from error
+        if what_is_at(self.storage, stored.path) is Place.TABLE:
+            self.storage.delete(path)
+            raise taken_meanwhile(stored)
+        return stored
 
     # comments
 
     def comments(self, name: RelationName) -> Comments:
         """Comments of a table or view; empty where none were set. Raises `RelationNotFoundError`."""
-        path = _beside(self._relation(name), _COMMENTS)
-        return Comments.from_json(self.storage.read(path), path) if has_file(self.storage, path) else Comments()
+        path = comments_of(self._relation(name))
+        stored = self._stored(path)
+        return Comments() if stored is None else Comments.from_json(stored, path)
 
     def set_comments(self, name: RelationName, comment: str | None = None, columns: Mapping[str, str] | None = None) -> None:
         """Set the comment (None: leave it, empty: remove it) and those of `columns`. Raises `RelationNotFoundError`."""
@@ -334,14 +364,14 @@ class Catalog:
         before = self.comments(stored)
         after = before.merged(comment, columns or {})
         if after != before:
-            self.storage.overwrite(_beside(stored, _COMMENTS), after.to_json())
+            self.storage.overwrite(comments_of(stored), after.to_json())
 
     # lookups
 
     def _exact(self, name: RelationName) -> RelationKind | None:
-        if has_file(self.storage, f"{name.path}/{_PROPERTIES}"):
+        if has_file(self.storage, f"{name.path}/{PROPERTIES}"):
             return RelationKind.TABLE
-        return RelationKind.VIEW if has_file(self.storage, _beside(name, _VIEWS)) else None
+        return RelationKind.VIEW if has_file(self.storage, _beside(name, VIEWS)) else None
 
     def _schema(self, name: str) -> str:
         found = self.find_schema(name)
@@ -361,19 +391,35 @@ class Catalog:
     def _view(self, name: RelationName) -> RelationName:
         found = self.find(name)
         if found is None or found[1] is not RelationKind.VIEW:
-            what = "is a table" if found else "is not in the warehouse"
-            raise RelationNotFoundError(f"{name} {what}; a view of that name was expected", relation=name)
+            raise _no_view(name, is_table=found is not None)
         return found[0]
 
+    def _stored(self, path: str) -> bytes | None:
+        """The content of a small file of the catalog; None where there is none."""
+        try:
+            return self.storage.read(path)
+        except StoredFileNotFoundError:
+            return None
+
     def _table_names(self, schema: str) -> list[str]:
-        return [name for name in self._directories(schema) if has_file(self.storage, f"{schema}/{name}/{_PROPERTIES}")]
+        return [name for name in self._directories(schema) if has_file(self.storage, f"{schema}/{name}/{PROPERTIES}")]
 
     def _directories(self, schema: str) -> list[str]:
         return [entry.name for entry in self.storage.list(schema) if entry.is_directory and not entry.name.startswith(".")]
 
     def _view_names(self, schema: str) -> list[str]:
-        files = self.storage.list(f"{schema}/{_VIEWS}")
+        files = self.storage.list(f"{schema}/{VIEWS}")
         return [file.name.removesuffix(".json") for file in files if file.name.endswith(".json")]
+
+
+def _no_view(name: RelationName, *, is_table: bool) -> RelationNotFoundError:
+    what = "is a table" if is_table else "is not in the warehouse"
+    return RelationNotFoundError(f"{name} {what}; a view of that name was expected", relation=name)
+
+
+def _not_found(name: RelationName, *, is_view: bool) -> TableNotFoundError:
+    what = "is a view" if is_view else "is not in the warehouse"
+    return TableNotFoundError(f"{name} {what}; a table of that name was expected", table=name)
 
 
 def _beside(name: RelationName, folder: str) -> str:

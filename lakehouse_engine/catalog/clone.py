@@ -58,9 +58,9 @@ def clone_relation(
         may_go = partial(_check_free, catalog) if clone.or_replace else None
         return make_filled(catalog, clone.target, fill, may_go=may_go, lock_timeout_ms=timeout)
 
+    comments = catalog.comments(clone.source)
     # A clean of the source may take files while they are brought.
     target, result = at_one_moment(source, attempt)
-    comments = catalog.comments(clone.source)
     catalog.set_comments(target, comments.comment, comments.columns)
     return result
 

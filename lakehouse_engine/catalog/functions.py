@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 
 from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.names import RelationName, check_identifier
+from lakehouse_engine.catalog.schema_drop import FUNCTIONS
 from lakehouse_engine.compat import StrEnum
-from lakehouse_engine.errors import MetadataError, RelationNotFoundError, SqlError
+from lakehouse_engine.errors import MetadataError, RelationNotFoundError, SqlError, StoredFileNotFoundError
 from lakehouse_engine.storage.locations import has_file
-
-FOLDER = ".functions"
 
 
 class Language(StrEnum):
@@ -103,7 +102,7 @@ class Functions:
         found = self.catalog.find_schema(schema)
         if found is None:
             return []
-        files = [entry.name for entry in self.catalog.storage.list(f"{found}/{FOLDER}")]
+        files = [entry.name for entry in self.catalog.storage.list(f"{found}/{FUNCTIONS}")]
         return sorted(RelationName(found, name.removesuffix(".json")) for name in files if name.endswith(".json"))
 
     def find(self, parts: Sequence[str]) -> tuple[RelationName, StoredFunction] | None:
@@ -116,7 +115,10 @@ class Functions:
         if stored is None:
             return None
         path = _path(stored)
-        return stored, StoredFunction.from_json(self.catalog.storage.read(path), path)
+        try:
+            return stored, StoredFunction.from_json(self.catalog.storage.read(path), path)
+        except StoredFileNotFoundError:  # dropped since it was found
+            return None
 
     def put(self, name: RelationName, function: StoredFunction) -> RelationName:
         """Store a function in place of one of that name; its name as stored. Creates the schema where it is missing."""
@@ -141,4 +143,4 @@ class Functions:
 
 
 def _path(name: RelationName) -> str:
-    return f"{name.schema}/{FOLDER}/{name.name}.json"
+    return f"{name.schema}/{FUNCTIONS}/{name.name}.json"

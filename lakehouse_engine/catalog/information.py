@@ -7,13 +7,14 @@ as far as a warehouse without users knows them. `table_type` has the words of IS
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import CATALOG_PREFIX, RelationName
-from lakehouse_engine.errors import LakehouseError
+from lakehouse_engine.errors import LakehouseError, RelationNotFoundError
 
 INFORMATION_SCHEMA = "information_schema"
 
@@ -175,9 +176,11 @@ def _sizes(kind: str) -> tuple[int | None, int | None, int | None]:
 
 
 def _schemata(catalog: Catalog, location: str, described: Describe, wanted: Wanted) -> pa.Table:
-    names = catalog.schemas()
-    comments = [catalog.schema_comment(one) for one in names]
-    return _table(SCHEMATA, {"catalog_name": [CATALOG_PREFIX] * len(names), "schema_name": names, "comment": comments})
+    found = {}
+    for name in catalog.schemas():
+        with suppress(RelationNotFoundError):  # dropped since it was listed
+            found[name] = catalog.schema_comment(name)
+    return _table(SCHEMATA, {"catalog_name": [CATALOG_PREFIX] * len(found), "schema_name": [*found], "comment": found.values()})
 
 
 def _views(catalog: Catalog, location: str, described: Describe, wanted: Wanted) -> pa.Table:

@@ -8,20 +8,31 @@ moved, the place itself, which is no table before the last object is there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 
 from lakehouse_engine.catalog import places
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName, taken_meanwhile
 from lakehouse_engine.commit.staging import StagingArea, remove_dead_stages
-from lakehouse_engine.errors import CommitOutcomeUnknownError, StorageError, StoredFileExistsError, WriteError
+from lakehouse_engine.errors import (
+    CommitOutcomeUnknownError,
+    LakehouseError,
+    StorageError,
+    StoredFileExistsError,
+    TableNotFoundError,
+    WriteError,
+)
 from lakehouse_engine.model.write_stats import WriteResult
-from lakehouse_engine.options import LOCK_TIMEOUT_MS, LockOptions
+from lakehouse_engine.options import LOCK_PROVIDER, LOCK_TIMEOUT_MS, LockOptions
+from lakehouse_engine.options.locks import KERNEL
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store, storage_below
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
 from lakehouse_engine.timeline.locks.settings import stored_lock_options
+
+_TRIES = 4
+"""Others may take a free place away, or drop the table that is to be replaced, between a look and the lock."""
 
 Fill = Callable[[Storage, RelationName], WriteResult]
 """Makes the table that is to have the name in the storage, which is empty, by one commit."""
@@ -54,13 +65,33 @@ def make_filled(
     for folder in (*others, home):
         remove_dead_stages(catalog.storage, catalog.storage.list(folder), folder)
     area = StagingArea(catalog.storage, home)
+    folder = area.folder()
     try:
-        result = _filled(fill, target, storage_below(catalog.storage, area.folder()))
-        if not area.is_there():
-            raise StorageError(f"what was made of {target} in {area.folder()} was removed meanwhile; nothing is changed", table=target)
-        return _named(catalog, area.folder(), target, may_go, lock_timeout_ms), result
+        with _told_if_removed(area, target):
+            result = _filled(fill, target, storage_below(catalog.storage, folder))
+            if not area.is_there():
+                raise _removed(area, target)
+            return _named(catalog, folder, target, may_go, lock_timeout_ms), result
     finally:
         area.remove()
+
+
+@contextmanager
+def _told_if_removed(area: StagingArea, target: RelationName) -> Iterator[None]:
+    """What fails because the schema was dropped meanwhile, and with it what is made, says so."""
+    try:
+        yield
+    except LakehouseError as error:
+        if area.is_there():
+            raise
+        raise _removed(area, target) from error
+
+
+def _removed(area: StagingArea, target: RelationName) -> StorageError:
+    return StorageError(
+        f"what was made of {target} in {area.folder()} was removed meanwhile; nothing is changed. Was the schema dropped? Make it again",
+        table=target,
+    )
 
 
 def _filled(fill: Fill, target: RelationName, place: Storage) -> WriteResult:
@@ -72,6 +103,13 @@ def _filled(fill: Fill, target: RelationName, place: Storage) -> WriteResult:
 
 
 def _named(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | None, timeout_ms: int) -> RelationName:
+    for _ in range(_TRIES - 1):
+        with suppress(TableNotFoundError):  # the table to be replaced was dropped, or the place taken away, while this waited for its lock
+            return _named_once(catalog, folder, target, may_go, timeout_ms)
+    return _named_once(catalog, folder, target, may_go, timeout_ms)
+
+
+def _named_once(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | None, timeout_ms: int) -> RelationName:
     found = catalog.find(target)
     if found is None:
         stored = catalog.claim(target)
@@ -83,7 +121,7 @@ def _named(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | 
     if kind is RelationKind.VIEW:
         places.check_vacant(catalog.storage, name)
         may_go(name, kind)
-        catalog.drop_view(name)
+        catalog.drop_view(name, if_exists=True)
         _put(catalog, folder, name, timeout_ms)
     else:
         catalog.exchange(folder, name, may_go=lambda: may_go(name, kind), lock_timeout_ms=timeout_ms)
@@ -93,8 +131,8 @@ def _named(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | 
 def made_empty(
     catalog: Catalog, name: RelationName, locks: LockOptions, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default
 ) -> AbstractContextManager[object]:
-    """While the properties of an empty table are made, in a place that was claimed: nobody puts another one there meanwhile. `locks` is
-    what they are to say of its lock.
+    """While the properties of an empty table are made, in a place that was claimed: nobody makes or takes anything there meanwhile. `locks`
+    is what they are to say of its lock.
 
     Raises as `places.made_in_place`, and `TableExistsError` for a place that holds something: a new table would take the timeline in it for
     its own.
@@ -102,7 +140,10 @@ def made_empty(
     if in_object_store(catalog.storage):
         places.check_vacant(catalog.storage, name)
         return places.made_in_place(catalog.storage, name, lock_timeout_ms=lock_timeout_ms)
-    return _locked(catalog, name, locks, lock_timeout_ms) if _is_left(catalog, name) else nullcontext()
+    _is_left(catalog, name)
+    # Properties are made by one call, so that the kernel's lock is enough where another one is not asked for.
+    asked = locks if locks.provider else LockOptions.read({LOCK_PROVIDER.key: KERNEL})
+    return _locked(catalog, name, asked, lock_timeout_ms)
 
 
 def _put(catalog: Catalog, folder: str, name: RelationName, timeout_ms: int) -> None:
@@ -125,10 +166,27 @@ def _is_left(catalog: Catalog, name: RelationName) -> bool:
 
 @contextmanager
 def _locked(catalog: Catalog, name: RelationName, locks: LockOptions, timeout_ms: int) -> Iterator[None]:
-    """Of several that find the same directory one takes its place: what trades places with it is asked for nothing."""
+    """Of several that make or take something in one place one comes first. A place in which nothing was made is left as it was found."""
     storage, file = catalog.storage, f"{name.path}/{LOCK_FILE}"
-    with suppress(StoredFileExistsError):
-        storage.create(file, b"")
-    with TableLock(storage, timeout_ms, file=file, instead=locks):
+    with ExitStack() as held:
+        _enter(held, storage, file, TableLock(storage, timeout_ms, file=file, instead=locks))
         _is_left(catalog, name)
-        yield
+        try:
+            yield
+        except BaseException:
+            if places.what_is_at(storage, name.path) is places.Place.FREE:
+                storage.delete(file)
+                storage.delete_empty(name.path)
+            raise
+
+
+def _enter(held: ExitStack, storage: Storage, file: str, lock: TableLock) -> None:
+    for last in (*(False,) * (_TRIES - 1), True):
+        with suppress(StoredFileExistsError):
+            storage.create(file, b"")
+        try:
+            held.enter_context(lock)
+            return
+        except TableNotFoundError:  # others took the place away, for nothing was in it
+            if last:
+                raise

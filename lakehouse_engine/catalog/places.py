@@ -14,12 +14,15 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from lakehouse_engine.catalog.names import RelationName, taken_meanwhile
+from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.errors import LakehouseError, StorageError, StoredFileExistsError, TableExistsError
+from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage, TaggedStorage
 from lakehouse_engine.storage.locations import discard, has_file, in_object_store, storage_below
 from lakehouse_engine.timeline.config_store import BACKUP, COPY, META_FOLDER, PROPERTIES, ConfigStore
+from lakehouse_engine.timeline.heartbeats import HEARTBEATS
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
 from lakehouse_engine.timeline.locks.hudi_file import LOCK_NAME
 from lakehouse_engine.timeline.locks.storage_lock import LOCK_OBJECT
@@ -27,6 +30,9 @@ from lakehouse_engine.timeline.locks.storage_lock import LOCK_OBJECT
 logger = logging.getLogger(__name__)
 
 NOTES = ".dropped"
+_LEFT = (LOCK_FILE.rpartition("/")[0], TEMP_FOLDER, HEARTBEATS)
+"""Folders that writers leave who met a drop: locks, staged rows, heartbeats. None of them is the table's."""
+_MOST_LEFT = 1000
 
 
 def take_apart(storage: TaggedStorage, name: RelationName) -> None:
@@ -82,29 +88,60 @@ def fill_in_place(
         return result
 
 
+class Place(StrEnum):
+    """What is where a table would be."""
+
+    FREE = "free"
+    """Nothing, or nothing but what was left by writers that met a drop."""
+    TABLE = "table"
+    REMAINS = "remains"
+    """A table without its properties: half of it was deleted, or its properties were."""
+    FOREIGN = "foreign"
+    """Something that never was a table."""
+
+
+def what_is_at(storage: Storage, place: str) -> Place:
+    if has_file(storage, f"{place}/{PROPERTIES}"):
+        return Place.TABLE
+    if _is_vacant(storage, place):
+        return Place.FREE
+    return Place.FOREIGN if storage.head(f"{place}/{META_FOLDER}") is None else Place.REMAINS
+
+
 def check_vacant(storage: Storage, name: RelationName) -> None:
     """Raise `TableExistsError` where something is in the place of a table to be that no note tells of."""
-    if not is_vacant(storage, name.path):
+    found = what_is_at(storage, name.path)
+    if found is Place.TABLE:
+        raise taken_meanwhile(name)
+    if found is Place.REMAINS:
+        raise TableExistsError(
+            f"{name.path} holds what is left of a table without {PROPERTIES}: `repair` puts them back where it can, dropping the table"
+            " deletes what is left",
+            table=name,
+        )
+    if found is not Place.FREE:
         raise TableExistsError(f"there is a directory or file {name.path} that is no table; move it away first", table=name)
 
 
-def is_vacant(storage: Storage, place: str) -> bool:
-    """Whether nothing is there but locks: of who looked for a table, waited for one that was dropped, or died before the note."""
+def _is_vacant(storage: Storage, place: str) -> bool:
+    left = tuple(f"{place}/{folder}/" for folder in _LEFT)
     if in_object_store(storage):
-        found = storage.walk_up_to(place, 1)
-        return found is not None and all(entry.path == f"{place}/{LOCK_OBJECT}" for entry in found)
+        found = storage.walk_up_to(place, _MOST_LEFT)
+        return found is not None and all(entry.path.startswith(left) for entry in found)
     entry = storage.head(place)
     if entry is None or not entry.is_directory:
         return entry is None
-    within = {entry.name for entry in storage.list(place)} | {entry.path for entry in storage.list(f"{place}/{META_FOLDER}")}
-    return within <= {META_FOLDER, f"{place}/{LOCK_FILE.rpartition('/')[0]}", f"{place}/{META_FOLDER}/{LOCK_NAME}"}
+    if any(entry.name != META_FOLDER for entry in storage.list(place)):
+        return False
+    below = (entry.path if entry.path.endswith(f"/{LOCK_NAME}") else f"{entry.path}/" for entry in storage.list(f"{place}/{META_FOLDER}"))
+    return all(path in (*left, f"{place}/{META_FOLDER}/{LOCK_NAME}") for path in below)
 
 
-def clear_place(storage: Storage, name: RelationName) -> None:
+def clear_place(storage: Storage, name: RelationName, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default) -> None:
     """Finish what a crash cut off in the place of a table that shall be made. Raises `LockTimeoutError` while somebody is at work there."""
     if not in_object_store(storage) or not has_file(storage, _note(name)):
         return
-    with _locked(storage, name, LOCK_TIMEOUT_MS.default):
+    with _locked(storage, name, lock_timeout_ms):
         if not has_file(storage, _note(name)):
             return
         if not has_file(storage, f"{name.path}/{PROPERTIES}"):
@@ -113,10 +150,10 @@ def clear_place(storage: Storage, name: RelationName) -> None:
             storage.delete(_note(name))  # cut off before anything was deleted, or when all was made
 
 
-def clear_schema(storage: Storage, schema: str) -> None:
+def clear_schema(storage: Storage, schema: str, *, lock_timeout_ms: int) -> None:
     """As `clear_place`, of every place of a schema that has a note."""
     for entry in storage.list(f"{schema}/{NOTES}") if in_object_store(storage) else ():
-        clear_place(storage, RelationName(schema, entry.name.removesuffix(".json")))
+        clear_place(storage, RelationName(schema, entry.name.removesuffix(".json")), lock_timeout_ms=lock_timeout_ms)
 
 
 def _locked(storage: Storage, name: RelationName, timeout_ms: int) -> TableLock:

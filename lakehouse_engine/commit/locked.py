@@ -25,6 +25,7 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.lock import TableLock, confirm_lock
+from lakehouse_engine.timeline.presence import told_if_gone
 from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
 from lakehouse_engine.view.table_state import TableState, check_completed_files
 
@@ -49,9 +50,16 @@ def locked_table(
     their turn. `known`: the table as it was before; it is what comes out where nothing has happened since, with all that was listed and
     opened for it.
 
-    Raises `TableNotFoundError` before anything is made where there is no table, `LockTimeoutError` naming the holder, and
-    `CommitConflictError` naming the write that was not done in time.
+    Raises `TableNotFoundError` before anything is made where there is no table, and where it goes meanwhile; `LockTimeoutError` naming the
+    holder, and `CommitConflictError` naming the write that was not done in time.
     """
+    with told_if_gone(storage):
+        yield from _locked(storage, lock_timeout_ms, corrupt_writes, alone_ms, polite, known)
+
+
+def _locked(
+    storage: Storage, lock_timeout_ms: int, corrupt_writes: bool, alone_ms: int | None, polite: bool, known: TableState | None
+) -> Iterator[TableState]:
     config = ConfigStore(storage).read()
     began, held = time.monotonic(), TableLock(storage, lock_timeout_ms).is_held
     # Whoever holds the lock already cannot wait without it: Hudi would never get it.

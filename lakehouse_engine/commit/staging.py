@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from lakehouse_engine.errors import StorageError, StoredFileNotFoundError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.storage.base import Storage, StoredFile
+from lakehouse_engine.timeline.config_store import META_FOLDER
 from lakehouse_engine.timeline.locks.probe import storage_now_ms
+from lakehouse_engine.timeline.presence import gone
 from lakehouse_engine.timeline.processes import begin_work, end_work, is_at_work, is_of_this_machine, may_be_at_work, parse_signature
 
 logger = logging.getLogger(__name__)
@@ -38,9 +40,16 @@ class StagingArea:
         """Its path, relative to the storage."""
         path = f"{self.home}/{_PREFIX}{self._nonce}"
         if not self._is_made:
+            self._check_table()
             self._is_made = True
             self.storage.create(f"{path}{_OWNER}", begin_work(self._nonce))
         return path
+
+    def _check_table(self) -> None:
+        """Raise `TableNotFoundError` where directories would bring back that of a table that was dropped or renamed."""
+        of_table, in_directory = self.home == TEMP_FOLDER, self.storage.local_path() is not None
+        if of_table and in_directory and self.storage.head(META_FOLDER) is None:
+            raise gone(self.storage)
 
     def is_there(self) -> bool:
         """Whether the folder was made and is this process's still, or was never asked for."""

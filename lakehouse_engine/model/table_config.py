@@ -15,6 +15,7 @@ _OTHER_FOLDERS = (".temp", ".aux", ".heartbeat", ".schema", ".bucket_index", "me
 """Folders below `.hoodie` that come and go: instants archived there would go with them."""
 
 
+NAME_KEY = "hoodie.table.name"
 ROWS_KEEP_PARTITIONS_KEY = "lakehouse.rows.keep.partitions"
 """Set by the first write with `hoodie.simple.index.update.partition.path=false`, and when another program's commit is archived, which may
 have been one: paths do not tell what columns hold any more."""
@@ -46,7 +47,7 @@ class TableConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "properties", MappingProxyType(dict(self.properties)))
-        for key in ("hoodie.table.name", "hoodie.table.type", "hoodie.table.version"):
+        for key in (NAME_KEY, "hoodie.table.type", "hoodie.table.version"):
             if not self.properties.get(key):
                 raise PropertiesError(f"hoodie.properties has no {key}{_LACKING.get(key, '')}")
 
@@ -67,7 +68,7 @@ class TableConfig:
 
     @property
     def name(self) -> str:
-        return self.properties["hoodie.table.name"]
+        return self.properties[NAME_KEY]
 
     @property
     def table_type(self) -> TableType:

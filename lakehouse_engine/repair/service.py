@@ -24,6 +24,7 @@ from lakehouse_engine.repair.pending import pending
 from lakehouse_engine.repair.unhealed import unhealed
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import TableLock, lock_holder
+from lakehouse_engine.timeline.presence import told_if_gone
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -38,6 +39,11 @@ def repair(
     completed write anew of the files that carry its instant, though nothing proves that no other is lost.
     Raises as `locked_table`. A dry run takes no lock, and waits for nobody: what may belong to whoever holds the lock is left.
     """
+    with told_if_gone(storage):
+        return _repair(storage, lock_timeout_ms, dry_run, accept_future, trust_files)
+
+
+def _repair(storage: Storage, lock_timeout_ms: int, dry_run: bool, accept_future: bool, trust_files: bool) -> RepairReport:
     blocking = _unopenable(storage)
     if blocking is not None:
         if dry_run:

@@ -47,7 +47,7 @@ from lakehouse_engine.statements.defaults import check_defaults
 from lakehouse_engine.statements.generated import settled
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.table import HoodieTable
-from lakehouse_engine.write.alter import rename, set_properties, set_query
+from lakehouse_engine.write.alter import set_properties, set_query
 from lakehouse_engine.write.create import HIVE_STYLE, TABLE_TYPES, URL_ENCODE, TableSpec
 
 COMBINE = {"hoodie.combine.before.insert": "true"}
@@ -259,8 +259,7 @@ def rename_relation(run: Execution, statement: RenameRelation) -> None:
     if run.catalog.is_view(old):
         run.catalog.rename_view(old, new)
         return
-    stored = run.catalog.rename_table(old, new)
-    rename(run.open_table(stored).storage, stored.name, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
+    run.catalog.rename_table(old, new)
 
 
 def set_table_properties(run: Execution, statement: SetProperties) -> None:

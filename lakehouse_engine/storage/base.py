@@ -101,6 +101,13 @@ class Storage(Protocol):
         """Remove a directory and all below it; no error when it is not there. Links are unlinked, never followed."""
         ...
 
+    def delete_empty(self, path: str) -> bool:
+        """Remove a directory that holds no file, with the directories in it, and what died unpublished there; whether it is gone.
+
+        A file that another process makes meanwhile stays, and so do the directories above it.
+        """
+        ...
+
     def rename_tree(self, source: str, target: str) -> None:
         """Move a directory and all below it, in one step: a reader sees it under one of the two names.
 

@@ -43,8 +43,8 @@ class _Plan:
 class FaultyStorage:
     """Passes everything to `inner`, and has the fault happen at the n-th mutating call, counted from 1.
 
-    Mutating calls are create, overwrite, delete, delete_tree, rename_tree, exchange_trees, link and open_output; in an object store also
-    put_tagged, copy_object and delete_all.
+    Mutating calls are create, overwrite, delete, delete_tree, delete_empty, rename_tree, exchange_trees, link and open_output; in an
+    object store also put_tagged, copy_object and delete_all.
     `mutations` names those made so far ("create
     .hoodie/..."), so a first run without a fault enumerates the points. After a simulated crash every call raises
     `SimulatedCrash`; recovery goes through a new object over the same `inner`.
@@ -105,6 +105,9 @@ class FaultyStorage:
 
     def delete_tree(self, path: str) -> None:
         self._mutate(f"delete_tree {path}", lambda: self._inner.delete_tree(path))
+
+    def delete_empty(self, path: str) -> bool:
+        return self._mutate(f"delete_empty {path}", lambda: self._inner.delete_empty(path))
 
     def rename_tree(self, source: str, target: str) -> None:
         self._mutate(f"rename_tree {source} {target}", lambda: self._inner.rename_tree(source, target))

@@ -26,6 +26,10 @@ from lakehouse_engine.storage.paths import check_relative, checksum_name, is_hid
 
 _NOT_LINKED = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """Another file system; one without links, or a file of somebody else's that the kernel protects; too many names."""
+_STAYS = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY)
+"""Somebody put a file there meanwhile; a file system is mounted there."""
+_TRIES = 3
+"""A file is published in a directory that others remove, for it is empty, and that is made again each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +92,26 @@ class LocalStorage:
 
     def create(self, path: str, data: bytes) -> None:
         full = self._inside(path)
-        with as_storage_errors("create", path, self.root), self._temporary(full, data) as temporary:
+
+        def publish(temporary: str) -> None:
             if ospath.lexists(full):
                 raise StoredFileExistsError(f"cannot create {path!r}: it is there already", path=path, root=self.root)
             _remove_checksum(full)
             _link(temporary, full)
+
+        with as_storage_errors("create", path, self.root):
+            self._published(full, data, publish)
         self._sync_directory(ospath.dirname(full), path)
 
     def overwrite(self, path: str, data: bytes) -> None:
         full = self._inside(path)
-        with as_storage_errors("overwrite", path, self.root), self._temporary(full, data) as temporary:
+
+        def publish(temporary: str) -> None:
             _remove_checksum(full)
             os.replace(temporary, full)
+
+        with as_storage_errors("overwrite", path, self.root):
+            self._published(full, data, publish)
         self._sync_directory(ospath.dirname(full), path)
 
     def delete(self, path: str) -> bool:
@@ -123,18 +135,21 @@ class LocalStorage:
                 with suppress(FileNotFoundError):
                     shutil.rmtree(full)
 
+    def delete_empty(self, path: str) -> bool:
+        full = self._inside_unresolved(path)
+        with as_storage_errors("delete", path, self.root):
+            if ospath.islink(full) or ospath.isfile(full):
+                return False
+            for directory, _, _ in os.walk(full, topdown=False):
+                _remove_if_empty(directory)
+            return not ospath.lexists(full)
+
     def rename_tree(self, source: str, target: str) -> None:
         before, after = self._inside_unresolved(source), self._inside_unresolved(target)
         with as_storage_errors("rename", source, self.root):
             if ospath.lexists(after):
                 raise StoredFileExistsError(f"cannot rename {source!r} to {target!r}: it is there already", path=target, root=self.root)
-            _make_directories(ospath.dirname(after))
-            try:
-                os.rename(before, after)
-            except OSError as error:
-                if error.errno != errno.ENOTEMPTY:
-                    raise
-                raise FileExistsError(errno.EEXIST, "another process made it meanwhile", after) from error
+            _rename(before, after)
         self._sync_directory(ospath.dirname(after), target)
         self._sync_directory(ospath.dirname(before), source)
 
@@ -249,6 +264,16 @@ class LocalStorage:
                 with suppress(FileNotFoundError):
                     yield _stored_file(prefix + entry.name, entry.stat())
 
+    def _published(self, full: str, data: bytes, publish: Callable[[str], None]) -> None:
+        """Let `publish` give a durable file with `data` its name. Once more where another process took the directory for an empty one."""
+        for _ in range(_TRIES - 1):
+            with suppress(FileNotFoundError):
+                with self._temporary(full, data) as temporary:
+                    publish(temporary)
+                return
+        with self._temporary(full, data) as temporary:
+            publish(temporary)
+
     @contextmanager
     def _temporary(self, full: str, data: bytes) -> Iterator[str]:
         """A durable file with `data` beside `full`, removed at the end unless it was renamed away."""
@@ -275,6 +300,38 @@ class LocalStorage:
 def _stored_file(path: str, status: os.stat_result) -> StoredFile:
     is_directory = stat.S_ISDIR(status.st_mode)
     return StoredFile(path, 0 if is_directory else status.st_size, status.st_mtime_ns // 1_000_000, is_directory)
+
+
+def _rename(before: str, after: str) -> None:
+    """Once more where another process took the directory of the new name for an empty one."""
+    for _ in range(_TRIES):
+        _make_directories(ospath.dirname(after))
+        try:
+            os.rename(before, after)
+            return
+        except FileNotFoundError:
+            if not ospath.lexists(before):
+                raise
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+            raise FileExistsError(errno.EEXIST, "another process made it meanwhile", after) from error
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), after)
+
+
+def _remove_if_empty(directory: str) -> None:
+    """A directory with nothing in it but names that no listing shows, which go with it."""
+    with suppress(FileNotFoundError):
+        names = os.listdir(directory)
+        if not all(map(is_hidden_name, names)):
+            return
+        for name in names:
+            os.unlink(ospath.join(directory, name))
+        try:
+            os.rmdir(directory)
+        except OSError as error:
+            if error.errno not in _STAYS:
+                raise
 
 
 def _remove_checksum(full: str) -> None:

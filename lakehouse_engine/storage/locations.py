@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from importlib import import_module
-from typing import TypeGuard
+from typing import Protocol, TypeGuard, runtime_checkable
 
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.storage.base import Directories, Storage, TaggedStorage
@@ -12,6 +12,13 @@ from lakehouse_engine.storage.local import LocalStorage
 
 SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
 """Schemes of locations in object stores, and the one that the engine uses for each."""
+
+
+@runtime_checkable
+class Nesting(Protocol):
+    """A storage that no location names, as one in memory: it makes those that are rooted at its directories."""
+
+    def below(self, path: str) -> Storage: ...
 
 
 def is_object_store(location: str) -> bool:
@@ -46,6 +53,8 @@ def storage_for(location: str, options: Mapping[str, str] | None = None) -> Stor
 
 def storage_below(storage: Storage, path: str) -> Storage:
     """The storage that is rooted at a directory of another one."""
+    if isinstance(storage, Nesting):
+        return storage.below(path)
     return storage_for(storage.uri(path), dict(options_of(storage)))
 
 

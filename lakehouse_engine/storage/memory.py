@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import threading
 import time
+from collections.abc import Iterator, MutableMapping
 
 import pyarrow as pa
 
@@ -12,13 +13,16 @@ from lakehouse_engine.errors import StoredFileExistsError, StoredFileNotFoundErr
 from lakehouse_engine.storage.base import Listing, StoredFile
 from lakehouse_engine.storage.paths import check_relative, is_hidden_name, is_temporary_name
 
+_Files = MutableMapping[str, tuple[bytes, int]]
+"""Content and time of modification, by path."""
+
 
 class MemoryStorage:
     """Holds every file as bytes, safely for several threads. For tests; two with the same `root` share nothing but the name."""
 
     def __init__(self, root: str = "memory://table") -> None:
         self._root = root.rstrip("/")
-        self._files: dict[str, tuple[bytes, int]] = {}
+        self._files: _Files = {}
         self._guard = threading.RLock()
 
     @property
@@ -32,6 +36,13 @@ class MemoryStorage:
     def local_path(self, path: str = "") -> str | None:
         check_relative(path)
         return None
+
+    def below(self, path: str) -> MemoryStorage:
+        """The storage that is rooted at a directory of this one: the same files."""
+        relative = self._file_path(path)
+        other = type(self)(self.uri(relative))
+        other._files, other._guard = _Below(self._files, f"{relative}/"), self._guard
+        return other
 
     def list(self, path: str = "") -> Listing:
         relative = check_relative(path)
@@ -102,6 +113,14 @@ class MemoryStorage:
             for name in [name for name in self._files if name == relative or name.startswith(f"{relative}/")]:
                 del self._files[name]
 
+    def delete_empty(self, path: str) -> bool:
+        relative = self._file_path(path)
+        with self._guard:
+            if relative in self._files or self.walk(relative):
+                return False
+            self.delete_tree(relative)
+        return True
+
     def rename_tree(self, source: str, target: str) -> None:
         before, after = self._file_path(source), self._file_path(target)
         with self._guard:
@@ -152,6 +171,28 @@ class MemoryStorage:
         # Another content has another time, also within a millisecond: that is all that a version tells of files of one size.
         modified = max(time.time_ns() // 1_000_000, 0 if before is None else before[1] + 1)
         self._files[relative] = (bytes(data), modified)
+
+
+class _Below(MutableMapping[str, tuple[bytes, int]]):
+    """The files below a directory, by their paths from there."""
+
+    def __init__(self, files: _Files, prefix: str) -> None:
+        self._inner, self._prefix = files, prefix
+
+    def __getitem__(self, name: str) -> tuple[bytes, int]:
+        return self._inner[self._prefix + name]
+
+    def __setitem__(self, name: str, file: tuple[bytes, int]) -> None:
+        self._inner[self._prefix + name] = file
+
+    def __delitem__(self, name: str) -> None:
+        del self._inner[self._prefix + name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.removeprefix(self._prefix) for name in list(self._inner) if name.startswith(self._prefix))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 class _Output(io.BytesIO):

@@ -91,6 +91,9 @@ class OverlaidStorage:
     def delete_tree(self, path: str) -> None:
         self.inner.delete_tree(self._there(path))
 
+    def delete_empty(self, path: str) -> bool:
+        return self.inner.delete_empty(self._there(path))
+
     def rename_tree(self, source: str, target: str) -> None:
         self.inner.rename_tree(self._there(source), self._there(target))
 

@@ -6,20 +6,24 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from lakehouse_engine.errors import LockTimeoutError
+from lakehouse_engine.options import LockOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
 from lakehouse_engine.timeline.locks.storage_lock import LOCK_OBJECT
 
 
 @contextmanager
-def table_at_rest(storage: Storage, folder: str, *, lock_timeout_ms: int) -> Iterator[None]:
-    """Hold every lock of the table in `folder` of `storage`: the table's own, and those of compactions that run outside of it.
+def table_at_rest(
+    storage: Storage, folder: str, *, lock_timeout_ms: int, instead: LockOptions | None = None
+) -> Iterator[TableLock]:
+    """Hold every lock of the table in `folder` of `storage`: the table's own, which is handed out, and those of compactions that run
+    outside of it. `instead` is what counts where nothing is left that says what the lock is.
 
     Whoever waits for one meanwhile is told `TableNotFoundError` once the directory is gone. Raises `LockTimeoutError` naming the holder.
     """
     with ExitStack() as locks:
         try:
-            locks.enter_context(TableLock(storage, lock_timeout_ms, file=f"{folder}/{LOCK_FILE}"))
+            lock = locks.enter_context(TableLock(storage, lock_timeout_ms, file=f"{folder}/{LOCK_FILE}", instead=instead))
             for entry in storage.list(f"{folder}/{LOCK_FILE.rpartition('/')[0]}"):
                 if not entry.is_directory and not entry.path.endswith((LOCK_FILE, LOCK_OBJECT)):
                     # Its executor wants the table lock, which is held here: waiting for it would be waiting for each other.
@@ -28,4 +32,4 @@ def table_at_rest(storage: Storage, folder: str, *, lock_timeout_ms: int) -> Ite
             raise LockTimeoutError(
                 f"somebody is at work on the table {folder}, and nothing is changed: {error.message}", table=folder, path=folder
             ) from error
-        yield
+        yield lock

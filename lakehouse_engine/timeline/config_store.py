@@ -61,8 +61,16 @@ class ConfigStore:
                 break
             # A writer that replaces the file may have removed the backup after we missed the main file: look again.
             time.sleep(_PAUSE_SECONDS)
-        hint = "; `repair` puts it back as this engine wrote it last" if self.copy() is not None else ""
-        raise TableNotFoundError(f"there is no Hudi table at {self.storage.root}: it has no {PROPERTIES}{hint}", path=self.storage.root)
+        raise TableNotFoundError(
+            f"there is no Hudi table at {self.storage.root}: it has no {PROPERTIES}{self._way_out()}", path=self.storage.root
+        )
+
+    def _way_out(self) -> str:
+        if self.copy() is not None:
+            return "; `repair` puts it back as this engine wrote it last"
+        if any(entry.name != ".locks" for entry in self.storage.list(META_FOLDER)):
+            return " (any more); put it back from a backup, or drop the table, which deletes what is left of it"
+        return ""
 
     def create(self, config: TableConfig) -> TableConfig:
         """Write the configuration of a new table, checksum added. Raises `TableExistsError`."""

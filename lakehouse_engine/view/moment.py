@@ -14,6 +14,7 @@ from lakehouse_engine.errors import (
     StoredFileNotFoundError,
     TimelineRestoredError,
 )
+from lakehouse_engine.timeline.presence import told_if_gone
 from lakehouse_engine.view.table_state import TableState
 
 Answer = TypeVar("Answer")
@@ -28,8 +29,13 @@ def at_one_moment(state: TableState, ask: Callable[[TableState], Answer]) -> Ans
 
     Between a listing and the reading of what it named, archiving moves instants away, and restores and cleans remove what they take
     back: then the table is looked at anew, and so it is where a listing was kept that an earlier state made. Raises what `ask` raises where
-    the table did not change meanwhile, for then the file is lost.
+    the table did not change meanwhile, for then the file is lost, and `TableNotFoundError` where the table is gone.
     """
+    with told_if_gone(state.storage):
+        return _asked(state, ask)
+
+
+def _asked(state: TableState, ask: Callable[[TableState], Answer]) -> Answer:
     for _ in range(_ATTEMPTS - 1):
         try:
             return ask(state)

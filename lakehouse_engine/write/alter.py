@@ -134,9 +134,3 @@ def set_unfinished(storage: Storage, change: Callable[[str | None], str | None],
         config = store.read()
         who = change(config.unfinished_build)
         return config if who == config.unfinished_build else store.update({UNFINISHED_KEY: who})
-
-
-def rename(storage: Storage, new_name: str, *, lock_timeout_ms: int) -> TableConfig:
-    """Give the table another name in its own properties."""
-    with TableLock(storage, lock_timeout_ms):
-        return ConfigStore(storage).update({"hoodie.table.name": new_name})

@@ -38,6 +38,7 @@ from lakehouse_engine.read.completeness import lost_files
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.presence import told_if_gone
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.stage import Stage
@@ -59,6 +60,11 @@ def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner, k
     """Run one write to its commit. `known` is the table as it was a moment ago: what did not change since then is not looked at again, but
     for partitions that rows go to. Raises `WriteError`s; the table is then as it was, but for `CommitOutcomeUnknownError`.
     """
+    with told_if_gone(storage):
+        return _execute(storage, request, runner, known)
+
+
+def _execute(storage: Storage, request: WriteRequest, runner: TaskRunner, known: TableState | None) -> WriteResult:
     timeout = request.options.lock_timeout_ms
     if request.write_id is not None:
         # Commits may be archived while they are asked, which nobody does under the lock.

@@ -183,6 +183,8 @@ def test_path_that_leaves_the_root_is_refused_by_every_verb(storage: Storage, pa
 
 
 def test_root_itself_is_never_deleted(storage: Storage) -> None:
+    with pytest.raises(UnsafePathError):
+        storage.delete_empty("")
     storage.create("file", b"1")
     for verb in (storage.delete, storage.delete_tree):
         with pytest.raises(StorageError):
@@ -203,6 +205,20 @@ def test_side_files_and_leftover_temporaries_are_not_listed(storage: Storage) ->
         storage.create(f"dir/{name}", b"1")
     assert names(storage, "dir") == [".a_1.log.1_0-0-0", ".hoodie_partition_metadata", "file"]
     assert [entry.name for entry in storage.walk()] == [".a_1.log.1_0-0-0", ".hoodie_partition_metadata", "file"]
+
+
+def test_a_directory_is_deleted_as_empty_only_where_no_file_is_in_it(storage: Storage) -> None:
+    storage.create("a/b/c/file", b"content")
+    storage.create("a/bc", b"beside")
+    assert not storage.delete_empty("a/b")
+    assert not storage.delete_empty("a/bc")
+    assert storage.read("a/b/c/file") == b"content"
+    storage.delete("a/b/c/file")
+    storage.create("a/b/.~lakehouse-dead.tmp", b"half")
+    assert storage.delete_empty("a/b")
+    assert storage.delete_empty("a/b")
+    assert storage.head("a/b") is None
+    assert [file.path for file in storage.walk()] == ["a/bc"]
 
 
 def test_renamed_tree_is_under_the_new_name_alone(storage: Storage) -> None:

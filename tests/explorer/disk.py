@@ -103,6 +103,9 @@ class Turned:
     def delete_tree(self, path: str) -> None:
         self._change("delete_tree", path, (), lambda: self.disk.delete_tree(path))
 
+    def delete_empty(self, path: str) -> bool:
+        return self._change("delete_empty", path, (), lambda: self.disk.delete_empty(path))
+
     def rename_tree(self, source: str, target: str) -> None:
         raise NotImplementedError("no actor renames a table")
 

@@ -147,13 +147,21 @@ class ObjectStorage:
         except StoredFileNotFoundError:
             return False
         return True
-
     def delete_tree(self, path: str) -> None:
         self._file_key(path)
         below = [entry.path for entry in self._below(path)]
         # And the directory's own marker, or a file of that name. Others than S3 say that it is not there, and may leave the rest then.
         for paths in [[*below, path]] if self._scheme == "s3" else [below, [path]]:
             self.delete_all(paths)
+
+    def delete_empty(self, path: str) -> bool:
+        """As `Storage.delete_empty`; a directory is no object, so only markers are removed."""
+        self._file_key(path)
+        below = list(self._below(path))
+        if _shown(below):
+            return False
+        self.delete_all(entry.path for entry in below)
+        return True
 
     def delete_all(self, paths: Iterable[str]) -> None:
         """Delete objects, many with one request where the store can."""

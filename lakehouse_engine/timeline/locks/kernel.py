@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from lakehouse_engine.errors import LockError, StoredFileExistsError, StoredFileNotFoundError, TableNotFoundError
+from lakehouse_engine.errors import LockError, StoredFileExistsError, StoredFileNotFoundError
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
 from lakehouse_engine.timeline.locks.holder import Holder, describe_self, parse_holder
 from lakehouse_engine.timeline.locks.provider import Patience, timed_out
+from lakehouse_engine.timeline.presence import gone
 
 logger = logging.getLogger(__name__)
 
@@ -100,10 +101,7 @@ class KernelLock:
 
     def _check_table(self) -> None:
         if not os.path.isdir(os.path.dirname(os.path.dirname(self._path))):
-            raise TableNotFoundError(
-                f"there is no Hudi table at {self._storage.root} (any more): it was dropped or renamed, or never made",
-                path=self._storage.root,
-            )
+            raise gone(self._storage)
 
     def _is_current(self, descriptor: int) -> bool:
         """Whether the file that was locked is still the one with that name; a dropped and re-created table has another."""

@@ -43,13 +43,16 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
     return Catalog(STORAGES[request.param](tmp_path))
 
 
+PROPERTIES = b"hoodie.table.name=x\nhoodie.table.type=COPY_ON_WRITE\nhoodie.table.version=6\n"
+
+
 def name(text: str) -> RelationName:
     return RelationName.parse(text)
 
 
 def make_table(catalog: Catalog, text: str) -> RelationName:
     stored = catalog.claim(name(text))
-    catalog.storage.create(f"{stored.path}/.hoodie/hoodie.properties", b"hoodie.table.name=x")
+    catalog.storage.create(f"{stored.path}/.hoodie/hoodie.properties", PROPERTIES)
     catalog.storage.create(f"{stored.path}/part/file.parquet", b"data")
     return stored
 
@@ -89,8 +92,11 @@ def test_directory_without_properties_is_no_table(catalog: Catalog) -> None:
     catalog.storage.create("s/t/.hoodie/20260101.commit", b"x")
     assert catalog.tables() == []
     with pytest.raises(TableNotFoundError, match="not in the warehouse"):
-        catalog.drop_table(name("s.t"))
-    assert catalog.storage.head("s/t/.hoodie/20260101.commit") is not None
+        catalog.table(name("s.t"))
+    catalog.storage.create("s/mine/file", b"x")
+    with pytest.raises(TableNotFoundError, match="not in the warehouse"):
+        catalog.drop_table(name("s.mine"))
+    assert catalog.storage.read("s/mine/file") == b"x"
 
 
 def test_dropped_table_leaves_nothing(catalog: Catalog) -> None:
@@ -193,6 +199,7 @@ def test_table_is_renamed_with_its_comments(catalog: Catalog) -> None:
     assert catalog.tables() == [name("s.taken"), name("z.New")]
     assert catalog.comments(name("z.new")).comment == "c"
     assert catalog.storage.read("z/New/part/file.parquet") == b"data"
+    assert b"hoodie.table.name=New" in catalog.storage.read("z/New/.hoodie/hoodie.properties")
 
 
 def test_view_is_stored_replaced_and_dropped(catalog: Catalog) -> None:

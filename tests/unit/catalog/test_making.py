@@ -179,15 +179,21 @@ def test_locks_that_a_dropped_table_left_are_in_nobodys_way(lake: Lakehouse) -> 
     assert (ids(lake), hidden(lake)) == ([1], [])
 
 
-@pytest.mark.parametrize("stranger", ["note.txt", ".hoodie/20240101000000000.commit", ".hoodie/.aux/x"])
-def test_a_directory_that_is_no_table_is_left_alone(lake: Lakehouse, stranger: str) -> None:
+NO_TABLE = "s/t that is no table; move it away first"
+REMAINS = "s/t holds what is left of a table without .hoodie/hoodie.properties"
+
+
+@pytest.mark.parametrize(
+    ("stranger", "message"), [("note.txt", NO_TABLE), (".hoodie/20240101000000000.commit", REMAINS), (".hoodie/.aux/x", REMAINS)]
+)
+def test_a_directory_that_is_no_table_is_left_alone(lake: Lakehouse, stranger: str, message: str) -> None:
     """A new table would take the timeline in it for its own."""
     path = Path(lake.warehouse) / "s" / "t" / stranger
     path.parent.mkdir(parents=True)
     path.write_text("mine")
-    with pytest.raises(TableExistsError, match="s/t that is no table; move it away first"):
+    with pytest.raises(TableExistsError, match=message):
         make(lake, lambda *_: pytest.fail("filled"))
-    with pytest.raises(TableExistsError, match="s/t that is no table; move it away first"):
+    with pytest.raises(TableExistsError, match=message):
         lake.create_table("s.t", schema=SCHEMA)
     assert path.read_text() == "mine"
     assert lake.tables() == []

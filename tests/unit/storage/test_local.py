@@ -251,3 +251,27 @@ def test_a_directory_that_comes_between_look_and_rename_is_there_already(storage
     monkeypatch.setattr(local.ospath, "lexists", lambda path: False)
     with pytest.raises(StoredFileExistsError):
         storage.rename_tree("a", "b")
+
+
+@pytest.mark.parametrize("verb", ["create", "overwrite"])
+def test_a_file_is_made_though_its_directory_is_taken_for_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    """As `delete_empty` of another process does it, once before and once after the temporary file is made."""
+    storage, make, link = LocalStorage(str(tmp_path)), local._make_directories, local._remove_checksum
+    times = iter((True, False, False))
+
+    def taken_when_made(directory: str) -> None:
+        make(directory)
+        if next(times):
+            storage.delete_empty("a")
+
+    published = iter((True, False))
+
+    def taken_when_published(full: str) -> None:
+        link(full)
+        if next(published):
+            storage.delete_empty("a")
+
+    monkeypatch.setattr(local, "_make_directories", taken_when_made)
+    monkeypatch.setattr(local, "_remove_checksum", taken_when_published)
+    getattr(storage, verb)("a/b/file", b"content")
+    assert storage.read("a/b/file") == b"content"

@@ -1,0 +1,72 @@
+"""Tables, and what is left of some, taken away as a whole: each under its own lock, and never a folder that somebody may be using.
+
+In a directory the table gets a hidden name in one step and is deleted under that, so that a crash leaves no half table. In an object store,
+where nothing can be moved, its properties go first.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+
+from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.catalog.places import NOTES, Place, take_apart, what_is_at
+from lakehouse_engine.errors import LockError, TableNotFoundError
+from lakehouse_engine.options import LOCK_PROVIDER, LockOptions
+from lakehouse_engine.options.locks import KERNEL
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import in_object_store
+from lakehouse_engine.timeline.at_rest import table_at_rest
+from lakehouse_engine.timeline.lock import TableLock
+
+COMMENTS = ".docs"
+
+
+def take_away(storage: Storage, name: RelationName, is_still: Callable[[], bool], *, lock_timeout_ms: int) -> bool:
+    """Delete what is in a table's place, with its comments; False, with nothing changed, where `is_still` does not hold under the lock.
+
+    Raises `LockTimeoutError` naming who is at work there, `LockError` where the lock was lost, and `TableNotFoundError` where another
+    process took it away while this waited.
+    """
+    # Without properties nothing says what the lock is, and the kernel's is the best there is.
+    best = LockOptions.read({LOCK_PROVIDER.key: KERNEL})
+    away = f"{name.schema}/{NOTES}/{uuid.uuid4().hex}"
+    with table_at_rest(storage, name.path, lock_timeout_ms=lock_timeout_ms, instead=best) as lock:
+        if not is_still():
+            return False
+        check_held(lock, name)
+        storage.delete(comments_of(name))
+        if in_object_store(storage):
+            take_apart(storage, name)
+        else:
+            storage.rename_tree(name.path, away)
+    if not in_object_store(storage):
+        empty_bin(storage, name.schema)
+    return True
+
+
+def make_room(storage: Storage, name: RelationName, *, lock_timeout_ms: int) -> None:
+    """Delete what writers left in a free place that a table is to be moved to. Raises `LockTimeoutError` naming who is at work there."""
+    if storage.head(name.path) is None:
+        return
+    with suppress(TableNotFoundError):  # no more than empty directories
+        take_away(storage, name, lambda: what_is_at(storage, name.path) is Place.FREE, lock_timeout_ms=lock_timeout_ms)
+    storage.delete_empty(name.path)
+
+
+def check_held(lock: TableLock, name: RelationName) -> None:
+    """Raise `LockError` where the lock of a table was lost: another process may have changed the table since."""
+    if not lock.confirm():
+        raise LockError(f"the lock of {name} was lost while it was held, and nothing is changed; try again", table=name)
+
+
+def empty_bin(storage: Storage, schema: str) -> None:
+    """Delete what was taken away from a schema, also by processes that died before they came to it."""
+    for entry in storage.list(f"{schema}/{NOTES}"):
+        storage.delete_tree(entry.path)
+
+
+def comments_of(name: RelationName) -> str:
+    """The file of the comments of a table or view."""
+    return f"{name.schema}/{COMMENTS}/{name.name}.json"
