@@ -121,6 +121,10 @@ class Catalog:
                 return found, kind
         return None
 
+    def hides_view(self, name: RelationName) -> bool:
+        """Whether a view of that name, exactly as it is stored, is there too."""
+        return has_file(self.storage, _beside(name, VIEWS))
+
     def is_view(self, name: RelationName) -> bool:
         return self.kind_of((name.schema, name.name)) is RelationKind.VIEW
 

@@ -13,6 +13,7 @@ from functools import partial
 
 from lakehouse_engine.catalog import places
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
+from lakehouse_engine.catalog.dropping import take_away
 from lakehouse_engine.catalog.names import RelationName, taken_meanwhile
 from lakehouse_engine.commit.staging import StagingArea, remove_dead_stages
 from lakehouse_engine.errors import (
@@ -114,6 +115,7 @@ def _named_once(catalog: Catalog, folder: str, target: RelationName, may_go: May
     if found is None:
         stored = catalog.claim(target)
         _put(catalog, folder, stored, timeout_ms)
+        _yield_to_view(catalog, stored, timeout_ms)
         return stored
     name, kind = found
     if may_go is None:
@@ -128,22 +130,36 @@ def _named_once(catalog: Catalog, folder: str, target: RelationName, may_go: May
     return name
 
 
+@contextmanager
 def made_empty(
     catalog: Catalog, name: RelationName, locks: LockOptions, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default
-) -> AbstractContextManager[object]:
+) -> Iterator[None]:
     """While the properties of an empty table are made, in a place that was claimed: nobody makes or takes anything there meanwhile. `locks`
     is what they are to say of its lock.
 
     Raises as `places.made_in_place`, and `TableExistsError` for a place that holds something: a new table would take the timeline in it for
     its own.
     """
+    with _place(catalog, name, locks, lock_timeout_ms):
+        yield
+        _yield_to_view(catalog, name, lock_timeout_ms)
+
+
+def _place(catalog: Catalog, name: RelationName, locks: LockOptions, timeout_ms: int) -> AbstractContextManager[object]:
     if in_object_store(catalog.storage):
         places.check_vacant(catalog.storage, name)
-        return places.made_in_place(catalog.storage, name, lock_timeout_ms=lock_timeout_ms)
+        return places.made_in_place(catalog.storage, name, lock_timeout_ms=timeout_ms)
     _is_left(catalog, name)
     # Properties are made by one call, so that the kernel's lock is enough where another one is not asked for.
     asked = locks if locks.provider else LockOptions.read({LOCK_PROVIDER.key: KERNEL})
-    return _locked(catalog, name, asked, lock_timeout_ms)
+    return _locked(catalog, name, asked, timeout_ms)
+
+
+def _yield_to_view(catalog: Catalog, name: RelationName, timeout_ms: int) -> None:
+    """Whoever stores a view looks for a table afterwards, and whoever makes a table for a view: of two that meet one at most stays."""
+    if catalog.hides_view(name):
+        take_away(catalog.storage, name, lambda: True, lock_timeout_ms=timeout_ms)
+        raise taken_meanwhile(name)
 
 
 def _put(catalog: Catalog, folder: str, name: RelationName, timeout_ms: int) -> None:

@@ -15,10 +15,10 @@ from functools import partial
 from lakehouse_engine.catalog.dropping import COMMENTS, empty_bin, take_away
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.catalog.places import NOTES, Place, clear_schema, what_is_at
-from lakehouse_engine.commit.staging import remove_dead_stages
 from lakehouse_engine.errors import StoredFileExistsError, StoredFileNotFoundError, TableError, TableNotFoundError
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.storage.locations import in_object_store
+from lakehouse_engine.timeline.processes import may_be_at_work, parse_signature
 
 SCHEMA_FILE, VIEWS, STAGES, FUNCTIONS = ".schema.json", ".views", ".staged", ".functions"
 _KEPT = frozenset({SCHEMA_FILE, VIEWS, STAGES, FUNCTIONS, COMMENTS, NOTES})
@@ -70,10 +70,9 @@ class SchemaDrop:
             for entry in self.storage.list(self.schema)
             if entry.name not in _KEPT
         }
-        stages = f"{self.schema}/{STAGES}"
-        remove_dead_stages(self.storage, self.storage.list(stages), stages)
+        stages = self.storage.list(f"{self.schema}/{STAGES}")
         views = [entry.path for entry in self.storage.list(f"{self.schema}/{VIEWS}")]
-        return _Contents(places, views, self.storage.list(stages))
+        return _Contents(places, views, stages)
 
     def _check(self, found: _Contents) -> None:
         """Raise `TableError`, with nothing changed, for what must not go."""
@@ -84,7 +83,7 @@ class SchemaDrop:
             )
         if self.cascade:
             return
-        tables, remains, made = found.at(Place.TABLE), found.at(Place.REMAINS), [one for one in found.stages if one.is_directory]
+        tables, remains, made = found.at(Place.TABLE), found.at(Place.REMAINS), [one for one in found.stages if self._is_at_work(one)]
         if tables or found.views or remains or made:
             left = f", what is left of {', '.join(name.path for name in remains)}" if remains else ""
             building = f", and others make {len(made)} tables" if made else ""
@@ -105,8 +104,16 @@ class SchemaDrop:
         for stage in sorted(found.stages, key=lambda stage: stage.is_directory):
             self._take_stage(stage)
 
+    def _is_at_work(self, stage: StoredFile) -> bool:
+        """Whether it is the file that says whose a folder is, of a process that may be at work there."""
+        try:
+            return not stage.is_directory and may_be_at_work(parse_signature(self.storage.read(stage.path)))
+        except StoredFileNotFoundError:
+            return False
+
     def _is_one_of(self, may_go: set[Place], name: RelationName) -> bool:
-        return what_is_at(self.storage, name.path) in may_go
+        found = what_is_at(self.storage, name.path)
+        return found in may_go and (found is not Place.FREE or self.storage.head(name.path) is not None)
 
     def _take_stage(self, stage: StoredFile) -> None:
         """Whoever makes a table there has none to give a name to from now on."""

@@ -48,14 +48,16 @@ class ActiveTimeline:
 
     def files(self) -> dict[Instant, StoredFile]:
         """The file of each state of each instant, from one listing."""
-        return self.files_and_folders()[0]
+        return self.files_of(self.listed())
 
-    def files_and_folders(self) -> tuple[dict[Instant, StoredFile], frozenset[str]]:
-        """As `files`, and the names of the directories beside them."""
-        entries = self.storage.list(self.layout.timeline_folder)
-        found = ((self.layout.parse_file_name(entry.name), entry) for entry in entries if not entry.is_directory)
-        files = {instant: entry for instant, entry in found if instant is not None}
-        return files, frozenset(entry.name for entry in entries if entry.is_directory)
+    def listed(self) -> list[StoredFile]:
+        """Everything in the folder of the timeline, from one listing."""
+        return self.storage.list(self.layout.timeline_folder)
+
+    def files_of(self, listing: Iterable[StoredFile]) -> dict[Instant, StoredFile]:
+        """The file of each state of each instant."""
+        found = ((self.layout.parse_file_name(entry.name), entry) for entry in listing if not entry.is_directory)
+        return {instant: entry for instant, entry in found if instant is not None}
 
     def create_requested(self, instant: Instant, content: bytes = b"") -> Instant:
         """Claim an instant time. Raises `StoredFileExistsError` when another writer has it: take a new time and try again.

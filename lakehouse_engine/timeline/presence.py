@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from lakehouse_engine.errors import (
@@ -15,8 +15,8 @@ from lakehouse_engine.errors import (
     TaskError,
     TimelineError,
 )
-from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.storage.locations import has_file
+from lakehouse_engine.storage.base import Storage, StoredFile
+from lakehouse_engine.storage.locations import has_file, in_object_store
 from lakehouse_engine.timeline.config_store import BACKUP, PROPERTIES
 
 _SYMPTOMS = (StorageError, TimelineError, FormatError, LockError, TaskError)
@@ -28,6 +28,17 @@ def gone(storage: Storage) -> TableNotFoundError:
     return TableNotFoundError(
         f"there is no Hudi table at {storage.root} (any more): it was dropped or renamed, or never made", path=storage.root
     )
+
+
+def check_there(storage: Storage, listing: Iterable[StoredFile]) -> None:
+    """Raise `TableNotFoundError` where the table went before its meta folder was listed, or meanwhile.
+
+    A listing of an object store is of one moment, and the properties, which are deleted first, are in it: no request is made.
+    """
+    if in_object_store(storage) and any(entry.path in (PROPERTIES, BACKUP) for entry in listing):
+        return
+    if not _has_properties(storage):
+        raise gone(storage)
 
 
 @contextmanager
@@ -48,6 +59,11 @@ def told_if_gone(storage: Storage) -> Iterator[None]:
 
 def _is_gone(storage: Storage) -> bool:
     try:
-        return not has_file(storage, PROPERTIES) and not has_file(storage, BACKUP)
+        return not _has_properties(storage)
     except StorageError:
         return False
+
+
+def _has_properties(storage: Storage) -> bool:
+    """Twice, for who changes them may be between the two."""
+    return any(has_file(storage, path) for path in (PROPERTIES, BACKUP, PROPERTIES))

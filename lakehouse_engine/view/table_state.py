@@ -28,6 +28,7 @@ from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.presence import check_there
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.archived_files import ArchivedFiles, read_archived_files
 from lakehouse_engine.view.decoded import DECODED, DecodedCommit
@@ -281,7 +282,10 @@ class TableState:
         config = ConfigStore(storage).read()
         layout = _supported_layout(config, storage)
         active = ActiveTimeline(storage, layout)
-        files, folders = active.files_and_folders()
+        listing = active.listed()
+        # Of a table that is being dropped a listing may show a part: that would pass for a table with fewer rows.
+        check_there(storage, listing)
+        files, folders = active.files_of(listing), frozenset(entry.name for entry in listing if entry.is_directory)
         timeline = Timeline.of_states(files)
         restore = pending_restore(active, timeline)
         if restore is not None:

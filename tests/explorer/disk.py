@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -52,83 +53,106 @@ class Disk(MemoryStorage):
 
 
 class Turned:
-    """The disk as one actor uses it."""
+    """The disk, or what is below a folder of it, as one actor uses it."""
 
-    def __init__(self, disk: Disk, watch: Watch) -> None:
-        self.disk, self._watch = disk, watch
+    def __init__(self, disk: Disk, watch: Watch, folder: str = "") -> None:
+        self.disk, self._watch, self._folder = disk, watch, folder
+
+    def below(self, path: str) -> Turned:
+        return Turned(self.disk, self._watch, self._full(path))
 
     @property
     def root(self) -> str:
-        return self.disk.root
+        return self.disk.uri(self._folder)
 
     def uri(self, path: str = "") -> str:
-        return self.disk.uri(path)
+        return self.disk.uri(self._full(path))
 
     def local_path(self, path: str = "") -> str | None:
         return None
 
     def list(self, path: str = "") -> Listing:
-        return self._look("list", path, of_listing(path), lambda: self.disk.list(path))
+        return self._shown(self._look("list", path, of_listing, self.disk.list))
 
     def walk(self, path: str = "") -> Listing:
-        return self._look("walk", path, of_walk(path), lambda: self.disk.walk(path))
+        return self._shown(self._look("walk", path, of_walk, self.disk.walk))
 
     def unpublished(self, path: str = "") -> Listing:
-        return self._look("unpublished", path, of_listing(path), lambda: self.disk.unpublished(path))
+        return self._shown(self._look("unpublished", path, of_listing, self.disk.unpublished))
 
     def head(self, path: str) -> StoredFile | None:
-        return self._look("head", path, of_file(path), lambda: self.disk.head(path))
+        found = self._look("head", path, of_file, self.disk.head)
+        return None if found is None else self._shown([found])[0]
 
     def read(self, path: str) -> bytes:
-        return self._look("read", path, of_file(path), lambda: self.disk.read(path))
+        return self._look("read", path, of_file, self.disk.read)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        return self._look("open_input", path, of_file(path), lambda: self.disk.open_input(path))
+        return self._look("open_input", path, of_file, self.disk.open_input)
 
     def sync(self, path: str) -> None:
         """Nothing that others see."""
 
     def create(self, path: str, data: bytes) -> None:
-        self._change("create", path, (path,), lambda: self.disk.create(path, data))
+        self._change("create", path, lambda full: (full,), lambda full: self.disk.create(full, data))
 
     def overwrite(self, path: str, data: bytes) -> None:
-        self._change("overwrite", path, (path,), lambda: self.disk.overwrite(path, data))
+        self._change("overwrite", path, lambda full: (full,), lambda full: self.disk.overwrite(full, data))
 
     def link(self, path: str, original: str) -> bool:
         raise NotImplementedError("no actor copies a table")
 
     def delete(self, path: str) -> bool:
-        return self._change("delete", path, (path,), lambda: self.disk.delete(path))
+        return self._change("delete", path, lambda full: (full,), self.disk.delete)
 
     def delete_tree(self, path: str) -> None:
-        self._change("delete_tree", path, (), lambda: self.disk.delete_tree(path))
+        self._change("delete_tree", path, self.disk.names, self.disk.delete_tree)
 
     def delete_empty(self, path: str) -> bool:
-        return self._change("delete_empty", path, (), lambda: self.disk.delete_empty(path))
+        return self._change("delete_empty", path, self.disk.names, self.disk.delete_empty)
 
     def rename_tree(self, source: str, target: str) -> None:
-        raise NotImplementedError("no actor renames a table")
+        to = self._full(target)
+        self._change("rename_tree", source, lambda full: self._moved(full, to), lambda full: self.disk.rename_tree(full, to))
 
     def exchange_trees(self, first: str, second: str) -> None:
-        raise NotImplementedError("no actor replaces a table")
+        to = self._full(second)
+        self._change(
+            "exchange_trees",
+            first,
+            lambda full: (*self._moved(full, to), *self._moved(to, full)),
+            lambda full: self.disk.exchange_trees(full, to),
+        )
 
     def open_output(self, path: str) -> pa.NativeFile:
-        self._change("open_output", path, (path,), lambda: self.disk.overwrite(path, b""))
+        self._change("open_output", path, lambda full: (full,), lambda full: self.disk.overwrite(full, b""))
         return pa.PythonFile(_Output(self, path), mode="w")
 
-    def _look(self, verb: str, path: str, footprint: Footprint, look: Callable[[], Answer]) -> Answer:
-        _turns().step(verb, path, footprint)
-        return look()
+    def _full(self, path: str) -> str:
+        return "/".join(part for part in (self._folder, path) if part)
 
-    def _change(self, verb: str, path: str, touched: tuple[str, ...], change: Callable[[], Answer]) -> Answer:
-        turns, actor = _turns(), HERE.actor
+    def _shown(self, found: Listing) -> Listing:
+        return [replace(entry, path=entry.path.removeprefix(f"{self._folder}/")) for entry in found] if self._folder else found
+
+    def _moved(self, source: str, target: str) -> tuple[str, ...]:
+        """The files below `source`, by both names."""
+        names = self.disk.names(source)
+        return (*names, *(target + name.removeprefix(source) for name in names))
+
+    def _look(self, verb: str, path: str, footprint: Callable[[str], Footprint], look: Callable[[str], Answer]) -> Answer:
+        full = self._full(path)
+        _turns().step(verb, full, footprint(full))
+        return look(full)
+
+    def _change(self, verb: str, path: str, touched: Callable[[str], Iterable[str]], change: Callable[[str], Answer]) -> Answer:
+        turns, actor, path = _turns(), HERE.actor, self._full(path)
         assert actor is not None
         made = turns.step(verb, path, Footprint(), mutates=True)
-        files = touched or tuple(self.disk.names(path))
+        files = tuple(touched(path))
         above = {folder for name in files for folder in ancestors(name) if folder}
         before, there = self.disk.folders(above), bool(self.disk.names(path))
         try:
-            answer = change()
+            answer = change(path)
         finally:
             after = self.disk.folders(above)
             changed = of_change(files, before ^ after)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.explorer.footprint import Footprint
-from tests.explorer.run import Case, Outcome, Seen, run
+from tests.explorer.run import AnyCase, Outcome, Seen, run
 from tests.explorer.turns import FAULTS, LOST, Event, Schedule, Step
 
 cpu = time.process_time
@@ -39,7 +39,7 @@ class Found(AssertionError):
 class Report:
     """What was explored of a case. `depths`: schedules by number of events; `complete`: all up to that many were tried."""
 
-    case: Case
+    case: AnyCase
     depths: dict[int, int] = field(default_factory=dict)
     looks: int = 0
     calls: int = 0
@@ -95,7 +95,7 @@ def _independent(trace: list[Step], place: int, owner: str) -> int:
     return count
 
 
-def explore(case: Case, *, schedules: int, seconds: float = 1e9, seed: str = "", events: int = MOST_EVENTS) -> Report:
+def explore(case: AnyCase, *, schedules: int, seconds: float = 1e9, seed: str = "", events: int = MOST_EVENTS) -> Report:
     """Try up to so many schedules, for up to so many seconds of processor time; stops at the first violation (`found`)."""
     report, chance, began = Report(case), random.Random(f"{seed} {case}"), cpu()
     waiting: list[list[_Chain]] = [[] for _ in range(events + 1)]
@@ -131,7 +131,7 @@ def explore(case: Case, *, schedules: int, seconds: float = 1e9, seed: str = "",
     return report
 
 
-def _tried(case: Case, schedule: Schedule, report: Report) -> Outcome:
+def _tried(case: AnyCase, schedule: Schedule, report: Report) -> Outcome:
     outcome = run(case, schedule, report.seen)
     report.depths[schedule.depth] = report.depths.get(schedule.depth, 0) + 1
     report.looks += outcome.looks

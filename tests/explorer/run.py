@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Protocol
 
 from lakehouse_engine.commit.heartbeat import HEARTBEATS
 from lakehouse_engine.errors import InstantCleanedError, LakehouseError, StorageError
@@ -23,11 +23,23 @@ from tests.explorer.turns import LOST, Schedule, Step, Turns
 from tests.explorer.world import BEGINNING, World, in_world
 from tests.support.local_table import LocalTable
 
-_NUMBERS = itertools.count(1)
+NUMBERS = itertools.count(1)
 _CLEANERS = frozenset({"cleans", "archives", "serves"})
 """Actors after which moments of before may be gone."""
 _LATER = 3600.0
 """Seconds after which whatever died is known to be dead, also by its heartbeat alone."""
+
+
+class AnyCase(Protocol):
+    """What is explored: actors, and how a schedule of theirs is carried out. `scenario` has `faults` and `faulty`."""
+
+    @property
+    def scenario(self) -> Any: ...
+
+    @property
+    def actors(self) -> tuple[str, ...]: ...
+
+    def run(self, schedule: Schedule, seen: Seen) -> Outcome: ...
 
 
 @dataclass(frozen=True)
@@ -44,12 +56,16 @@ class Case:
     def actors(self) -> tuple[str, ...]:
         return tuple(self.scenario.acts)
 
+    def run(self, schedule: Schedule, seen: Seen) -> Outcome:
+        """Carry out a schedule: the same one always makes the same calls."""
+        return _run(self, schedule, seen)
+
 
 @dataclass
 class Outcome:
     """What a run did, and what it violated, if anything."""
 
-    case: Case
+    case: AnyCase
     schedule: Schedule
     trace: list[Step]
     looks: int
@@ -70,10 +86,14 @@ def _started(start: Callable[[str], Start], kind: str) -> Start:
         return start(kind)
 
 
-def run(case: Case, schedule: Schedule, seen: Seen | None = None) -> Outcome:
-    """Carry out a schedule: the same one always makes the same calls."""
+def run(case: AnyCase, schedule: Schedule, seen: Seen | None = None) -> Outcome:
+    """Carry out a schedule of a case, without what is known of other ends."""
+    return case.run(schedule, seen or Seen())
+
+
+def _run(case: Case, schedule: Schedule, seen: Seen) -> Outcome:
     scenario, start = case.scenario, _started(case.scenario.start, case.kind)
-    disk = start.disk.copy(f"memory://explorer/{next(_NUMBERS):08}")
+    disk = start.disk.copy(f"memory://explorer/{next(NUMBERS):08}")
     world = World(now=BEGINNING + 60, skews=scenario.skews, machines=scenario.machines)
     oracle = Oracle(disk, [start.rows], dict(start.at), scenario.foreign)
     turns = Turns(schedule, world.now)
@@ -92,11 +112,11 @@ def run(case: Case, schedule: Schedule, seen: Seen | None = None) -> Outcome:
         world.turns = turns
         turns.run({name: partial(act, actors[name]) for name, act in scenario.acts.items()})
         world.turns, world.now = None, turns.now
-        outcome = Outcome(case, schedule, turns.trace, oracle.looks, turns.violation or _raised(turns))
+        outcome = Outcome(case, schedule, turns.trace, oracle.looks, turns.violation or raised(turns))
         outcome.told = [f"{me.name}: {error!r}" for me in actors.values() for error in me.failed]
         if outcome.violation is None:
             try:
-                _check_end(case, disk, oracle, world, seen or Seen(), whole=turns.faults == 0)
+                _check_end(case, disk, oracle, world, seen, whole=turns.faults == 0)
             except (Violation, LakehouseError, AssertionError) as error:
                 outcome.violation = error
     return outcome
@@ -109,7 +129,7 @@ def _watched(turns: Turns, oracle: Oracle, name: str, verb: str, path: str) -> N
         turns.stop(error)
 
 
-def _raised(turns: Turns) -> BaseException | None:
+def raised(turns: Turns) -> BaseException | None:
     return next((actor.error for actor in turns.actors.values() if actor.error is not None), None)
 
 
