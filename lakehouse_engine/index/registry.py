@@ -32,8 +32,8 @@ def load_index(state: TableState, options: WriteOptions) -> Index:
     """The index of a write. AUTO is what the table was created with; another writer's table has Hudi's rule that a key is unique in its
     partition.
 
-    Raises `OptionError` for a type that does not exist, and where the write's buckets are not the table's, and `UnsupportedTableError` for
-    a table whose buckets change (see `consistent`).
+    Raises `OptionError` for a type that does not exist, that puts keys into other buckets than the table's, or that looks for a key in one
+    partition where the table's index looks in all, and `UnsupportedTableError` for a table whose buckets change (see `consistent`).
     """
     config = state.config
     refuse_changing_buckets(state.storage, config, options, may_be_stored=state.may_have_folder(BUCKETS))
@@ -43,9 +43,9 @@ def load_index(state: TableState, options: WriteOptions) -> Index:
         raise OptionError(f"{INDEX_TYPE.key}={chosen!r} is not one of {', '.join(INDEXES)}", table=config.name)
     index = INDEXES[chosen](config, options)
     if _is_ours(config):
-        other = _other_buckets(config, chosen, stored, options)
-        if other is not None:
-            raise OptionError(other, table=config.name)
+        reason = _other_buckets(config, chosen, stored, options) or _narrower(config, chosen, stored)
+        if reason is not None:
+            raise OptionError(reason, table=config.name)
     elif isinstance(index, BucketIndex):
         _check_keys(state, index.layout)
     elif options.index_type == "AUTO":
@@ -77,6 +77,24 @@ def keeps_buckets(config: TableConfig, options: WriteOptions) -> bool:
     stored = stored_index_type(config)
     chosen = stored if options.index_type == "AUTO" else options.index_type
     return not _is_ours(config) or _other_buckets(config, chosen, stored, options) is None
+
+
+def keeps_index(config: TableConfig, options: WriteOptions) -> bool:
+    """Whether a write with these options finds every key where the table's own index finds it. Raises as `keeps_buckets`."""
+    stored = stored_index_type(config)
+    chosen = stored if options.index_type == "AUTO" else options.index_type
+    return keeps_buckets(config, options) and (not _is_ours(config) or _narrower(config, chosen, stored) is None)
+
+
+def _narrower(config: TableConfig, chosen: str, stored: str) -> str | None:
+    """Why a write would miss stored keys in other partitions and store them again; None where it would not."""
+    if not config.partition_fields or not stored.startswith("GLOBAL_") or chosen.startswith("GLOBAL_"):
+        return None
+    return (
+        f"{INDEX_TYPE.key}={chosen} looks for a key in one partition, and the table was created with {stored}, by which a key is stored once"
+        f" in the whole table: a key of another partition would be stored twice. Leave the option out; or set {INDEX_TYPE.key}={chosen} in"
+        " the table's properties if a key may be stored once in each partition from now on"
+    )
 
 
 def _other_buckets(config: TableConfig, chosen: str, stored: str, options: WriteOptions) -> str | None:

@@ -37,7 +37,8 @@ INDEX_TYPE = Option(
     "hoodie.index.type",
     _index_type,
     "AUTO",
-    "How the file group of a key is found. AUTO: as the table was created (GLOBAL_SIMPLE by default); SIMPLE for another writer's table.",
+    "How the file group of a key is found. AUTO: as the table was created (GLOBAL_SIMPLE by default); SIMPLE for another writer's table."
+    " A write may not ask for an index of one partition where the table's is global.",
 )
 UPDATE_PARTITION_PATH = Option(
     "hoodie.simple.index.update.partition.path",

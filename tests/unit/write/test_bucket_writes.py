@@ -202,3 +202,27 @@ def test_a_table_without_key_fields_cannot_have_buckets(tmp_path: Path) -> None:
 def test_the_default_number_of_buckets_is_stored(tmp_path: Path) -> None:
     built = TableBuilder.create(tmp_path / "t", SCHEMA, index="BUCKET")
     assert built.table.config.properties["lakehouse.default.hoodie.bucket.index.num.buckets"] == "256"
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_index_of_one_partition_is_refused_where_a_key_is_unique_in_the_whole_table(tmp_path: Path, kind: str) -> None:
+    built = TableBuilder.create(tmp_path / "t", SCHEMA, partition_by=["region"], table_type=kind)
+    built.upsert([row(1)])
+    narrow, before = {"hoodie.index.type": "BLOOM"}, built.table.timeline
+    opened = HoodieTable.open(built.table.path, options=narrow)
+    moved = built.arrow([{**row(1), "region": "elsewhere"}])
+    for write in (lambda: built.table.upsert(moved, options=narrow), lambda: opened.upsert(moved), lambda: opened.insert(moved)):
+        with pytest.raises(OptionError, match=r"hoodie\.index\.type=BLOOM looks.*created with GLOBAL_SIMPLE.*\[table=t\]"):
+            write()
+    assert built.table.timeline == before
+    built.table.upsert(moved, options={"hoodie.index.type": "GLOBAL_BLOOM"})
+    assert built.table.to_arrow().num_rows == 1
+
+
+def test_any_index_may_be_asked_for_where_a_key_can_be_in_one_place_only(tmp_path: Path) -> None:
+    whole = TableBuilder.create(tmp_path / "whole", SCHEMA)
+    parted = TableBuilder.create(tmp_path / "parted", SCHEMA, partition_by=["region"], index="SIMPLE")
+    for built, index in ((whole, "BLOOM"), (parted, "GLOBAL_SIMPLE"), (parted, "BLOOM")):
+        built.upsert([row(1)])
+        built.table.upsert(built.arrow([row(1)]), options={"hoodie.index.type": index})
+        assert built.table.to_arrow().num_rows == 1

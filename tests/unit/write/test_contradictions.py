@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import LakehouseError, PartitionValueError, PropertiesError, UnsupportedTableError
+from lakehouse_engine.index import registry
 from lakehouse_engine.record.keys.keygen import FieldKeyGenerator
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.write import context
@@ -140,6 +141,7 @@ def intruded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HoodieTable:
     with monkeypatch.context() as patched:
         patched.setattr(context, "key_generator_for", lambda *given, **more: FieldKeyGenerator(("id",)))
         patched.setattr(tasks, "_nested_with", lambda *given: None)
+        patched.setattr(registry, "_narrower", lambda *given: None)
         HoodieTable.open(str(path), options={**OPTIONS, "hoodie.index.type": "SIMPLE"}).upsert(rows(1, v=2))
     assert (path / ".hoodie_partition_metadata").exists()
     return HoodieTable.open(str(path), options=OPTIONS)

@@ -338,11 +338,11 @@ class Warehouse:
         is_global = _index.is_global_anew(options.WriteOptions.read({**self.options, **given}))
         return shape.record_key if is_global else tuple(dict.fromkeys((*shape.record_key, *shape.partition_by)))
 
-    def keeps_buckets(self, schema: str, identifier: str, given: Mapping[str, str]) -> bool:
-        """Whether a write with the options `given` can go into the table as it is: buckets are for the life of a table."""
+    def keeps_index(self, schema: str, identifier: str, given: Mapping[str, str]) -> bool:
+        """Whether a write with the options `given` finds every key where the table keeps it: in its bucket, in whichever partition."""
         config = self.table(schema, identifier).config
         chosen = {**config.prefixed(options.STORED_PREFIX), **self.options, **given}
-        return bool(_index.keeps_buckets(config, options.WriteOptions.read(chosen)))
+        return bool(_index.keeps_index(config, options.WriteOptions.read(chosen)))
 
     def identity(self, schema: str, identifier: str, given: Mapping[str, str]) -> tuple[str, ...]:
         """The columns by which a row is the same record as a stored one: the record key, with the partition columns where the index

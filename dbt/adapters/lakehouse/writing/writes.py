@@ -157,10 +157,10 @@ class TableWriter:
 
     def _fits(self, frame: Any) -> bool:
         shape = self.warehouse.shape(self.schema, self.identifier)
-        return shape.fits(self._shape(columns_of(frame))) and self._keeps_buckets() and self._merges_as_asked()
+        return shape.fits(self._shape(columns_of(frame))) and self._keeps_index() and self._merges_as_asked()
 
-    def _keeps_buckets(self) -> bool:
-        return self.warehouse.keeps_buckets(self.schema, self.identifier, self.config.options)
+    def _keeps_index(self) -> bool:
+        return self.warehouse.keeps_index(self.schema, self.identifier, self.config.options)
 
     def _merges_as_asked(self) -> bool:
         return merges_as_asked(self.warehouse, self.schema, self.identifier, self.config.options)
@@ -288,7 +288,7 @@ class TableWriter:
 
     def _check_shape(self, frame: Any) -> None:
         mine, wanted = self.warehouse.shape(self.schema, self.identifier), self._shape(columns_of(frame))
-        check_shape(self.config.name, mine, wanted, self._keeps_buckets, self._merges_as_asked, self._rebuild)
+        check_shape(self.config.name, mine, wanted, self._keeps_index, self._merges_as_asked, self._rebuild)
 
     @property
     def _rebuild(self) -> str:

@@ -85,7 +85,7 @@ def check_shape(
     model: str,
     mine: TableShape,
     wanted: TableShape,
-    keeps_buckets: Callable[[], bool],
+    keeps_index: Callable[[], bool],
     merges_as_asked: Callable[[], bool],
     rebuild: str,
 ) -> None:
@@ -105,10 +105,10 @@ def check_shape(
             f"{model}: hive_style_partitioning is {_flag(wanted.hive_style)} but the table was built with"
             f" {_flag(mine.hive_style)}; {rebuild}"
         )
-    if not keeps_buckets():
+    if not keeps_index():
         raise DbtDatabaseError(
-            f"{model}: index (or the number of its buckets, or their field) is not that of the table, which keeps buckets for its life;"
-            f" {rebuild}"
+            f"{model}: index (or the number of its buckets, or their field) is not that of the table, and would not find each key where it is"
+            f" stored; {rebuild}"
         )
     if not merges_as_asked():
         raise DbtDatabaseError(
