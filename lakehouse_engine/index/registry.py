@@ -91,8 +91,8 @@ def _narrower(config: TableConfig, chosen: str, stored: str) -> str | None:
     if not config.partition_fields or not stored.startswith("GLOBAL_") or chosen.startswith("GLOBAL_"):
         return None
     return (
-        f"{INDEX_TYPE.key}={chosen} looks for a key in one partition, and the table was created with {stored}, by which a key is stored once"
-        f" in the whole table: a key of another partition would be stored twice. Leave the option out; or set {INDEX_TYPE.key}={chosen} in"
+        f"{INDEX_TYPE.key}={chosen} looks for a key in one partition, and the table was created with {stored}, by which a key is stored"
+        f" once in the whole table: a key of another partition would be stored twice. Leave it out; or set {INDEX_TYPE.key}={chosen} in"
         " the table's properties if a key may be stored once in each partition from now on"
     )
 

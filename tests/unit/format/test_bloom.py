@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -74,6 +75,24 @@ def test_a_simple_filter_has_the_bits_of_the_reference(keys: list[str]) -> None:
     built = build_bloom_filter(pa.array(keys, pa.string()), kind="SIMPLE", entries=1, fpp=1e-3, max_entries=1)
     assert (built.nb_hash, built.vector_size) == (10, 14378)
     assert built.rows == _grown(keys, built.nb_hash, built.vector_size, 1000, 1000)[0]
+
+
+def test_few_keys_of_a_length_have_the_bits_that_many_of_them_have() -> None:
+    texts = [f"{number:02d}" + "ключ-" * length + "x" * (length % 5) for length in (0, 1, 2, 3, 4, 40, 700) for number in range(20)]
+    many = build_bloom_filter(pa.array(texts), kind="SIMPLE", entries=1, fpp=1e-9, max_entries=1)
+    few = build_bloom_filter(pa.array(texts[:0]), kind="SIMPLE", entries=1, fpp=1e-9, max_entries=1)
+    for number in range(20):
+        grown = few.with_keys(pa.array(texts[number::20]))
+        assert grown is not None
+        few = grown
+    assert few.rows == many.rows == _grown(texts, many.nb_hash, many.vector_size, 1000, 1000)[0]
+
+
+def test_key_of_megabytes_is_hashed_in_seconds() -> None:
+    began = time.process_time()
+    built = build_bloom_filter(pa.array(["k" * 1_000_001]), kind="SIMPLE", entries=1, fpp=1e-9, max_entries=1)
+    assert time.process_time() - began < 15
+    assert built.nb_hash == 30
 
 
 @settings(max_examples=60)

@@ -107,8 +107,8 @@ def check_shape(
         )
     if not keeps_index():
         raise DbtDatabaseError(
-            f"{model}: index (or the number of its buckets, or their field) is not that of the table, and would not find each key where it is"
-            f" stored; {rebuild}"
+            f"{model}: index (or the number of its buckets, or their field) is not that of the table, and would not find each key where it"
+            f" is stored; {rebuild}"
         )
     if not merges_as_asked():
         raise DbtDatabaseError(
