@@ -184,14 +184,15 @@ class HoodieTable(TableServices):
             **arguments,
         )
 
-    def replace_rows(self, data: Any, *, replaced: Any, **arguments: Any) -> WriteResult:
+    def replace_rows(self, data: Any, *, replaced: Any, missing: str = "fail", **arguments: Any) -> WriteResult:
         """Delete single stored rows and add others in one commit; only files that hold a row to delete are written anew.
 
         `replaced` has `_hoodie_commit_seqno` of the rows to delete, from a reading with meta columns; with `_hoodie_partition_path` and
         `_hoodie_file_name` too, other files are looked through only for rows that are not where they say. Added rows are not compared with
-        stored ones. A row that another writer changed meanwhile stays.
+        stored ones. Raises `ChangedSinceReadError` where a row to delete is not stored any more, as one that another writer changed; with
+        `missing="ignore"` the others are deleted, and all of `data` is added.
         """
-        return self._write(WriteOperationType.UPSERT, data, replaced_rows=replaced, **arguments)
+        return self._write(WriteOperationType.UPSERT, data, replaced_rows=replaced, missing=missing, **arguments)
 
     def delete(self, keys: Any, **arguments: Any) -> WriteResult:
         """Delete rows by key; `keys` has the key columns (and the partition columns unless the index is global)."""
@@ -262,5 +263,6 @@ def _check_arguments(operation: WriteOperationType, given: Mapping[str, Any]) ->
     for name in ("replace_schema", "redefines", "given_keys", "as_given"):
         if name in given:
             check(name, "bool", given[name])
+    check("missing", "str", given.get("missing", ""))
     for name in ("expected_instant", "write_id"):
         check(name, "str | None", given.get(name))

@@ -120,6 +120,13 @@ class Expectation:
                 raise _changed(self.state, self.instant, instant, found)
 
 
+def check_rows_found(now: TableState, missing: int, asked: int) -> None:
+    """Raise `ChangedSinceReadError` where some of the rows that a write replaces are not stored any more."""
+    if missing:
+        message = f"{missing} of the {asked} rows to be replaced are not stored any more: they were changed or deleted after they were read"
+        raise _refused(now, f"{message}. Nothing was written: read them again and repeat it, or replace those left (missing='ignore')")
+
+
 def _unseen(now: TableState, expected: ExpectedState) -> Iterator[tuple[Instant, Touched]]:
     """Writes of `now` that `expected` does not have, each with what it touched; no partition for a change of the columns.
 

@@ -13,6 +13,8 @@ from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.write.batch.input import Input
 
+MISSING = ("fail", "ignore")
+
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
@@ -22,7 +24,8 @@ class WriteRequest:
     the same commit in which `data` is upserted. `update_columns` restricts what an update changes. `partitions` are partition paths
     to replace. `extra_metadata` goes into the commit. `replace_schema` lets an INSERT_OVERWRITE_TABLE bring its own schema; with
     `redefines` the caller says anew which columns are generated, and the rows are stored as they come.
-    `replaced_rows` has `_hoodie_commit_seqno` of stored rows that go when `data` is added (without being compared with what is stored).
+    `replaced_rows` has `_hoodie_commit_seqno` of stored rows that go when `data` is added (without being compared with what is stored);
+    `missing` says whether one that is not stored any more makes the write "fail", or is one to "ignore".
     `given_keys`: rows come from the table itself and carry their record key in `_hoodie_record_key`. `as_given`: rows were computed from
     stored ones, and what they hold is stored, nulls too, whatever the payload class would fill in or keep. `expected`: what was read for
     it. `expected_instant`: an instant (or another moment) after which nobody may have touched the partitions that this write changes.
@@ -34,6 +37,7 @@ class WriteRequest:
     options: WriteOptions
     delete_keys: Input | None = None
     replaced_rows: Input | None = None
+    missing: str = MISSING[0]
     update_columns: tuple[str, ...] | None = None
     partitions: tuple[str, ...] = ()
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
@@ -48,5 +52,7 @@ class WriteRequest:
     def __post_init__(self) -> None:
         if self.write_id is not None:
             check_write_id(self.write_id)
+        if self.missing not in MISSING or (self.replaced_rows is None and self.missing != MISSING[0]):
+            raise OptionError(f"missing={self.missing!r} is for replace_rows, and one of {', '.join(MISSING)}")
         if WRITE_ID_KEY in self.extra_metadata:
             raise OptionError(f"extra_metadata has {WRITE_ID_KEY!r}, by which a commit is found again: give it as write_id")

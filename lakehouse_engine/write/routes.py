@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from lakehouse_engine.commit.expected import check_rows_found
 from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
@@ -16,7 +17,7 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import EVERY_ROW, Batches
-from lakehouse_engine.write.locate.numbered import numbered_rows
+from lakehouse_engine.write.locate.numbered import numbered_rows, unfound
 from lakehouse_engine.write.locate.target import Target
 from lakehouse_engine.write.plan.buckets import plan_new_buckets
 from lakehouse_engine.write.plan.changes import Changes, plan_changes, plan_replacement
@@ -121,6 +122,7 @@ class _Planning:
             batch=self.given,
             deletions=None if keys is None else Given(keys, batches.deletion),
             replaced=None if self.replaced is None else Given(self.replaced, EVERY_ROW),
+            check_found=self._check_found,
         )
         partitions = shares.partitions()
         self.check(partitions)
@@ -138,10 +140,16 @@ class _Planning:
             plan = self._changes(batch, deletions).finish(self.runner.parallelism)
         return PlannedWrite(plan, Route.SMALL, named, batch.duplicates)
 
+    def _check_found(self, missing: int, asked: int) -> None:
+        if self.batches.request.missing == "fail":
+            check_rows_found(self.state, missing, asked)
+
     def _changes(self, batch: Batch, deletions: Batch | None) -> Changes:
         request, context, files, runner = self.batches.request, self.batches.context, self.files, self.runner
         target = Target.of(self.state, context)
         if self.replaced is None:
             return plan_changes(request.operation, target, context, files, batch, deletions, runner)
-        gone = numbered_rows(target, EVERY_ROW.of(self.replaced), runner)
+        numbers = EVERY_ROW.of(self.replaced)
+        gone = numbered_rows(target, numbers, runner)
+        self._check_found(unfound(numbers, gone), len(numbers.keys))
         return plan_replacement(target, context, files, batch, gone)

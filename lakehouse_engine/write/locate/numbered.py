@@ -62,10 +62,16 @@ def numbered_rows(target: Target, numbers: Batch, runner: TaskRunner) -> list[Fo
     slices = target.view.latest_slices()
     named = slices if FILE_NAME not in numbers.source.column_names else named_slices(slices, named_files(numbers.source))
     found = _found(target, named, numbers, runner)
-    if len(named) == len(slices) or sum(len(one.positions) for one in found) >= pc.count_distinct(numbers.keys).as_py():
+    if len(named) == len(slices) or not unfound(numbers, found):
         return found
     here = {piece.group for piece in named}
     return found + _found(target, [piece for piece in slices if piece.group not in here], numbers, runner)
+
+
+def unfound(numbers: Batch, found: Sequence[FoundNumbers]) -> int:
+    """How many of the numbers are not among those found. Several rows may have one: copies that a log makes of a row."""
+    stored = pc.count_distinct(pa.chunked_array([one.seqnos for one in found], pa.string())).as_py()
+    return int(pc.count_distinct(numbers.keys).as_py()) - int(stored)
 
 
 def named_files(rows: RowSource | pa.Table) -> set[tuple[str, str]]:

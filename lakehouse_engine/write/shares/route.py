@@ -7,7 +7,7 @@ partition paths, and in columns what each share has for which file group; no key
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakehouse_engine.engine import TaskRunner, shared_out
@@ -68,11 +68,16 @@ class RoutedPlan:
         return dict(self.planned)
 
 
+def _any_found(missing: int, asked: int) -> None:
+    """However many are missing."""
+
+
 @dataclass(slots=True)
 class Shares:
     """A write planned in shares: `partitions` first, then `plan`. `all_new`: every row goes to a new file group, whatever there is.
 
-    `replaced` are stored rows that go by their numbers; then no key is looked up.
+    `replaced` are stored rows that go by their numbers; then no key is looked up. `check_found` is told how many of them are not stored any
+    more, and how many there are.
     """
 
     runner: TaskRunner
@@ -85,6 +90,7 @@ class Shares:
     batch: Given
     deletions: Given | None
     replaced: Given | None = None
+    check_found: Callable[[int, int], None] = _any_found
     _dealing: Dealing = field(default_factory=lambda: Dealing(1))
 
     def partitions(self) -> frozenset[str]:
@@ -117,6 +123,7 @@ class Shares:
         planned = self._planned(replace(work, numbers=self._numbers(rows, named)))
         if len(named) < len(everywhere) and any(share.unseen for share in planned):
             planned = self._planned(replace(work, numbers=self._numbers(rows, everywhere)))
+        self.check_found(sum(share.unseen for share in planned), replaced.source.num_rows)
         return self._routed(target, planned)
 
     def _numbers(self, rows: Dealt, slices: Sequence[FileSlice]) -> DealtNumbers:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pyarrow.compute as pc
 
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import DuplicateKeyError
@@ -16,7 +15,7 @@ from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import Reduction
 from lakehouse_engine.write.context import WriteContext
 from lakehouse_engine.write.locate.buckets import rows_by_bucket
-from lakehouse_engine.write.locate.numbered import FoundNumbers
+from lakehouse_engine.write.locate.numbered import FoundNumbers, unfound
 from lakehouse_engine.write.locate.target import Target
 from lakehouse_engine.write.plan.buckets import new_bucket
 from lakehouse_engine.write.plan.changes import Changes, no_changes, plan_changes, plan_replacement
@@ -58,7 +57,7 @@ class DealtNumbers:
         """Where the rows of a share are, and how many of them are nowhere."""
         numbers = self.rows.share(exchange, number)
         found = located_numbers(exchange, number, self.slices, self.stored, numbers)
-        return found, int(pc.count_distinct(numbers.keys).as_py()) - sum(len(one.positions) for one in found)
+        return found, unfound(numbers, found)
 
 
 @dataclass(frozen=True, slots=True)

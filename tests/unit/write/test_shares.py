@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.errors import DuplicateKeyError, OptionError
+from lakehouse_engine.errors import ChangedSinceReadError, DuplicateKeyError, OptionError
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.config_store import ConfigStore
@@ -131,7 +131,12 @@ def test_rows_are_replaced_by_their_numbers_on_both_routes(tmp_path: Path, kind:
                 assert (result.deletes, result.inserts) == (chosen.num_rows, rows.num_rows)
             results.append((turn, result.deletes, result.inserts, result.updates, content(table)))
     assert results[:2] == results[2:]
-    assert table.replace_rows(steps[0].slice(0, 0), replaced=chosen, options=LARGE).instant is None
+    for way in (SMALL, LARGE):
+        before = table.timeline
+        with pytest.raises(ChangedSinceReadError, match=rf"{chosen.num_rows} of the {chosen.num_rows} rows.*missing='ignore'"):
+            table.replace_rows(steps[0], replaced=PLACES[places](chosen), options=way)
+        assert table.timeline == before
+        assert table.replace_rows(steps[0].slice(0, 0), replaced=chosen, missing="ignore", options=way).instant is None
 
 
 def test_the_route_is_told_by_the_result_and_by_the_history(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from lakehouse_engine.errors import (
+    ChangedSinceReadError,
     DuplicateKeyError,
     LockTimeoutError,
     MissingFileError,
@@ -447,7 +448,7 @@ def test_single_rows_are_replaced_also_where_several_have_one_key(tmp_path: Path
     assert (result.inserts, result.updates, result.deletes) == (2, 0, 2)
     left = built.table.to_arrow().select(["id", "v"]).to_pylist()
     assert sorted((one["id"], one["v"]) for one in left) == [(1, "keep"), (3, "keep"), (3, "second"), (4, "new")]
-    assert built.table.replace_rows(built.arrow([]), replaced=gone).instant is None
+    assert built.table.replace_rows(built.arrow([]), replaced=gone, missing="ignore").instant is None
 
 
 # columns that a batch leaves out
@@ -478,3 +479,23 @@ def test_replacing_the_columns_of_an_empty_table_is_a_commit(tmp_path: Path) -> 
     assert built.table.insert_overwrite_table(schema.empty_table(), replace_schema=True).instant is not None
     assert built.table.schema == schema
     assert built.table.insert_overwrite_table(schema.empty_table(), replace_schema=True).instant is None
+
+
+@pytest.mark.parametrize("how", [{}, {"table_type": "mor"}, {"table_type": "mor", "index": "BUCKET"}], ids=["cow", "mor", "mor-bucket"])
+def test_rows_replaced_twice_from_one_reading_are_refused_and_stored_once(tmp_path: Path, how: dict[str, Any]) -> None:
+    options = {"hoodie.bucket.index.num.buckets": "2"} if "index" in how else {}
+    built = make(tmp_path, properties=options, **how)
+    built.table.upsert(built.arrow([row(1), row(2), row(3)]))
+    read = built.table.to_arrow(meta_columns=True).filter(pc.field("id") < 3)
+    built.table.replace_rows(built.arrow([row(1, v="mine")]), replaced=read.slice(0, 1))
+    before = built.table.timeline
+    with pytest.raises(ChangedSinceReadError, match=r"1 of the 2 rows to be replaced.*missing='ignore'.*table=t"):
+        HoodieTable.open(str(built.path)).replace_rows(built.arrow([row(1, v="theirs"), row(2, v="theirs")]), replaced=read)
+    assert built.table.timeline == before
+    built.table.replace_rows(built.arrow([row(2, v="theirs")]), replaced=read, missing="ignore")
+    assert sorted((one["id"], one["v"]) for one in built.table.to_arrow().to_pylist()) == [(1, "mine"), (2, "theirs"), (3, "v")]
+    for wrong in ("drop", 1):
+        with pytest.raises(OptionError, match="missing"):
+            built.table.replace_rows(built.arrow([row(2)]), replaced=read, missing=wrong)
+    with pytest.raises(OptionError, match=r"missing='ignore' is for replace_rows"):
+        built.table.upsert(built.arrow([row(2)]), missing="ignore")
