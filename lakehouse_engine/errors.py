@@ -194,6 +194,10 @@ class DuplicateKeyError(WriteError):
     """A batch has one key twice and the caller asked for that to be an error."""
 
 
+class RepeatedKeyError(DuplicateKeyError):
+    """A key is stored more than once, and the write, which goes by keys, means single rows of it. Nothing was written."""
+
+
 class ConstraintError(WriteError):
     """A row breaks NOT NULL, VARCHAR(n) or GENERATED ALWAYS AS of a column, or cannot be shown to keep it."""
 

@@ -260,7 +260,7 @@ def _check_arguments(operation: WriteOperationType, given: Mapping[str, Any]) ->
             near = get_close_matches(name, {*_ARGUMENTS, "options"}, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"{operation.value.lower()}() got an unexpected keyword argument {name!r}{hint}")
-    for name in ("replace_schema", "redefines", "given_keys", "as_given"):
+    for name in ("replace_schema", "redefines", "given_keys", "as_given", "single_rows"):
         if name in given:
             check(name, "bool", given[name])
     check("missing", "str", given.get("missing", ""))

@@ -138,7 +138,7 @@ class Batches:
         data = self.request.data
         assert data is not None
         source = self.stage.rows(data, self._keying(data))
-        return DatedSource(source, instant_time) if self._makes_keys else source
+        return DatedSource(source, instant_time, self.context.given_keys) if self._makes_keys else source
 
     def _keying(self, data: Input) -> RowKeying:
         if self.request.operation is WriteOperationType.DELETE:
@@ -150,7 +150,7 @@ class Batches:
 
     @property
     def _makes_keys(self) -> bool:
-        return self.context.keyless and not self.context.given_keys and self.request.operation is not WriteOperationType.DELETE
+        return self.context.keyless and self.request.operation is not WriteOperationType.DELETE
 
     @property
     def _combines(self) -> bool:

@@ -44,7 +44,8 @@ _MERGES = _NEEDS_KEYS | {WriteOperationType.INSERT}
 class WriteContext:
     """The table as this write sees it. `schema` has the user columns after the write, `table_avro_schema` the same as Avro text.
 
-    With `unsaid_by_logs` readers would make other rows of logged ones than this write stores: slices are written anew instead.
+    `single_rows` as in `WriteRequest`. With `unsaid_by_logs` readers would make other rows of logged ones than this write stores: slices
+    are written anew instead.
     """
 
     storage: Storage
@@ -61,6 +62,7 @@ class WriteContext:
     given_keys: bool
     update_columns: tuple[str, ...] | None
     unsaid_by_logs: bool = False
+    single_rows: bool = False
 
     @property
     def merges_on_read(self) -> bool:
@@ -168,6 +170,7 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
         allow_timestamp_ntz=ntz,
         given_keys=request.given_keys,
         update_columns=updated,
+        single_rows=request.single_rows,
         unsaid_by_logs=(request.as_given and storing_as_given(payload.merger) is not payload.merger) or _may_lose(ordering, updated),
     )
 

@@ -27,7 +27,9 @@ class WriteRequest:
     `replaced_rows` has `_hoodie_commit_seqno` of stored rows that go when `data` is added (without being compared with what is stored);
     `missing` says whether one that is not stored any more makes the write "fail", or is one to "ignore".
     `given_keys`: rows come from the table itself and carry their record key in `_hoodie_record_key`. `as_given`: rows were computed from
-    stored ones, and what they hold is stored, nulls too, whatever the payload class would fill in or keep. `expected`: what was read for
+    stored ones, and what they hold is stored, nulls too, whatever the payload class would fill in or keep. `single_rows`: each row is
+    meant for one stored row, or is new. By keys such a write raises `RepeatedKeyError` where one of them is stored more than once; beside
+    `replaced_rows` the rows are added whatever is stored of their keys. `expected`: what was read for
     it. `expected_instant`: an instant (or another moment) after which nobody may have touched the partitions that this write changes.
     `write_id` names the write: where the table has a commit of that id, nothing is written.
     """
@@ -45,6 +47,7 @@ class WriteRequest:
     redefines: bool = False
     given_keys: bool = False
     as_given: bool = False
+    single_rows: bool = False
     expected: ExpectedState | None = None
     expected_instant: str | None = None
     write_id: str | None = None

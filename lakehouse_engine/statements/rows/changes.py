@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,8 +13,8 @@ from pyspark.sql.functions import col, concat, expr, lit, raise_error, when
 from pyspark.sql.types import StructField
 
 from lakehouse_engine import errors
-from lakehouse_engine.errors import ConstraintError, LakehouseError, SqlError, UnsupportedSqlError
-from lakehouse_engine.model.keys import COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.errors import ConstraintError, LakehouseError, RepeatedKeyError, SqlError, UnsupportedSqlError
+from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.spark.schema import free_name, to_arrow_type, to_spark_type
 from lakehouse_engine.spark.settings import casts_refuse
@@ -29,6 +29,7 @@ from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY
 from lakehouse_engine.statements.defaults import assigned, defaults_of, given_names, queried, with_absent
 from lakehouse_engine.statements.generated import completed, generated_of, left_to_default, unassigned
 from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, check_fields, conformed, edited
+from lakehouse_engine.statements.rows.by_row import PLACE, by_row, check_has_places, held
 from lakehouse_engine.statements.rows.moving import check_arrivals, may_move
 from lakehouse_engine.statements.rows.partition_clause import check_clause, partition_of
 
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
     from lakehouse_engine.commit.expected import ExpectedState
     from lakehouse_engine.statements.context import Execution
     from lakehouse_engine.table import HoodieTable
-
-_PLACE = (COMMIT_SEQNO, PARTITION_PATH, FILE_NAME)
-"""Which stored row, and in which file."""
-
 
 def insert(run: Execution, statement: Insert) -> WriteResult:
     """Columns by position (or by the list, or by name), cast to the table's types; those that are left out are computed, have their
@@ -111,10 +108,7 @@ def _replace_where(
     """Stored rows for which the condition is true go, the rows come; those too have to be such ones, or nothing is written."""
     gone = Delete(name, None, condition)
     checked = _checked(run, rows, schema, name, condition)
-    places = ", ".join(_PLACE)
-    names = names_in(significant(f"{places}, {condition}"))
-    replaced = run.query(f"select {places} from {_target(run, gone, names)} where ({condition})")
-    return table.replace_rows(checked, replaced=replaced, options=EVOLVE, expected=_expected(run, gone))
+    return table.replace_rows(checked, replaced=_chosen(run, gone, PLACE), options=EVOLVE, expected=_expected(run, gone))
 
 
 def _checked(run: Execution, rows: DataFrame, schema: pa.Schema, name: Parts, condition: str) -> DataFrame:
@@ -181,10 +175,18 @@ def delete(run: Execution, statement: Delete) -> WriteResult:
     table = run.changed(statement.name)
     if statement.condition is None:
         return table.insert_overwrite_table(table.schema.empty_table())
-    keys = f"{RECORD_KEY}, {PARTITION_PATH}"
-    names = names_in(significant(f"{keys}, {statement.condition}"))
-    rows = run.query(f"select {keys} from {_target(run, statement, names)} where ({statement.condition})")
-    return table.delete(rows, given_keys=True, expected=_expected(run, statement))
+    rows = _chosen(run, statement, [RECORD_KEY, PARTITION_PATH])
+    try:
+        return table.delete(rows, given_keys=True, single_rows=True, expected=_expected(run, statement))
+    except RepeatedKeyError as error:
+        check_has_places(table, error)
+        return by_row(table, table.schema.empty_table(), _chosen(run, statement, PLACE), _expected(run, statement))
+
+
+def _chosen(run: Execution, statement: Delete, columns: Sequence[str]) -> DataFrame:
+    """These columns of the rows for which the condition is true."""
+    names = names_in(significant(f"{', '.join(columns)}, {statement.condition}"))
+    return run.query(f"select {', '.join(columns)} from {_target(run, statement, names)} where ({statement.condition})")
 
 
 def update(run: Execution, statement: Update) -> WriteResult:
@@ -201,10 +203,24 @@ def update(run: Execution, statement: Update) -> WriteResult:
     alias = quote_name(statement.alias or statement.name[-1])
     columns = ", ".join(_value(field, edits, alias) for field in schema if field.name.lower() not in computed)
     where = "" if statement.condition is None else f" where ({statement.condition})"
-    if may_move(table, (name for name, _ in assignments)):
-        return _moved(run, statement, table, f"select {RECORD_KEY}, {PARTITION_PATH}, {columns} from {target}{where}")
-    rows = run.query(f"select {RECORD_KEY}, {columns} from {target}{where}")
-    return table.upsert(rows, given_keys=True, as_given=True, expected=_expected(run, statement))
+    moves = may_move(table, (name for name, _ in assignments))
+    try:
+        if moves:
+            return _moved(run, statement, table, f"select {RECORD_KEY}, {PARTITION_PATH}, {columns} from {target}{where}")
+        rows = run.query(f"select {RECORD_KEY}, {columns} from {target}{where}")
+        return table.upsert(rows, given_keys=True, as_given=True, single_rows=True, expected=_expected(run, statement))
+    except RepeatedKeyError as error:
+        check_has_places(table, error)
+        named = ", ".join((RECORD_KEY, *PLACE))
+        return _updated_rows(run, statement, table, f"select {named}, {columns} from {target}{where}", moves=moves)
+
+
+def _updated_rows(run: Execution, statement: Update, table: HoodieTable, query: str, *, moves: bool) -> WriteResult:
+    """Update rows by where they are stored."""
+    with held(run, query) as rows:
+        if moves:
+            _check_moves(run, statement, table, rows)
+        return by_row(table, rows.drop(*PLACE), rows.select(*PLACE), _expected(run, statement), given_keys=True)
 
 
 def _check_assigned(statement: Update, table: HoodieTable, schema: pa.Schema) -> None:
@@ -219,17 +235,23 @@ def _check_assigned(statement: Update, table: HoodieTable, schema: pa.Schema) ->
 
 def _moved(run: Execution, statement: Update, table: HoodieTable, query: str) -> WriteResult:
     """Update rows that may leave their partitions: where they are in another one, in the same commit they go from the old one."""
-    # Both readings are of the same rows, also where a condition is of chance.
-    rows = run.spark.table(run.pins.keep(run.query(query))).cache()
-    try:
-        rows.count()
-        schema = table.schema
-        check_arrivals(run, statement.name, table, completed(rows, generated_of(table, schema), schema, table.config), rows)
-        old = rows.select(RECORD_KEY, PARTITION_PATH)
-        new = rows.drop(PARTITION_PATH)
-        return table.upsert(new, delete_keys=old, given_keys=True, as_given=True, options=ONE_ROW_A_KEY, expected=_expected(run, statement))
-    finally:
-        rows.unpersist()
+    with held(run, query) as rows:
+        _check_moves(run, statement, table, rows)
+        old, new = rows.select(RECORD_KEY, PARTITION_PATH), rows.drop(PARTITION_PATH)
+        return table.upsert(
+            new,
+            delete_keys=old,
+            given_keys=True,
+            as_given=True,
+            single_rows=True,
+            options=ONE_ROW_A_KEY,
+            expected=_expected(run, statement),
+        )
+
+
+def _check_moves(run: Execution, statement: Update, table: HoodieTable, rows: DataFrame) -> None:
+    schema = table.schema
+    check_arrivals(run, statement.name, table, completed(rows, generated_of(table, schema), schema, table.config), rows)
 
 
 def _expected(run: Execution, statement: Update | Delete) -> ExpectedState | None:

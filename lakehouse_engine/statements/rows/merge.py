@@ -17,12 +17,11 @@ from pyspark.sql.functions import lit
 
 from lakehouse_engine.errors import DuplicateKeyError, SqlError, UnsupportedSqlError
 from lakehouse_engine.model.constraints import Generated
-from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.record.nested import with_new_fields
 from lakehouse_engine.record.schema import check_reserved
 from lakehouse_engine.record.types import canonical_schema
-from lakehouse_engine.spark.generated import with_generated
 from lakehouse_engine.spark.schema import free_name, to_arrow_type, to_spark_type
 from lakehouse_engine.spark.settings import casts_refuse
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs, rows_where
@@ -30,11 +29,12 @@ from lakehouse_engine.sql.binding.partitions_read import partitions_read
 from lakehouse_engine.sql.grammar.lexer import quote_name
 from lakehouse_engine.sql.grammar.statements import Merge, MergeClause
 from lakehouse_engine.statements.columns import overlaps
-from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY, Execution
+from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.defaults import Defaults, defaults_of, merged
 from lakehouse_engine.statements.generated import generated_of, unassigned
 from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, conformed, edited, in_fields_order, stored_value
-from lakehouse_engine.statements.rows.moving import check_arrivals, may_move
+from lakehouse_engine.statements.rows.by_row import PLACE, check_has_places, held
+from lakehouse_engine.statements.rows.merge_writes import KEY, written_by_key, written_by_row
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
 
@@ -46,52 +46,21 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
     defaults, generated = defaults_of(table, table.schema), generated_of(table, table.schema)
     statement = merged(_without_defaults_of(generated, statement), defaults)
     source = run.query(f"select * from {statement.source}{_alias(statement.source_alias)}")
-    columns = _Columns.of(statement, table, source, defaults, generated)
+    columns = MergeColumns.of(statement, table, source, defaults, generated)
     source = source.select("*", lit(True).alias(columns.present))
     target = run.target(statement.name, _needs(statement))
     # Of a name the plan is made once, and `rand()` in it has one seed; Spark Connect makes that of a query anew for each frame over it.
     given = run.pins.keep(source)
     statement = _by_field_names(run, statement, columns, target, given)
-    joined = run.query(_joined(statement, columns, target, given))
-    joined = run.spark.table(run.pins.keep(joined)).cache()
     run.narrow(statement.name, lambda state: _partitions_read(statement, state))
-    try:
-        # Of what is cached it is known how large it is.
-        joined.count()
-        return _written(run, statement, table, joined, columns, generated)
-    finally:
-        joined.unpersist()
-
-
-def _written(
-    run: Execution, statement: Merge, table: HoodieTable, joined: DataFrame, columns: _Columns, generated: Sequence[Generated]
-) -> WriteResult:
-    clauses = list(enumerate(statement.clauses))
-    rows = _rows_to_write(statement, table, joined, columns, generated)
-    new = rows.select(*map(quote_name, columns.schema.names))
-    options = ONE_ROW_A_KEY if columns.schema == table.schema else {**ONE_ROW_A_KEY, **EVOLVE}
-    moving = [number for number, clause in clauses if _may_move(clause, table, columns)]
-    gone = [number for number, clause in clauses if clause.action == "delete" or number in moving]
-    if not gone:
-        return table.upsert(new, as_given=True, options=options, expected=run.expected(statement.name))
-    _check_once(statement, joined, columns, table)
-    if moving:
-        changed = joined.where(joined[RECORD_KEY].isNotNull())
-        check_arrivals(run, statement.name, table, rows.where(rows[columns.clause].isin(moving)), changed)
-    # What is updated where it is stays: of one key in one partition rows to write come before rows to delete.
-    keys = joined.where(joined[columns.clause].isin(gone)).select(RECORD_KEY, PARTITION_PATH).distinct()
-    return table.upsert(new, delete_keys=keys, as_given=True, options=options, expected=run.expected(statement.name))
-
-
-def _rows_to_write(
-    statement: Merge, table: HoodieTable, joined: DataFrame, columns: _Columns, generated: Sequence[Generated]
-) -> DataFrame:
-    upserts = [number for number, clause in enumerate(statement.clauses) if clause.action != "delete"]
-    rows = joined.where(joined[columns.clause].isin(upserts))
-    for one in generated:
-        silent = [number for number in upserts if not _gives(statement.clauses[number], one.column, columns)]
-        rows = with_generated(rows, [one], columns.schema, table.config, unless=rows[columns.clause].isin(silent))
-    return rows
+    with held(run, _joined(statement, columns, target, given, KEY)) as joined:
+        try:
+            return written_by_key(run, statement, table, joined, columns, generated)
+        except DuplicateKeyError as error:
+            check_has_places(table, error)
+            refused = error
+    with held(run, _joined(statement, columns, target, given, (RECORD_KEY, *PLACE))) as joined:
+        return written_by_row(run, statement, table, joined, columns, generated, refused)
 
 
 def _without_defaults_of(generated: Sequence[Generated], statement: Merge) -> Merge:
@@ -103,7 +72,7 @@ def _without_defaults_of(generated: Sequence[Generated], statement: Merge) -> Me
     return replace(statement, clauses=tuple(clauses))
 
 
-def _by_field_names(run: Execution, statement: Merge, columns: _Columns, target: str, source: str) -> Merge:
+def _by_field_names(run: Execution, statement: Merge, columns: MergeColumns, target: str, source: str) -> Merge:
     left, right = _sides(statement)
     both = f"{quote_name(target)} as {left} cross join {quote_name(source)} as {right}"
     clauses = (
@@ -118,32 +87,6 @@ def _by_field_names(run: Execution, statement: Merge, columns: _Columns, target:
 def _sides(statement: Merge) -> tuple[str, str]:
     """What the target and the source are called in the join."""
     return quote_name(statement.alias or statement.name[-1]), quote_name(statement.source_alias or "__lakehouse_source")
-
-
-def _may_move(clause: MergeClause, table: HoodieTable, columns: _Columns) -> bool:
-    """Whether rows that the clause updates may leave their partitions, from which they are to be taken then."""
-    assigned = columns.given if clause.assignments is None else [name for name, _ in clause.assignments]
-    return clause.action == "update" and may_move(table, assigned)
-
-
-def _gives(clause: MergeClause, column: str, columns: _Columns) -> bool:
-    """Whether the clause has a value for a generated column."""
-    if clause.assignments is None:
-        return column.lower() in columns.given
-    return column.lower() in {name.lower() for name, _ in clause.assignments}
-
-
-def _check_once(statement: Merge, joined: DataFrame, columns: _Columns, table: HoodieTable) -> None:
-    """Raise `DuplicateKeyError` for a stored row that two rows of the source match, of which one updates and one deletes it."""
-    deletes = [number for number, clause in enumerate(statement.clauses) if clause.action == "delete"]
-    if not deletes or len(deletes) == len(statement.clauses):
-        return
-    deleted = joined.where(joined[columns.clause].isin(deletes)).select(RECORD_KEY, PARTITION_PATH)
-    updated = joined.where(~joined[columns.clause].isin(deletes))
-    both = updated.join(deleted, [RECORD_KEY, PARTITION_PATH], "left_semi").select(RECORD_KEY).head(1)
-    if both:
-        message = f"two rows of the source match the row of the key {both[0][0]!r}: one updates it, and one deletes it"
-        raise DuplicateKeyError(message, table=table.config.name)
 
 
 def _needs(statement: Merge) -> Needs:
@@ -166,8 +109,6 @@ def _alias(name: str | None) -> str:
 
 def _check_clauses(statement: Merge, table: HoodieTable) -> None:
     config = table.config
-    if not config.record_key_fields:
-        raise UnsupportedSqlError("MERGE needs a table with a record key; this one has generated keys", table=config.name)
     for clause in statement.clauses:
         for name, _ in clause.assignments or ():
             if clause.action == "insert" and "." in name:
@@ -177,7 +118,7 @@ def _check_clauses(statement: Merge, table: HoodieTable) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
+class MergeColumns:
     """What a MERGE writes. `schema`: the table's columns as they will be; `stored`: as they are; `given`: all names of the source (by
     their lower case); `kinds`: types of those of them that clauses with `*` take, where they are looked into.
     """
@@ -206,7 +147,7 @@ class _Columns:
     @classmethod
     def of(
         cls, statement: Merge, table: HoodieTable, source: DataFrame, defaults: Defaults, generated: Sequence[Generated]
-    ) -> _Columns:
+    ) -> MergeColumns:
         """WITH SCHEMA EVOLUTION adds columns of the source that clauses with `*` or assignments by name ask for, and fields inside of them.
 
         Raises `SqlError` for an assignment to a column that neither side has, and typed errors for columns that a table cannot have.
@@ -230,12 +171,12 @@ class _Columns:
         return cls(schema, stored, names, kinds, evolves, defaults, computed, not casts_refuse(source.sparkSession))
 
 
-def _joined(statement: Merge, columns: _Columns, target: str, source: str) -> str:
+def _joined(statement: Merge, columns: MergeColumns, target: str, source: str, place: Sequence[str]) -> str:
+    """A query of the rows to which a clause applies, with those meta columns of the stored one."""
     left, right = _sides(statement)
     made = [_column(statement, field, left, right, columns) for field in columns.schema]
     whens = " ".join(f"when {_applies(clause, left, right, columns)} then {number}" for number, clause in enumerate(statement.clauses))
-    keys = f"{left}.{RECORD_KEY} as {RECORD_KEY}, {left}.{PARTITION_PATH} as {PARTITION_PATH}"
-    selected = ", ".join([f"case {whens} end as {columns.clause}", keys, *made])
+    selected = ", ".join([f"case {whens} end as {columns.clause}", *(f"{left}.{name} as {name}" for name in place), *made])
     join = f"{quote_name(target)} as {left} {_kind(statement)} join {quote_name(source)} as {right} on {statement.condition}"
     return f"select * from (select {selected} from {join}) where {columns.clause} is not null"
 
@@ -246,7 +187,7 @@ def _kind(statement: Merge) -> str:
     return {(False, False): "inner", (True, False): "right", (False, True): "left", (True, True): "full"}[only_source, only_target]
 
 
-def _applies(clause: MergeClause, left: str, right: str, columns: _Columns) -> str:
+def _applies(clause: MergeClause, left: str, right: str, columns: MergeColumns) -> str:
     stored, given = f"{left}.{RECORD_KEY} is not null", f"{right}.{columns.present} is not null"
     side = {
         "matched": f"{stored} and {given}",
@@ -256,7 +197,7 @@ def _applies(clause: MergeClause, left: str, right: str, columns: _Columns) -> s
     return side if clause.condition is None else f"{side} and ({clause.condition})"
 
 
-def _column(statement: Merge, field: pa.Field, left: str, right: str, columns: _Columns) -> str:
+def _column(statement: Merge, field: pa.Field, left: str, right: str, columns: MergeColumns) -> str:
     """The column's value under each clause. Spark lets later columns of a select refer to the clause number by its alias."""
     name, kind = quote_name(field.name), to_spark_type(field.type).simpleString()
     stored = f"cast(null as {kind})"
@@ -270,7 +211,7 @@ def _column(statement: Merge, field: pa.Field, left: str, right: str, columns: _
     return f"case {columns.clause} {' '.join(values)} end as {name}"
 
 
-def _value(clause: MergeClause, field: pa.Field, stored: str, right: str, columns: _Columns) -> str:
+def _value(clause: MergeClause, field: pa.Field, stored: str, right: str, columns: MergeColumns) -> str:
     if clause.action == "delete":
         return stored
     if clause.assignments is None:
@@ -283,7 +224,7 @@ def _value(clause: MergeClause, field: pa.Field, stored: str, right: str, column
     return f"({edits.assigned[path]})" if path in edits.assigned else "null"
 
 
-def _whole(clause: MergeClause, field: pa.Field, stored: str, right: str, columns: _Columns) -> str:
+def _whole(clause: MergeClause, field: pa.Field, stored: str, right: str, columns: MergeColumns) -> str:
     """The column of a clause with `*`: that of the source, fields inside of it by their names. Raises as `in_fields_order`."""
     kept = stored if clause.action == "update" else None
     name = columns.given.get(field.name.lower())

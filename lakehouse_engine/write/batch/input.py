@@ -46,7 +46,7 @@ class Keying:
 
     Picklable; runs where the rows are. `schema` has the table's user columns; `columns` restricts the result to some of them (a
     delete needs keys only). Every row keeps `constraints`. A table without key fields has its keys made from `instant_time` (empty where
-    there is none yet) and where a row was met.
+    there is none yet) and where a row was met; with `given_keys` those of new rows, whose given key is null.
     """
 
     schema: pa.Schema
@@ -65,10 +65,11 @@ class Keying:
             user = user.cast(typed_nulls(user.schema, self.schema))
         shaped = conform(canonical_table(user, allow_timestamp_ntz=self.allow_timestamp_ntz, untrusted=True), self.schema)
         shaped = fitted(shaped, self.constraints)
-        if given is not None:
+        if given is not None and not (self.keyless and given.null_count):
             keys = given.cast(pa.string())
         elif self.keyless:
             keys = generated_keys(self.instant_time, task, shaped.num_rows, first_row)
+            keys = keys if given is None else pc.coalesce(given.cast(pa.string()), keys)
         else:
             keys = self.generator.record_keys(shaped)
         check_constraints(shaped, keys, self.constraints)

@@ -7,7 +7,7 @@ columns by the time it is locked, the kept rows are keyed again; the query is no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 
 import pyarrow as pa
@@ -73,10 +73,13 @@ def _as_given(source: RowSource, offered: pa.Schema) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class DatedSource:
-    """Rows whose keys are made up of the instant and where the row was met, kept from before there was an instant."""
+    """Rows whose keys are made up of the instant and where the row was met, kept from before there was an instant. `some_given`: others
+    have the key that they are stored under.
+    """
 
     source: RowSource
     instant_time: str
+    some_given: bool = False
 
     @property
     def num_rows(self) -> int:
@@ -96,14 +99,18 @@ class DatedSource:
         return self._dated(self.source.slice(first, count))
 
     def parts(self) -> Sequence[RowSource]:
-        return [DatedSource(part, self.instant_time) for part in self.source.parts()]
+        return [replace(self, source=part) for part in self.source.parts()]
 
     def only(self, rows: Rows) -> RowSource:
-        return DatedSource(self.source.only(rows), self.instant_time)
+        return replace(self, source=self.source.only(rows))
 
     def _dated(self, rows: pa.Table) -> pa.Table:
         at = rows.schema.get_field_index(RECORD_KEY)
         if at < 0:
             return rows
-        keys = pc.binary_join_element_wise(self.instant_time, rows.column(at), "")
+        kept = rows.column(at)
+        keys = pc.binary_join_element_wise(self.instant_time, kept, "")
+        if self.some_given:
+            # A given key begins with the instant that it was made at.
+            keys = pc.if_else(pc.starts_with(kept, "_"), keys, kept)
         return rows.set_column(at, rows.schema.field(at), keys)

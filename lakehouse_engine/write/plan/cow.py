@@ -14,6 +14,7 @@ from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext, refuse_cdc
 from lakehouse_engine.write.locate.numbered import FoundNumbers
+from lakehouse_engine.write.locate.stored_once import check_stored_once
 from lakehouse_engine.write.locate.target import Target
 from lakehouse_engine.write.plan.assign import SizedFile
 from lakehouse_engine.write.plan.buckets import place_in_bases
@@ -109,7 +110,9 @@ def plan_inserts(target: Target, context: WriteContext, files: FileContext, batc
 def plan_deletes(target: Target, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> CowPlan:
     """Drop every stored row with a key of the batch."""
     plan = CowPlan(target, context, files, batch)
-    for tagged in target.tag(context, batch, runner):
+    found = target.tag(context, batch, runner)
+    check_stored_once(context, batch, (tagged.rows for tagged in found))
+    for tagged in found:
         plan.change(tagged.base).deletes.append(tagged.positions)
     return plan
 
@@ -121,7 +124,9 @@ def plan_upsert(
     plan = CowPlan(target, context, files, batch)
     moves = Moves(context, files, batch)
     settled = np.zeros(len(batch.rows), dtype=bool)
-    for tagged in target.tag(context, batch, runner):
+    found = target.tag(context, batch, runner)
+    check_stored_once(context, batch, (tagged.rows for tagged in found))
+    for tagged in found:
         stays, goes = moves.split(tagged)
         if len(stays.rows):
             change = plan.change(stays.base)
@@ -154,7 +159,9 @@ def _add_deletes(plan: CowPlan, batch: Batch, deletes: Batch, runner: TaskRunner
     """Keys to delete that are not also in the batch (a row that is there is an upsert), and not older than what is stored."""
     context = plan.context
     rest = deletes.without(batch, is_global=context.is_global)
-    for tagged in plan.target.tag(context, rest, runner):
+    found = plan.target.tag(context, rest, runner)
+    check_stored_once(context, rest, (tagged.rows for tagged in found))
+    for tagged in found:
         gone = part_of(tagged, winners(context, plan.files, rest, tagged))
         if len(gone.rows):
             plan.change(gone.base).deletes.append(gone.positions)

@@ -11,6 +11,8 @@ from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext
 from lakehouse_engine.write.locate.numbered import FoundNumbers
+from lakehouse_engine.write.locate.settle import SliceHits
+from lakehouse_engine.write.locate.stored_once import check_stored_once
 from lakehouse_engine.write.locate.tagging import find_hits
 from lakehouse_engine.write.locate.target import Target
 from lakehouse_engine.write.plan.mor_buckets import log_deletes, log_unseen, looks_up_deletes
@@ -35,9 +37,10 @@ def plan_deletes(target: Target, context: WriteContext, files: FileContext, batc
     """Drop every stored row with a key of the batch."""
     plan = DeltaPlan(target, context, files, batch)
     if isinstance(context.index, BucketIndex):
+        _check_buckets(plan, batch, runner)
         log_deletes(plan, context.index.layout, batch)
         return plan
-    for hits in find_hits(target, context, batch, runner, ordered=False):
+    for hits in _hits(plan, batch, runner, ordered=False):
         plan.drop(hits, hits.alive, batch)
     return plan
 
@@ -48,8 +51,9 @@ def plan_upsert(
     """Known keys to where they are (or away from there, when they move), new ones to a small file and new groups."""
     plan = DeltaPlan(target, context, files, batch)
     if isinstance(context.index, BucketIndex) and not (deletes is not None and looks_up_deletes(context, deletes)):
+        _check_buckets(plan, batch, runner)
         plan.batch = log_unseen(plan, context.index.layout)
-    upsert = Upsert(plan, runner, find_hits(target, context, plan.batch, runner, ordered=True))
+    upsert = Upsert(plan, runner, _hits(plan, plan.batch, runner, ordered=True))
     upsert.update()
     if deletes is not None:
         _add_deletes(plan, batch, deletes, runner)
@@ -77,9 +81,23 @@ def _add_deletes(plan: DeltaPlan, batch: Batch, deletes: Batch, runner: TaskRunn
     context = plan.context
     rest = deletes.without(batch, is_global=context.is_global)
     if isinstance(context.index, BucketIndex) and not looks_up_deletes(context, rest):
+        _check_buckets(plan, rest, runner)
         rest = log_deletes(plan, context.index.layout, rest)
     if not len(rest.rows):
         return
     ordered = context.merger.compares_ordering
-    for hits in find_hits(plan.target, context, rest, runner, ordered=ordered):
+    for hits in _hits(plan, rest, runner, ordered=ordered):
         plan.drop(hits, hits.alive & hits.wins, rest)
+
+
+def _hits(plan: DeltaPlan, batch: Batch, runner: TaskRunner, *, ordered: bool) -> list[SliceHits]:
+    """As `find_hits`. Raises as `check_stored_once`."""
+    found = find_hits(plan.target, plan.context, batch, runner, ordered=ordered)
+    check_stored_once(plan.context, batch, (hits.rows[hits.alive] for hits in found))
+    return found
+
+
+def _check_buckets(plan: DeltaPlan, batch: Batch, runner: TaskRunner) -> None:
+    """As `check_stored_once`, where nothing is looked up otherwise: base files may hold a key more than once, the logs on top may not."""
+    if plan.context.single_rows:
+        check_stored_once(plan.context, batch, (tagged.rows for tagged in plan.target.tag(plan.context, batch, runner)))

@@ -25,6 +25,7 @@ from lakehouse_engine.write.context import WriteContext, refuse_cdc
 from lakehouse_engine.write.locate.buckets import place_in_buckets
 from lakehouse_engine.write.locate.numbered import OlderTask, older_numbers
 from lakehouse_engine.write.locate.settle import SliceHits
+from lakehouse_engine.write.locate.stored_once import repeated
 from lakehouse_engine.write.locate.target import Target
 from lakehouse_engine.write.plan.assign import SizedFile
 from lakehouse_engine.write.plan.buckets import new_bucket
@@ -114,6 +115,8 @@ class DeltaPlan:
             return
         change = self.change(hits.piece)
         torn = chosen & np.isin(hits.rows, hits.rows[hits.alive & ~chosen])
+        # Of a key that is stored more than once Hudi's readers take the first row away, others all of them.
+        change.rewrite |= bool(repeated(hits.rows)[chosen].any())
         change.delete(hits.only(chosen & ~torn), batch.keys)
         if torn.any():
             change.rewrite = True
@@ -156,6 +159,8 @@ class DeltaPlan:
         for found in place_in_buckets(layout, self.batch, self.target.view, indices):
             if found.piece is None:
                 self.creates.append(new_bucket(found, self.batch))
+            elif self.context.single_rows:  # a log would put it in the place of all rows of its key
+                self.change(found.piece).inserts = self.batch.rows[found.rows]
             else:
                 self.change(found.piece).revived.append(self.batch.rows[found.rows])
 
@@ -233,6 +238,7 @@ class DeltaPlan:
             rows=change.logged(),
             deletes=change.deleted_keys(),
             seqnos=change.deleted_numbers(),
+            inserts=change.inserts,
         )
 
     def _append(self, change: SliceChange) -> GroupAppend:

@@ -16,6 +16,7 @@ from lakehouse_engine.errors import DuplicateKeyError
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.locate.settle import SliceHits
+from lakehouse_engine.write.locate.stored_once import repeated
 from lakehouse_engine.write.plan.mor_changes import DeltaPlan
 from lakehouse_engine.write.plan.mor_combine import Combined, CombineTask, combine_slice
 from lakehouse_engine.write.source import PatchedSource, Rows
@@ -79,7 +80,9 @@ class Upsert:
         if updates.any():
             change = self._plan.change(hits.piece)
             change.update(hits.only(updates), self._plan.batch.rows)
-            change.rewrite |= self._plan.context.unsaid_by_logs or bool(hits.doubtful[updates].any())
+            # Readers differ on a logged row that meets several stored ones, as on those that are doubtful.
+            unsaid = hits.doubtful | repeated(hits.rows)
+            change.rewrite |= self._plan.context.unsaid_by_logs or bool(unsaid[updates].any())
         self._plan.drop(hits, goes | (touched & marked), self._plan.batch)
         self._moved[hits.rows[goes]] = True
         # What stays somewhere, or loses there, is not inserted elsewhere, even if a second record of its key is stored.

@@ -48,6 +48,7 @@ class WritePlan:
             changed = len(merge.positions) + len(merge.deletes)
             updates.append(Planned(merge.base.partition_path, merge.base.file_id, merge.base.instant_time, changed))
         for rewrite in self.rewrites:
+            inserts.append((rewrite.piece.slice.partition_path, len(rewrite.inserts)))
             piece, changed = rewrite.piece.slice, len(rewrite.rows) + len(rewrite.deletes) + len(rewrite.seqnos)
             updates.append(Planned(piece.partition_path, piece.file_id, piece.base_instant, changed))
         for group in (group for task in self.appends for group in task.groups):

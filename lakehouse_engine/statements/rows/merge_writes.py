@@ -1,0 +1,180 @@
+"""What a MERGE writes, of the rows that its join gave: by keys, or by row where the table holds keys more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, count, expr, lit
+from pyspark.sql.functions import max as greatest
+
+from lakehouse_engine.errors import DuplicateKeyError, RepeatedKeyError
+from lakehouse_engine.model.constraints import Generated
+from lakehouse_engine.model.keys import COMMIT_SEQNO, PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.model.write_stats import WriteResult
+from lakehouse_engine.spark.generated import with_generated
+from lakehouse_engine.sql.grammar.lexer import quote_name
+from lakehouse_engine.sql.grammar.statements import Merge, MergeClause
+from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY, Execution
+from lakehouse_engine.statements.rows.by_row import PLACE, by_row
+from lakehouse_engine.statements.rows.moving import check_arrivals, may_move
+from lakehouse_engine.table import HoodieTable
+
+if TYPE_CHECKING:
+    from lakehouse_engine.statements.rows.merge import MergeColumns
+
+KEY = (RECORD_KEY, PARTITION_PATH)
+
+
+def written_by_key(
+    run: Execution,
+    statement: Merge,
+    table: HoodieTable,
+    joined: DataFrame,
+    columns: MergeColumns,
+    generated: Sequence[Generated],
+) -> WriteResult:
+    """One upsert, with keys to delete. `joined` has the `KEY` of stored rows.
+
+    Raises `DuplicateKeyError` where two rows to be stored have one key, or a key that is changed is stored more than once.
+    """
+    changes = _Changes.of(run, statement, table, joined, columns, generated)
+    _check_once(statement, joined, columns, table)
+    # What is updated where it is stays: of one key in one partition rows to write come before rows to delete.
+    keys = joined.where(joined[columns.clause].isin(changes.leaving)).select(*KEY).distinct() if changes.leaving else None
+    given_keys = not table.config.record_key_fields
+    names = [*([RECORD_KEY] if given_keys else []), *map(quote_name, columns.schema.names)]
+    return table.upsert(
+        changes.rows.select(*names),
+        delete_keys=keys,
+        given_keys=given_keys,
+        as_given=True,
+        single_rows=True,
+        options=changes.options,
+        expected=run.expected(statement.name),
+    )
+
+
+def written_by_row(
+    run: Execution,
+    statement: Merge,
+    table: HoodieTable,
+    joined: DataFrame,
+    columns: MergeColumns,
+    generated: Sequence[Generated],
+    refused: DuplicateKeyError,
+) -> WriteResult:
+    """Stored rows that are changed or deleted go by where they are. `joined` has their key and `PLACE`; `refused` is why not by key.
+
+    Raises `DuplicateKeyError` for a stored row that two rows of the source match, one of which updates it, and for a row to be inserted of
+    which the key is another row's, too.
+    """
+    changes = _Changes.of(run, statement, table, joined, columns, generated)
+    stored = joined.where(joined[COMMIT_SEQNO].isNotNull())
+    is_update = joined[columns.clause].isin(changes.updates).cast("int")
+    matched = stored.groupBy(RECORD_KEY, *PLACE).agg(count(lit(1)).alias("matches"), greatest(is_update).alias("updated"))
+    if found := matched.where("matches > 1 and updated = 1").select(RECORD_KEY).head(1):
+        message = f"several rows of the source match the row of the key {found[0][0]!r}, and one of them updates it. Nothing was written"
+        raise _other(refused, message, table)
+    _check_inserted(run, statement, table, changes.rows.where(changes.rows[RECORD_KEY].isNull()), stored, refused)
+    rows = changes.rows.select(*map(quote_name, columns.schema.names))
+    return by_row(table, rows, stored.select(*PLACE).distinct(), run.expected(statement.name), options=changes.options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """The rows to be stored, the options of their write, and the numbers of the clauses that update rows, and that take rows away."""
+
+    rows: DataFrame
+    options: Mapping[str, str]
+    updates: Sequence[int]
+    leaving: Sequence[int]
+
+    @classmethod
+    def of(
+        cls,
+        run: Execution,
+        statement: Merge,
+        table: HoodieTable,
+        joined: DataFrame,
+        columns: MergeColumns,
+        generated: Sequence[Generated],
+    ) -> _Changes:
+        """Raises as `check_arrivals`."""
+        clauses = list(enumerate(statement.clauses))
+        rows = _rows_to_write(statement, table, joined, columns, generated)
+        options = ONE_ROW_A_KEY if columns.schema == table.schema else {**ONE_ROW_A_KEY, **EVOLVE}
+        moving = [number for number, clause in clauses if _may_move(clause, table, columns)]
+        if moving:
+            changed = joined.where(joined[RECORD_KEY].isNotNull())
+            check_arrivals(run, statement.name, table, rows.where(rows[columns.clause].isin(moving)), changed)
+        updates = [number for number, clause in clauses if clause.action == "update"]
+        leaving = [number for number, clause in clauses if clause.action == "delete" or number in moving]
+        return cls(rows, options, updates, leaving)
+
+
+def _rows_to_write(
+    statement: Merge, table: HoodieTable, joined: DataFrame, columns: MergeColumns, generated: Sequence[Generated]
+) -> DataFrame:
+    upserts = [number for number, clause in enumerate(statement.clauses) if clause.action != "delete"]
+    rows = joined.where(joined[columns.clause].isin(upserts))
+    for one in generated:
+        silent = [number for number in upserts if not _gives(statement.clauses[number], one.column, columns)]
+        rows = with_generated(rows, [one], columns.schema, table.config, unless=rows[columns.clause].isin(silent))
+    return rows
+
+
+def _may_move(clause: MergeClause, table: HoodieTable, columns: MergeColumns) -> bool:
+    """Whether rows that the clause updates may leave their partitions, from which they are to be taken then."""
+    assigned = columns.given if clause.assignments is None else [name for name, _ in clause.assignments]
+    return clause.action == "update" and may_move(table, assigned)
+
+
+def _gives(clause: MergeClause, column: str, columns: MergeColumns) -> bool:
+    """Whether the clause has a value for a generated column."""
+    if clause.assignments is None:
+        return column.lower() in columns.given
+    return column.lower() in {name.lower() for name, _ in clause.assignments}
+
+
+def _check_once(statement: Merge, joined: DataFrame, columns: MergeColumns, table: HoodieTable) -> None:
+    """Raise `DuplicateKeyError` for a key of which rows are both updated and deleted."""
+    deletes = [number for number, clause in enumerate(statement.clauses) if clause.action == "delete"]
+    if not deletes or len(deletes) == len(statement.clauses):
+        return
+    deleted = joined.where(joined[columns.clause].isin(deletes)).select(*KEY)
+    updated = joined.where(~joined[columns.clause].isin(deletes))
+    both = updated.join(deleted, list(KEY), "left_semi").select(RECORD_KEY).head(1)
+    if both:
+        message = f"two rows of the source match the row of the key {both[0][0]!r}: one updates it, and one deletes it"
+        raise DuplicateKeyError(message, table=table.config.name)
+
+
+def _check_inserted(
+    run: Execution, statement: Merge, table: HoodieTable, new: DataFrame, changed: DataFrame, refused: DuplicateKeyError
+) -> None:
+    """Raise `DuplicateKeyError` where two new rows have one key, or a stored row that is not changed has one of theirs."""
+    config = table.config
+    if not config.record_key_fields:
+        return
+    fields = config.record_key_fields if table.keys_are_global else (*config.record_key_fields, *config.partition_fields)
+    names = [f"key_{number}" for number in range(len(fields))]
+    paths = (".".join(map(quote_name, field.split("."))) for field in fields)
+    key = [expr(path).alias(name) for path, name in zip(paths, names, strict=True)]
+    inserted = new.select(*key)
+    if inserted.groupBy(*names).count().where("count > 1").head(1):
+        raise _other(refused, "two rows that MERGE inserts have one key. Nothing was written", table)
+    left = run.spark.table(run.target(statement.name)).join(changed.select(*PLACE).distinct(), list(PLACE), "left_anti").select(*key)
+    same = reduce(lambda a, b: a & b, (col(f"new.{name}").eqNullSafe(col(f"left.{name}")) for name in names))
+    if found := inserted.alias("new").join(left.alias("left"), same, "left_semi").head(1):
+        shown = ", ".join(f"{field}={value!r}" for field, value in zip(fields, found[0], strict=True))
+        message = f"MERGE inserts a row of the key {shown}, which is stored, and changes rows of a key that is stored more than once"
+        raise _other(refused, f"{message}: let ON say that keys are equal, and no more. Nothing was written", table)
+
+
+def _other(refused: DuplicateKeyError, message: str, table: HoodieTable) -> DuplicateKeyError:
+    """What to raise where a change by row is wrong, too: what was wrong by key, unless that was only that keys are repeated."""
+    return DuplicateKeyError(message, table=table.config.name) if isinstance(refused, RepeatedKeyError) else refused
