@@ -173,8 +173,8 @@ class HoodieTable(TableServices):
     ) -> WriteResult:
         """Update rows whose key is stored, add the others.
 
-        `merge_update_columns`: only these change in updated rows. `delete_keys`: rows of key columns to delete in the same commit; with
-        ordering columns too, an older one deletes nothing.
+        `merge_update_columns`: only these, and the ordering fields, change in updated rows. `delete_keys`: rows of key columns to delete in
+        the same commit; with ordering columns too, an older one deletes nothing.
         """
         return self._write(
             WriteOperationType.UPSERT,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -171,14 +170,23 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
         given_keys=request.given_keys,
         update_columns=updated,
         single_rows=request.single_rows,
-        unsaid_by_logs=(request.as_given and storing_as_given(payload.merger) is not payload.merger) or _may_lose(ordering, updated),
+        unsaid_by_logs=request.as_given and storing_as_given(payload.merger) is not payload.merger,
     )
 
 
-def _may_lose(ordering: OrderingFields, updated: Sequence[str] | None) -> bool:
-    """Whether a row that is made of a winner and of what is stored may be behind the latter: it takes some ordering values of each."""
-    changed = {name.lower() for name in updated or ()}
-    return 0 < sum(name.lower() in changed for name in ordering.roots) < len(ordering.roots)
+def with_ordering(state: TableState, request: WriteRequest) -> WriteRequest:
+    """The request with the ordering columns, and what those are generated of, among the columns to update: a row that wins leaves its
+    ordering value, or the next late row would win against an older one.
+    """
+    if request.update_columns is None or request.data is None:
+        return request
+    schema, config = table_schema(state), state.config
+    moved = payload_of(config, request.options.payload_class).ordering(config, schema).roots
+    computed = [one for one in config.constraints.generated_among(schema.names) if one.column.lower() in {name.lower() for name in moved}]
+    inputs = [name for one in computed for name in one.inputs]
+    known = {name.lower() for name in (*request.update_columns, *config.record_key_fields)}
+    more = [name for name in dict.fromkeys((*moved, *inputs)) if name.lower() not in known]
+    return replace(request, update_columns=(*request.update_columns, *more))
 
 
 def looks_everywhere(request: WriteRequest, index: Index) -> bool:

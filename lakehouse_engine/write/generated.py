@@ -50,7 +50,7 @@ def with_generated(state: TableState, request: WriteRequest, columns: Sequence[G
     whole = request.operation is not WriteOperationType.UPSERT or request.replaced_rows is not None
     may_miss = whole and request.options.schema_evolution and not request.replace_schema
     _check_inputs(columns, request.data.schema, schema, may_miss=may_miss)
-    updates = None if request.update_columns is None else _updated(columns, request.update_columns)
+    updates = None if request.update_columns is None else _updated(columns, request.update_columns, config.record_key_fields)
     return replace(request, data=request.data.generated(columns, schema, config), update_columns=updates)
 
 
@@ -77,14 +77,15 @@ def _check_inputs(columns: Sequence[Generated], given: pa.Schema, schema: pa.Sch
             )
 
 
-def _updated(columns: Sequence[Generated], updates: Sequence[str]) -> tuple[str, ...]:
-    """The columns to update, with those that are computed of them, and without those that are not."""
-    named = {name.lower() for name in updates}
+def _updated(columns: Sequence[Generated], updates: Sequence[str], keys: Sequence[str]) -> tuple[str, ...]:
+    """The columns to update, with those that are computed of them, and without those that are not. `keys` are the same in both rows."""
+    same, named = {name.lower() for name in keys}, {name.lower() for name in updates}
     kept = [name for name in updates if all(name.lower() != one.column.lower() for one in columns)]
     for one in columns:
-        changed = [name for name in one.inputs if name.lower() in named]
-        if changed and len(changed) < len(one.inputs):
-            other = next(name for name in one.inputs if name.lower() not in named)
+        inputs = [name for name in one.inputs if name.lower() not in same]
+        changed = [name for name in inputs if name.lower() in named]
+        if changed and len(changed) < len(inputs):
+            other = next(name for name in inputs if name.lower() not in named)
             raise ConstraintError(
                 f"the column {one.column!r} is GENERATED ALWAYS AS ({one.expression}), and of what it is computed of {changed[0]!r} is"
                 f" among the columns to update and {other!r} is not: name both, or neither. Nothing was written",

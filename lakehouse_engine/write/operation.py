@@ -43,7 +43,7 @@ from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.stage import Stage
 from lakehouse_engine.write.batches import REPLACING, Batches
-from lakehouse_engine.write.context import WriteContext, prepare
+from lakehouse_engine.write.context import WriteContext, prepare, with_ordering
 from lakehouse_engine.write.generated import generating, with_generated
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.result import no_change, result_of
@@ -101,7 +101,10 @@ class _Seen:
     def by(cls, state: TableState, request: WriteRequest, known: _Seen | None = None) -> _Seen:
         """Raises as `with_generated` and `prepare`. `known`: what was settled before; rows that need nothing else stay the same ones."""
         wanted = generating(state, request)
-        asked = known.request if known is not None and known.generating == wanted else with_generated(state, request, wanted)
+        if known is not None and known.generating == wanted:
+            asked = known.request
+        else:
+            asked = with_generated(state, with_ordering(state, request), wanted)
         return cls(state, asked, prepare(state, asked), wanted)
 
 

@@ -213,6 +213,15 @@ def test_upserts_of_some_columns_never_mix_what_it_is_computed_of(lakehouse: Lak
     assert now() == [(1, 5, 6, 11, 7), (2, 5, 6, 11, 7)]
 
 
+def test_an_upsert_of_some_columns_moves_the_ordering_field_and_what_it_is_computed_of(lakehouse: Lakehouse) -> None:
+    generated = "ts int generated always as (at * 10), of_both int generated always as (id + at)"
+    lakehouse.sql(f"create table s.t (id int, v string, at int, {generated}) tblproperties (primaryKey = 'id', preCombineField = 'ts')")
+    table = lakehouse.table("s.t")
+    for v, at in (("first", 1), ("newest", 10), ("late", 5)):
+        table.upsert(lakehouse.sql(f"select 1 as id, '{v}' as v, {at} as at, {at} * 10 as ts"), merge_update_columns=["v"])
+    assert [tuple(one) for one in lakehouse.sql("select v, at, ts, of_both from s.t").collect()] == [("newest", 10, 100, 11)]
+
+
 def test_payloads_that_mix_rows_are_refused_and_statements_still_write(lakehouse: Lakehouse) -> None:
     payload = "'hoodie.datasource.write.payload.class' = 'org.apache.hudi.common.model.OverwriteNonDefaultsWithLatestAvroPayload'"
     lakehouse.sql(f"create table s.t (id int, a int, b int generated always as (a + 1)) tblproperties (primaryKey = 'id', {payload})")

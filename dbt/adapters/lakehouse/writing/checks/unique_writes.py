@@ -120,7 +120,7 @@ class UniqueWrites:
                 # Rows that lose to another one of the batch, or to the stored one, are not written.
                 come = not_older(newest(come, columns, identity, ordering), kept, identity, ordering)
             if (updates := more.get("merge_update_columns")) is not None:
-                come = updated(come, columns, kept, identity, updates)
+                come = updated(come, columns, kept, identity, [*updates, *(name.split(".")[0] for name in ordering)])
             if (deleted := more.get("delete_keys")) is None:
                 yield come, left
                 return
