@@ -192,7 +192,7 @@ class TableWriter:
             resolved = resolve(keys, columns_of(batch), "unique_key", self.config.name)
             if rows.isEmpty():
                 return self._put("insert", rows, options)  # no news: nothing is replaced, and nothing rewritten
-            same = " and ".join(f"{SOURCE}.{quoted(key)} = {TARGET}.{quoted(key)}" for key in resolved)
+            same = " and ".join(f"{SOURCE}.{quoted(key)} <=> {TARGET}.{quoted(key)}" for key in resolved)
             matched = f"exists (select 1 from {source} as {SOURCE} where {same})"
             condition = " and ".join([matched, *(f"({text})" for text in self.config.predicates)])
             return self._rewrite(condition, source, columns_of(batch), options)

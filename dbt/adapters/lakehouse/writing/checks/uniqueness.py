@@ -62,7 +62,7 @@ def not_older(source: str, stored: str, identity: Sequence[str], ordering: Seque
 def updated(source: str, columns: Sequence[str], stored: str, identity: Sequence[str], updates: Collection[str]) -> str:
     """The rows of `source` as a merge that updates only some columns stores them: the others stay what they are in a stored record."""
     changed = {name.lower() for name in (*updates, *identity)}
-    same = " and ".join(f"__stored.{quoted(name)} = __source.{quoted(name)}" for name in identity)
+    same = " and ".join(f"__stored.{quoted(name)} <=> __source.{quoted(name)}" for name in identity)
     chosen = [
         f"__source.{quoted(name)}"
         if name.lower() in changed

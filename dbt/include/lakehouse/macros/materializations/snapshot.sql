@@ -18,6 +18,9 @@
   {%- endif -%}
   {%- set strategy = strategy_dispatch(config.get('strategy'))(
         model, 'snapshotted_data', 'source_data', model['config'], target_relation_exists) -%}
+  {#- dbt-core's query joins by = and takes a null key for a row that is not there, so that each run would add it again. A struct is never null. -#}
+  {%- set keys = [strategy.unique_key] if strategy.unique_key is string else strategy.unique_key -%}
+  {%- do strategy.update({'unique_key': 'struct(' ~ keys | join(', ') ~ ')'}) -%}
 
   {%- if not target_relation_exists -%}
     {%- set select = build_snapshot_table(strategy, model['compiled_code']) -%}
