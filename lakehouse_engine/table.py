@@ -161,7 +161,10 @@ class HoodieTable(TableServices):
     # writing
 
     def bulk_insert(self, data: Any, **arguments: Any) -> WriteResult:
-        """Add rows to new files without looking anything up: the fastest way in. Keys are not compared with stored ones."""
+        """Add rows to new files without looking anything up: the fastest way in. Keys are not compared with stored ones.
+
+        Rows that are marked as deletions are stored, as by Hudi, unless `drop_deletions=True`; every other operation leaves them out.
+        """
         return self._write(WriteOperationType.BULK_INSERT, data, **arguments)
 
     def insert(self, data: Any, **arguments: Any) -> WriteResult:
@@ -260,7 +263,7 @@ def _check_arguments(operation: WriteOperationType, given: Mapping[str, Any]) ->
             near = get_close_matches(name, {*_ARGUMENTS, "options"}, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"{operation.value.lower()}() got an unexpected keyword argument {name!r}{hint}")
-    for name in ("replace_schema", "redefines", "given_keys", "as_given", "single_rows"):
+    for name in ("replace_schema", "redefines", "given_keys", "as_given", "single_rows", "drop_deletions"):
         if name in given:
             check(name, "bool", given[name])
     check("missing", "str", given.get("missing", ""))

@@ -308,4 +308,4 @@ def _rewrite(run: Execution, parts: Parts, table: HoodieTable, edits: Edits) -> 
             value = edited(quote_name(field.name), field.type, path, edits)
             columns.append(f"{value} as {quote_name(edits.renamed.get(path, field.name))}")
     rows = run.spark.sql(f"select {', '.join(columns)} from {quote_name(run.target(parts))}")
-    return table.insert_overwrite_table(rows, replace_schema=True, redefines=True, expected=run.expected(parts))
+    return table.insert_overwrite_table(rows, replace_schema=True, redefines=True, drop_deletions=False, expected=run.expected(parts))

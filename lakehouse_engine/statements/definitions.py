@@ -133,7 +133,8 @@ def filled(
 
     def fill(place: Storage, target: RelationName) -> WriteResult:
         table = run.make_in(place, replace(spec, name=target.name))
-        return table.bulk_insert(rows, options=COMBINE if spec.record_key else None, extra_metadata=metadata)
+        options = COMBINE if spec.record_key else None
+        return table.bulk_insert(rows, drop_deletions=True, options=options, extra_metadata=metadata)
 
     return make_filled(run.catalog, name, fill, may_go=may_go, lock_timeout_ms=LOCK_TIMEOUT_MS.default)[1]
 

@@ -73,7 +73,15 @@ class Batches:
     @property
     def is_streamed(self) -> bool:
         """Whether rows go into files as they come, for nothing has to be known of them before."""
-        return self.makes_new_groups and not self._combines and self.context.layout is None
+        return self.makes_new_groups and not self._combines and self.context.layout is None and not self.drops_deletions
+
+    @property
+    def drops_deletions(self) -> bool:
+        """Whether rows that are marked as deletions are left out of those that go to new file groups."""
+        drops = self.request.drop_deletions
+        if drops is None:
+            drops = self.request.operation is not WriteOperationType.BULK_INSERT
+        return drops and bool(self.context.marks.columns(self.context.schema.names))
 
     @property
     def makes_new_groups(self) -> bool:

@@ -181,13 +181,14 @@ class _Write:
     def new_groups(self) -> WriteResult:
         """Operations that look nothing up: every row goes to a new file group."""
         self.transaction.inflight(self._noted())
-        dropped = 0
+        dropped, emptied = 0, frozenset[str]()
         if self.batches.is_streamed:
             statuses = self.batches.stream(self.context.files(self.transaction.instant_time), self.runner)
         else:
             plan = self._planned(all_new=True)
             self._route, dropped, statuses = plan.route, plan.dropped, plan.run(self.runner)
-        replaced = self._replaced_by(statuses)
+            emptied = plan.partitions if self.batches.drops_deletions else emptied
+        replaced = self._replaced_by(statuses, emptied)
         if not statuses and not replaced and not self._changes_columns:
             return self._unchanged(frozenset(self.request.partitions), dropped)
         return self._commit(statuses, replaced=replaced, dropped=dropped)
@@ -262,13 +263,13 @@ class _Write:
         state = self.transaction.state
         return [file.group for file in lost_files(state, None, state.view.latest_slices())]
 
-    def _replaced_by(self, statuses: Sequence[WriteStatus]) -> dict[str, tuple[str, ...]] | None:
-        """File groups that the new ones take the place of: of the partitions written to, or of the whole table."""
+    def _replaced_by(self, statuses: Sequence[WriteStatus], emptied: frozenset[str]) -> dict[str, tuple[str, ...]] | None:
+        """File groups that the new ones take the place of: of the partitions written to (or `emptied`), or of the whole table."""
         operation = self.request.operation
         if operation is WriteOperationType.INSERT_OVERWRITE_TABLE:
             partitions = set(self.transaction.state.view.partitions()) | {group.partition_path for group in self._lost}
         elif operation is WriteOperationType.INSERT_OVERWRITE:
-            partitions = {status.stat.partition_path or "" for status in statuses if status.stat} | set(self.request.partitions)
+            partitions = {status.stat.partition_path or "" for status in statuses if status.stat} | emptied | set(self.request.partitions)
         else:
             return None
         return {path: ids for path in sorted(partitions) if (ids := self._live_file_ids(path))}

@@ -31,7 +31,8 @@ class WriteRequest:
     meant for one stored row, or is new. By keys such a write raises `RepeatedKeyError` where one of them is stored more than once; beside
     `replaced_rows` the rows are added whatever is stored of their keys. `expected`: what was read for
     it. `expected_instant`: an instant (or another moment) after which nobody may have touched the partitions that this write changes.
-    `write_id` names the write: where the table has a commit of that id, nothing is written.
+    `write_id` names the write: where the table has a commit of that id, nothing is written. `drop_deletions`: whether rows that are
+    marked as deletions are left out of new file groups; None as Hudi has it, by all operations but BULK_INSERT.
     """
 
     operation: WriteOperationType
@@ -51,6 +52,7 @@ class WriteRequest:
     expected: ExpectedState | None = None
     expected_instant: str | None = None
     write_id: str | None = None
+    drop_deletions: bool | None = None
 
     def __post_init__(self) -> None:
         if self.write_id is not None:

@@ -21,6 +21,7 @@ from lakehouse_engine.write.locate.numbered import numbered_rows, unfound
 from lakehouse_engine.write.locate.target import Target
 from lakehouse_engine.write.plan.buckets import plan_new_buckets
 from lakehouse_engine.write.plan.changes import Changes, plan_changes, plan_replacement
+from lakehouse_engine.write.plan.placing import living
 from lakehouse_engine.write.plan.write_plan import WritePlan, plan_new_groups, run_task
 from lakehouse_engine.write.shares.exchange import Exchange
 from lakehouse_engine.write.shares.route import Given, RoutedPlan, Shares
@@ -119,6 +120,7 @@ class _Planning:
             target=Target.of(self.state, batches.context),
             operation=batches.request.operation,
             all_new=self.all_new,
+            drops_deletions=batches.drops_deletions,
             batch=self.given,
             deletions=None if keys is None else Given(keys, batches.deletion),
             replaced=None if self.replaced is None else Given(self.replaced, EVERY_ROW),
@@ -134,8 +136,10 @@ class _Planning:
         named = frozenset(path for one in (batch, deletions) if one is not None for path in one.partitions.dictionary.to_pylist())
         self.check(named)
         if self.all_new:
-            layout = self.batches.context.layout
-            plan = plan_new_groups(self.files, batch) if layout is None else plan_new_buckets(self.files, layout, batch)
+            layout, kept = self.batches.context.layout, batch
+            if self.batches.drops_deletions:
+                kept = living(batch, self.batches.context.marks)
+            plan = plan_new_groups(self.files, kept) if layout is None else plan_new_buckets(self.files, layout, kept)
         else:
             plan = self._changes(batch, deletions).finish(self.runner.parallelism)
         return PlannedWrite(plan, Route.SMALL, named, batch.duplicates)

@@ -150,4 +150,5 @@ class TableModel:
             new = {name: first[name] if first[name] is not None else second[name] for name in old}
         elif not wins:
             return None
-        return new if columns is None else {name: new[name] if name in columns else old[name] for name in old}
+        changed = None if columns is None else {*columns, self.ordering}  # the ordering value moves with every row that wins
+        return new if changed is None else {name: new[name] if name in changed else old[name] for name in old}

@@ -124,3 +124,8 @@ def alive(batch: Batch, indices: Rows, marks: DeleteMarks) -> Rows:
         return indices
     marked = marks.of(batch.source.columns(names, batch.rows[indices]))
     return np.asarray(indices[~marked], dtype=np.int64)
+
+
+def living(batch: Batch, marks: DeleteMarks) -> Batch:
+    """The batch without rows that are marked as deletions."""
+    return batch.part(alive(batch, np.arange(len(batch.rows), dtype=np.int64), marks))

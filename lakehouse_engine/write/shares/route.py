@@ -74,7 +74,8 @@ def _any_found(missing: int, asked: int) -> None:
 
 @dataclass(slots=True)
 class Shares:
-    """A write planned in shares: `partitions` first, then `plan`. `all_new`: every row goes to a new file group, whatever there is.
+    """A write planned in shares: `partitions` first, then `plan`. `all_new`: every row goes to a new file group, whatever there is, but for
+    those marked as deletions with `drops_deletions`.
 
     `replaced` are stored rows that go by their numbers; then no key is looked up. `check_found` is told how many of them are not stored any
     more, and how many there are.
@@ -91,6 +92,7 @@ class Shares:
     deletions: Given | None
     replaced: Given | None = None
     check_found: Callable[[int, int], None] = _any_found
+    drops_deletions: bool = False
     _dealing: Dealing = field(default_factory=lambda: Dealing(1))
 
     def partitions(self) -> frozenset[str]:
@@ -152,6 +154,7 @@ class Shares:
             deletions=None if self.deletions is None else self._dealt(self.deletions),
             shares=self._dealing.count,
             all_new=self.all_new,
+            drops_deletions=self.drops_deletions,
         )
         return work, target
 

@@ -19,7 +19,7 @@ from lakehouse_engine.write.locate.numbered import FoundNumbers, unfound
 from lakehouse_engine.write.locate.target import Target
 from lakehouse_engine.write.plan.buckets import new_bucket
 from lakehouse_engine.write.plan.changes import Changes, no_changes, plan_changes, plan_replacement
-from lakehouse_engine.write.plan.placing import unplaced
+from lakehouse_engine.write.plan.placing import living, unplaced
 from lakehouse_engine.write.shares.exchange import Exchange, SplitFile
 from lakehouse_engine.write.shares.located import LocatedShare, located_numbers
 from lakehouse_engine.write.shares.routing import RoutedShare, route
@@ -64,8 +64,9 @@ class DealtNumbers:
 class ShareWork:
     """What the planning of every share has in common.
 
-    `stored[i]` is what was dealt of `slices[i]`; None where nothing has to be. `all_new`: every row goes to a new file group. `numbers`:
-    rows of the batch come in the place of those, and are not compared with what is stored.
+    `stored[i]` is what was dealt of `slices[i]`; None where nothing has to be. `all_new`: every row goes to a new file group, but for those
+    marked as deletions with `drops_deletions`. `numbers`: rows of the batch come in the place of those, and are not compared with what is
+    stored.
     """
 
     exchange: Exchange
@@ -80,6 +81,7 @@ class ShareWork:
     shares: int
     all_new: bool
     numbers: DealtNumbers | None = None
+    drops_deletions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,8 @@ def _planned(work: ShareWork, number: int, batch: Batch, gone: Sequence[FoundNum
 
 def _all_new(work: ShareWork, batch: Batch) -> Changes:
     """Every row goes to a new file group, whatever there is."""
+    if work.drops_deletions:
+        batch = living(batch, work.context.marks)
     plan = no_changes(work.target, work.context, work.files, batch)
     layout = work.context.layout
     if layout is None:

@@ -55,7 +55,7 @@ def fill(
 ) -> Any:
     """The first commit of a table. `lengths` are of text columns, `defaults` options of the warehouse."""
     limit(table, lengths, defaults)
-    return table.bulk_insert(rows, options=dict(write_options), extra_metadata=dict(metadata))
+    return table.bulk_insert(rows, drop_deletions=True, options=dict(write_options), extra_metadata=dict(metadata))
 
 
 def limit(table: Any, lengths: Mapping[str, int | None], defaults: Mapping[str, str], *, only_longer: bool = False) -> None:

@@ -36,10 +36,10 @@ class Reshaping:
         """Write the table anew with these columns; the commit, if there was anything to change."""
         shaped = self.warehouse.sql(f"select {', '.join(columns)} from {self._name}")
         expected = self.warehouse.expected(self.schema, self.identifier)
-        options = {**self.config.options, **_UNTOUCHED}
+        given = {"options": {**self.config.options, **_UNTOUCHED}, "extra_metadata": dict(self.metadata), "expected": expected}
         written = retried(
             lambda: self.warehouse.table(self.schema, self.identifier).insert_overwrite_table(
-                shaped, options=options, extra_metadata=dict(self.metadata), replace_schema=True, expected=expected
+                shaped, replace_schema=True, drop_deletions=False, **given
             )
         )
         if written.instant is None:
