@@ -107,10 +107,10 @@ class HoodieTable(TableServices):
         """Rows as an Arrow table; no JVM is used.
 
         `query` is `snapshot`, `read_optimized` or `incremental`. `as_of` is an instant, a timestamp or date (text or object), the name
-        of a savepoint, or `-N` for the Nth commit before the newest. For incremental queries `begin` and `end` are instants, dates or
-        datetimes; `begin` is exclusive ("earliest" or None: from the start) and `end` inclusive; where `begin` lies in time that a restore
-        or rollback took back, `on_restore` says whether to "fail" (`TimelineRestoredError`), to "resync" with the whole snapshot, or to
-        "rewind" to the instant that the table went back to.
+        of a savepoint, or `-N` for the Nth commit before the newest. Incremental queries take the same as `begin` and `end`: commits after
+        `begin` ("earliest" or None: all) up to and including `end` count. Where `begin` lies in time that a restore or rollback took back,
+        `on_restore` says whether to "fail" (`TimelineRestoredError`), to "resync" with the whole snapshot, or to "rewind" to the instant
+        that the table went back to.
 
         `filters`, an expression over columns (`pc.field("day") == "2026-01-01"`; the meta columns too), keeps the rows that it is true of.
         Partitions, files and row groups in which no row can be such are not read. Raises `OptionError` for one that does not fit the table.

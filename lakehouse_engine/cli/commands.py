@@ -75,8 +75,8 @@ def files(settings: Settings, table: str, where: str | None) -> None:
 @click.command()
 @click.argument("table")
 @click.option("--as-of", metavar="WHEN", help=f"The rows as they were. {AS_OF}")
-@click.option("--begin", metavar="INSTANT", help="Only rows that changed after this instant ('earliest': any).")
-@click.option("--end", metavar="INSTANT", help="Only rows that changed up to this instant.")
+@click.option("--begin", metavar="WHEN", help=f"Only rows that changed after this moment ('earliest': any). {AS_OF}")
+@click.option("--end", metavar="WHEN", help="Only rows that changed up to this moment; as --begin.")
 @click.option("--read-optimized", is_flag=True, help="Base files of a merge-on-read table, without its logs.")
 @click.option("--where", metavar="CONDITION", help=f"Only rows of which this is true. {WHERE}")
 @click.option("--columns", metavar="A,B", help="These columns only.")
@@ -86,7 +86,7 @@ def files(settings: Settings, table: str, where: str | None) -> None:
 @click.option("--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write to a file instead of standard output.")
 @with_settings
 def read(settings: Settings, table: str, **options: Any) -> None:
-    """Read rows: the newest snapshot, an earlier one, or what changed between two instants."""
+    """Read rows: the newest snapshot, an earlier one, or what changed between two moments."""
     form = _form(settings, options["form"], options["output"])
     query = _query(options["as_of"], options["begin"], options["end"], options["read_optimized"])
     state = settings.open(table)

@@ -17,7 +17,7 @@ from lakehouse_engine.model.instant import before
 from lakehouse_engine.options import STORED_PREFIX, layered
 from lakehouse_engine.options.read import TRUST_PARTITION_PATHS, VERIFY_CHECKSUMS
 from lakehouse_engine.options.unavailable import CHANGE_DATA
-from lakehouse_engine.read.moments import instant_of, moment_of
+from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.pruning import may_be_foreign, path_rules
 from lakehouse_engine.read.scan import FROM_START, ON_RESTORE, Filters, ScanPlan, plan_incremental, plan_snapshot
 from lakehouse_engine.view.moment import at_one_moment
@@ -31,8 +31,8 @@ _KINDS = ("snapshot", "read_optimized", "incremental")
 class Query:
     """`kind` is snapshot, read_optimized or incremental.
 
-    `as_of` goes with the first two and is anything that `moment_of` takes, `begin`, `end` and `on_restore`
-    (see `plan_incremental`) go with the last. Only rows of which `filters`, over the columns of the result and the meta columns, is true
+    `as_of` goes with the first two, `begin`, `end` and `on_restore` (see `plan_incremental`) with the last; the moments are anything that
+    `moment_of` takes. Only rows of which `filters`, over the columns of the result and the meta columns, is true
     are read.
     """
 
@@ -125,8 +125,10 @@ def read_options(state: TableState, options: Mapping[str, Any] | None) -> dict[s
 
 
 def _bound(state: TableState, moment: str | date | datetime | None) -> str | None:
-    """Text stays as it is: a checkpoint is an instant, or a word for the first."""
-    return moment if moment is None or isinstance(moment, str) else instant_of(state, moment)
+    """The instant time of a bound. Digits stay as they are, as checkpoints of Hudi's readers have fewer than instants for the first."""
+    if moment is None or moment in FROM_START or (isinstance(moment, str) and moment.isascii() and moment.isdigit()):
+        return moment  # type: ignore[return-value]
+    return moment_of(state, moment)
 
 
 def _plan(state: TableState, query: Query, filters: Callable[[TableState, str | None], Filters | None]) -> ScanPlan:

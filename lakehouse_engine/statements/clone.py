@@ -19,7 +19,7 @@ def clone_table(run: Execution, statement: CloneTable) -> WriteResult | None:
     source = run.catalog.table(run.pins.name(statement.source))
     as_of: str | datetime | None = statement.as_of
     if statement.as_of is not None and statement.is_typed:
-        as_of = computed_moment(run.spark, statement.as_of, None)
+        as_of = computed_moment(run.spark, statement.as_of, None, f"TIMESTAMP AS OF {statement.as_of}")
     wanted = Clone(
         source,
         run.pins.name(statement.name),

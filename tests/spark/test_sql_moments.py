@@ -64,6 +64,29 @@ def test_an_expression_may_hold_parameters_with_names(twice: Lakehouse) -> None:
     assert twice.sql(text, {"days": 2, "id": 1}).collect() == []
 
 
+def test_bounds_of_changes_are_moments_in_any_form(twice: Lakehouse) -> None:
+    first, second = reversed([entry.instant for entry in twice.table("shop.t").history()])
+    twice.table("shop.t").savepoint(first, name="monday")
+    after = f"timestamp '{parse_instant_time(first):%Y-%m-%d %H:%M:%S.%f}'"
+    for bounds, wanted in {
+        "'-1'": [2],
+        "-1": [2],
+        "'monday'": [2],
+        "'earliest', 'monday'": [1],
+        "'2020-01-01'": [2],
+        "'2020-01-01', '2020-01-02'": [],
+        "current_timestamp() - interval 1 day": [2],
+        "date_sub(current_date(), 2), current_timestamp() + interval 1 hour": [2],
+        f"{after} - interval 1 millisecond, {after} + interval 0 seconds": [1],
+        f":since, '{second}'": [2],
+    }.items():
+        text = f"select x from hudi_table_changes('shop.t', 'latest_state', {bounds})"
+        found = twice.sql(text, {"since": first}).collect()
+        assert [row[0] for row in found] == wanted, bounds
+    with pytest.raises(UnsupportedSqlError, match=r"hudi_table_changes.*rand\(\).* of type double"):
+        twice.sql("select x from hudi_table_changes('shop.t', 'latest_state', rand())")
+
+
 @pytest.mark.parametrize(
     ("expression", "said"),
     [

@@ -1,4 +1,4 @@
-"""`TIMESTAMP AS OF <expression>`: Spark says what the expression is, once, before anything is read."""
+"""`TIMESTAMP AS OF <expression>`, and bounds of changes: Spark says what the expression is, once, before anything is read."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Arguments = Sequence[Any] | Mapping[str, Any] | None
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def computed_moment(spark: SparkSession, expression: str, args: Arguments) -> str | datetime:
+def computed_moment(spark: SparkSession, expression: str, args: Arguments, said: str) -> str | datetime:
     """A moment, or the text that the expression gives, which is read like a literal. A date begins in the session's time zone.
 
-    Raises `UnsupportedSqlError` for what has no value of its own (columns, `rand()`), is null, or is no timestamp, date or text.
+    Raises `UnsupportedSqlError` for what has no value of its own (columns, `rand()`), is null, or is no timestamp, date or text. `said` is
+    the clause or call of the statement, for these errors.
     """
-    said = f"TIMESTAMP AS OF {expression}"
     named = dict(args) if isinstance(args, Mapping) else {}
     # Twice in one query: what is not the same both times is no moment.
     text = f"select ({expression}) as moment, ({expression}) as again"

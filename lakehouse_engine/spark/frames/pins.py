@@ -279,7 +279,7 @@ class Pins:
         if not as_of.computed:
             return as_of.value
         self.check(f"select ({as_of.value})")
-        return computed_moment(self._spark, as_of.value, args)
+        return computed_moment(self._spark, as_of.value, args, as_of.said)
 
     def _pin_query(self, sql: str, columns: Sequence[str]) -> str:
         self.check(sql)

@@ -26,17 +26,18 @@ from lakehouse_engine.sql.grammar.relations import CHANGES_FUNCTION, READ_OPTIMI
 class AsOf:
     """Where in time: `kind` is `timestamp` or `version`, `value` the literal's text (a timestamp, an instant, a savepoint's name).
 
-    `computed`: `value` is the text of an expression, whose value is that.
+    `computed`: `value` is the text of an expression, whose value is that; `said` is the clause or call that it stands in, for errors.
     """
 
     kind: str
     value: str
     computed: bool = False
+    said: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed. `mode`: `latest_state` or `cdc`; `begin` (exclusive): an instant, a typed moment or `earliest`; `end`: inclusive."""
+    """What changed. `mode`: `latest_state` or `cdc`; `begin` (exclusive): a moment, or `earliest`; `end`: a moment, inclusive."""
 
     mode: str
     begin: AsOf
@@ -133,12 +134,17 @@ def _as_of(travel: Travel | None) -> AsOf | None:
     said = f"{travel.kind.upper()} AS OF {travel.expression}"
     if travel.kind != "timestamp":
         raise UnsupportedSqlError(f"{said}: only a literal is supported; write the {travel.kind} itself")
-    signs = [token.keyword for token in significant(travel.expression)]
-    if any(one == "(" and following in QUERY_WORDS for one, following in itertools.pairwise(signs)):
+    return _computed(travel.expression, said)
+
+
+def _computed(expression: str, said: str) -> AsOf:
+    """A moment that Spark computes. Raises `UnsupportedSqlError`, about what the statement `said`, for what it could not compute alone."""
+    signs = [token.keyword for token in significant(expression)]
+    if any(one == "(" and following in QUERY_WORDS for one, following in itertools.pairwise(["(", *signs])):
         raise UnsupportedSqlError(f"{said}: a sub-query is not supported there; write what it gives")
     if "?" in signs:
         raise UnsupportedSqlError(f"{said}: a parameter without a name is not supported there; give it a name (:moment)")
-    return AsOf(travel.kind, travel.expression, computed=True)
+    return AsOf("timestamp", expression, computed=True, said=said)
 
 
 def _changes_pin(reference: Reference) -> Pin:
@@ -147,31 +153,33 @@ def _changes_pin(reference: Reference) -> Pin:
         raise UnsupportedSqlError(
             f"{CHANGES_FUNCTION} takes ('schema.table', 'latest_state', from or 'earliest' [, to]); got {len(arguments)} arguments"
         )
-    mode = arguments[1].value.lower()
+    mode = (arguments[1].value or "").lower()
     if mode not in ("latest_state", "cdc"):
-        raise UnsupportedSqlError(f"{CHANGES_FUNCTION}: the mode {arguments[1].value!r} is neither 'latest_state' nor 'cdc'")
-    end = _moment(arguments[3]) if len(arguments) == 4 else None
-    return Pin(_named(CHANGES_FUNCTION, arguments[0]), changes=Changes(mode, _moment(arguments[2]), end))
+        raise UnsupportedSqlError(f"{CHANGES_FUNCTION}: the mode {arguments[1].text} is neither 'latest_state' nor 'cdc'")
+    end = _moment(CHANGES_FUNCTION, arguments[3]) if len(arguments) == 4 else None
+    return Pin(_named(CHANGES_FUNCTION, arguments[0]), changes=Changes(mode, _moment(CHANGES_FUNCTION, arguments[2]), end))
 
 
 def _read_optimized_pin(reference: Reference) -> Pin:
     arguments = reference.arguments or ()
     if not 1 <= len(arguments) <= 2:
         raise UnsupportedSqlError(f"{READ_OPTIMIZED_FUNCTION} takes ('schema.table' [, as of]); got {len(arguments)} arguments")
-    as_of = _moment(arguments[1]) if len(arguments) == 2 else None
+    as_of = _moment(READ_OPTIMIZED_FUNCTION, arguments[1]) if len(arguments) == 2 else None
     return Pin(_named(READ_OPTIMIZED_FUNCTION, arguments[0]), as_of=as_of, read_optimized=True)
 
 
-def _moment(argument: Argument) -> AsOf:
-    return AsOf("timestamp", argument.value) if argument.typed is None else AsOf("timestamp", argument.typed, computed=True)
+def _moment(function: str, argument: Argument) -> AsOf:
+    if argument.value is not None:
+        return AsOf("timestamp", argument.value)
+    return _computed(argument.text, f"{function}(... {argument.text} ...)")
 
 
 def _named(function: str, argument: Argument) -> Parts:
     """The relation that an argument names."""
-    name = argument.value
+    name = argument.value or ""
     relation = scan(f"TABLE {name}").references
     if len(relation) != 1 or relation[0].end != len(f"TABLE {name}"):
-        raise UnsupportedSqlError(f"{function}: {name!r} is no table name; write 'schema.table'")
+        raise UnsupportedSqlError(f"{function}: {argument.text} is no table name; write 'schema.table'")
     return plain(relation[0].parts)
 
 

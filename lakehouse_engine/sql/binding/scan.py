@@ -345,7 +345,7 @@ class _Scanner:
         tail = read_tail(self.cursor)
         obstacle = obstacle or tail.obstacle or ("a time-travel clause" if tail.travel else None)
         if arguments is None:
-            obstacle = f"{parts[-1]} with arguments that are not literals"
+            obstacle = f"{parts[-1]} without a closing parenthesis"
         self.references.append(
             Reference(
                 ReferenceKind.FUNCTION,

@@ -44,10 +44,13 @@ class Travel:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A literal in a call. `value` is its text; `typed` the whole of it (`TIMESTAMP '...'`), where it is a moment in the session's zone."""
+    """One argument in a call, as written. `value` is the value of a literal; None for an expression, which Spark has to compute.
 
-    value: str
-    typed: str | None = None
+    `TIMESTAMP '...'` is such an expression: it is a moment in the session's time zone.
+    """
+
+    text: str
+    value: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class Reference:
 
     `alias` is None where there is none; then `alias_at` is the offset at which one would stand (after TABLESAMPLE), or None
     where the grammar allows none (`TABLE a.b`). `scope` numbers the query that the name is visible in. `obstacle` names a construct
-    around it that cannot be bound. `arguments` are the literal arguments of a FUNCTION call, whose name is in `parts`.
+    around it that cannot be bound. `arguments` are the arguments of a FUNCTION call, whose name is in `parts`.
     """
 
     kind: ReferenceKind

@@ -89,19 +89,24 @@ def read_travel(cursor: Cursor) -> Travel | None:
 
 
 def read_arguments(cursor: Cursor) -> tuple[Argument, ...] | None:
-    """Read the parenthesised arguments of a table function; None when they are not all literals (the group is passed anyway)."""
-    start = cursor.at
+    """Read the parenthesised arguments of a table function; None for a parenthesis that is not closed (all of the text is passed)."""
     arguments: list[Argument] = []
     cursor.at += 1
-    while cursor.keyword() != ")":
-        is_typed, begin = cursor.keyword() in TYPED, cursor.offset
-        value = cursor.literal()
-        if value is None or cursor.keyword() not in (",", ")"):
-            cursor.at = start
-            if not cursor.skip_group():
-                cursor.at = len(cursor.tokens)
-            return None
-        arguments.append(Argument(value, cursor.text[begin : cursor.end_before()] if is_typed else None))
+    while not cursor.done and cursor.keyword() != ")":
+        arguments.append(_argument(cursor))
         cursor.accept(",")
-    cursor.at += 1
-    return tuple(arguments)
+    return tuple(arguments) if cursor.accept(")") else None
+
+
+def _argument(cursor: Cursor) -> Argument:
+    """Read up to the comma or the parenthesis that ends the argument."""
+    is_typed, first = cursor.keyword() in TYPED, cursor.at
+    value = cursor.literal()
+    if value is None or cursor.keyword() not in (",", ")"):
+        value = None
+        cursor.at = first
+        while not cursor.done and cursor.keyword() not in (",", ")"):
+            if not cursor.skip_group():
+                cursor.at += 1
+    text = cursor.text[cursor.tokens[first].start : cursor.end_before()]
+    return Argument(text, value=None if is_typed else value)

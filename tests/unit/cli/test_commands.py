@@ -83,6 +83,8 @@ def test_read_as_of_an_earlier_instant_shows_the_rows_of_then(warehouse: Warehou
 def test_read_between_two_instants_shows_what_changed(warehouse: Warehouse) -> None:
     rows = warehouse.json("read", "analytics.orders", "--begin", warehouse.first, "--end", warehouse.second, "--columns", "order_id")
     assert sorted(row["order_id"] for row in rows) == [0, 1, 2]
+    assert warehouse.json("read", "analytics.orders", "--begin=2020-01-01", "--end", "2020-01-02") == []
+    assert warehouse.json("read", "analytics.orders", "--begin=-0") == []
 
 
 def test_read_with_a_limit_stops_there(warehouse: Warehouse) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,8 +11,9 @@ import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.cli.describe import describe_table
-from lakehouse_engine.errors import InstantNotFoundError, MissingFileError, TimelineRestoredError
+from lakehouse_engine.errors import InstantNotFoundError, MissingFileError, OptionError, TimelineRestoredError
 from lakehouse_engine.files.crossing import told_of_crossing
+from lakehouse_engine.model.instant import parse_instant_time
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.storage.local import LocalStorage
@@ -144,3 +146,68 @@ def test_history_is_whole_while_instants_leave_the_timeline(
         assert {entry.instant for entry in told} >= known
     assert describe_table(state)["name"] == "t"
     assert at_one_moment(state, list_savepoints) == []
+
+
+Moment = str | date | datetime
+"""What bounds of changes are given as."""
+
+
+@pytest.fixture
+def appended() -> LocalTable:
+    """Of four commits, each with one row: the number of the commit."""
+    storage = MemoryStorage()
+    create_table(storage, TableSpec("t", SCHEMA, ["id"], ["ts"]))
+    made = LocalTable(storage)
+    for number in range(4):
+        made.insert(pa.table({"id": [number], "ts": [number]}, schema=SCHEMA))
+    return made
+
+
+def changed(table: LocalTable, begin: Moment | None, end: Moment | None = None) -> list[int]:
+    return sorted(table.read(["id"], query="incremental", begin=begin, end=end)["id"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        parse_instant_time,
+        lambda instant: parse_instant_time(instant).isoformat(" "),
+        lambda instant: parse_instant_time(instant).replace(tzinfo=None).isoformat(),
+        lambda instant: instant,
+        lambda instant: "named",
+        lambda instant: "-2",
+    ],
+    ids=["datetime", "text", "text without a zone", "instant", "savepoint", "-N"],
+)
+def test_changes_begin_after_a_moment_in_any_form_and_end_with_it(appended: LocalTable, form: Callable[[str], Moment]) -> None:
+    second = appended.instants()[1]
+    appended.savepoint(second, name="named")
+    moment = form(second)
+    assert (changed(appended, moment), changed(appended, None, moment)) == ([2, 3], [0, 1])
+    assert changed(appended, appended.instants()[0], moment) == [1]
+
+
+def test_a_moment_between_two_commits_parts_them(appended: LocalTable) -> None:
+    third = parse_instant_time(appended.instants()[2]) - timedelta(milliseconds=1)
+    for moment in (third, third.isoformat(" ")):
+        assert (changed(appended, moment), changed(appended, None, moment)) == ([2, 3], [0, 1])
+
+
+def test_a_date_is_its_first_moment_as_begin_and_as_end(appended: LocalTable) -> None:
+    day = parse_instant_time(appended.instants()[0]).date()
+    later = parse_instant_time(appended.instants()[-1]).date() + timedelta(days=1)
+    for first, last in ((day, later), (str(day), str(later))):
+        assert (changed(appended, first), changed(appended, None, first)) == ([0, 1, 2, 3], [])
+        assert (changed(appended, last), changed(appended, None, last)) == ([], [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("begin", ["earliest", "000", "0", "20200101", "20200101000000000"])
+def test_words_and_digits_of_checkpoints_are_taken_as_they_are(appended: LocalTable, begin: str) -> None:
+    assert changed(appended, begin) == [0, 1, 2, 3]
+
+
+def test_a_bound_that_is_no_moment_is_refused_by_the_forms_there_are(appended: LocalTable) -> None:
+    with pytest.raises(OptionError, match=r"'last tuesday' is no point in time.*savepoint"):
+        changed(appended, "last tuesday")
+    with pytest.raises(OptionError, match="none 9 before the newest"):
+        changed(appended, None, "-9")

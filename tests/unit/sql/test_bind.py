@@ -135,6 +135,23 @@ def test_typed_literals_of_the_table_functions_are_left_to_spark() -> None:
     assert pins == [Pin(("s", "t"), computed, read_optimized=True), Pin(("s", "t"), changes=changes)]
 
 
+@pytest.mark.parametrize(
+    "moment", ["current_timestamp() - interval 1 day", "date_sub(current_date(), 1)", "cast(:since as timestamp)", "greatest(:a, [:b][0])"]
+)
+def test_expressions_as_bounds_of_changes_are_left_to_spark(moment: str) -> None:
+    pins: list[Pin] = []
+    bind(f"select 1 from hudi_table_changes('s.t', 'latest_state', {moment}, {moment}) c", lambda parts: True, numbered(pins))
+    bind(f"select 1 from hudi_read_optimized('s.t', {moment}) c", lambda parts: True, numbered(pins))
+    computed = AsOf("timestamp", moment, computed=True)
+    assert pins == [Pin(("s", "t"), changes=Changes("latest_state", computed, computed)), Pin(("s", "t"), computed, read_optimized=True)]
+
+
+def test_a_number_as_a_bound_of_changes_is_its_digits() -> None:
+    pins: list[Pin] = []
+    bind("select 1 from hudi_table_changes('s.t', 'latest_state', -1) c", lambda parts: True, numbered(pins))
+    assert pins == [Pin(("s", "t"), changes=Changes("latest_state", AsOf("timestamp", "-1"), None))]
+
+
 @pytest.mark.parametrize("arguments", ["", "'s.t', '1', '2'", "'s.t where'", "concat('s', '.t')"])
 def test_the_read_optimized_function_refuses_other_arguments(arguments: str) -> None:
     with pytest.raises(UnsupportedSqlError, match="hudi_read_optimized"):
