@@ -159,7 +159,13 @@ class Pins:
 
     def bind(self, text: str, reads: Reads, args: Arguments = None) -> Bound:
         """The statement with every read of the warehouse replaced by a pinned view. `args` are its parameters."""
-        return bind_statement(text, Names(self.knows, self._stored_view, partial(self._pin_table, reads, args), self._pin_query))
+        return bind_statement(text, self._names(partial(self._pin_table, reads, args)))
+
+    def _names(self, pin_table: Callable[[Pin], str]) -> Names:
+        return Names(self.knows, self._stored_view, pin_table, self._pin_query, self._is_table)
+
+    def _is_table(self, parts: Parts) -> bool:
+        return self._catalog.kind_of(self.qualified(parts)) is RelationKind.TABLE
 
     def target(self, name: RelationName, reads: Reads, needs: Needs = EVERYTHING) -> str:
         """A view of the table's rows with its meta columns, for statements that change it."""
@@ -249,7 +255,7 @@ class Pins:
             raise UnsupportedSqlError(f"information_schema.{relation} has no history: it says what the warehouse holds now")
 
         def query(text: str) -> DataFrame:
-            names = Names(self.knows, self._stored_view, partial(self._pin_table, self.reads(), None, for_columns=True), self._pin_query)
+            names = self._names(partial(self._pin_table, self.reads(), None, for_columns=True))
             return self._spark.sql(bind_statement(text, names).text)
 
         rows = self._rows(pin.needs)
@@ -273,7 +279,8 @@ class Pins:
             query = Query("incremental", None, self._moment(pin.changes.begin, args), end)
             return self.keep(self._scan(stored, reads, query, pin.needs, meta_columns=True))
         as_of = None if pin.as_of is None else self._moment(pin.as_of, args)
-        return self.keep(self._scan(stored, reads, Query("read_optimized" if pin.read_optimized else "snapshot", as_of), pin.needs))
+        query = Query("read_optimized" if pin.read_optimized else "snapshot", as_of)
+        return self.keep(self._scan(stored, reads, query, pin.needs, meta_columns=pin.meta_columns))
 
     def _moment(self, as_of: AsOf, args: Arguments) -> str | datetime:
         if not as_of.computed:

@@ -15,6 +15,7 @@ from functools import cache
 
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.binding.enclosing import OnResult
+from lakehouse_engine.sql.binding.meta_columns import MetaColumns
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs, needs_of
 from lakehouse_engine.sql.binding.scan import scan
 from lakehouse_engine.sql.grammar.lexer import QUERY_WORDS, quote_name, significant
@@ -46,12 +47,16 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One thing to be read: a relation, as it is now, as it was, what changed in it, or its base files only; `needs`: what of it."""
+    """One thing to be read: a relation, as it is now, as it was, what changed in it, or its base files only; `needs`: what of it.
+
+    `meta_columns`: with Hudi's meta columns in front.
+    """
 
     parts: Parts
     as_of: AsOf | None = None
     changes: Changes | None = None
     read_optimized: bool = False
+    meta_columns: bool = False
     needs: Needs = field(default=EVERYTHING, compare=False)
 
 
@@ -67,12 +72,19 @@ Knows = Callable[[Parts], bool]
 ViewFor = Callable[[Pin], str]
 
 
-def bind(text: str, knows: Knows, view_for: ViewFor, result: OnResult | None = None) -> Bound:
+def bind(
+    text: str,
+    knows: Knows,
+    view_for: ViewFor,
+    result: OnResult | None = None,
+    *,
+    meta_of: Callable[[Scan], MetaColumns | None] | None = None,
+) -> Bound:
     """Replace every read of a relation that `knows` accepts by the view that `view_for` names for it.
 
     `knows` is asked with the name as written, without a leading `spark_catalog`. `view_for` is called once per distinct pin of the
-    statement; it returns a temporary view's name. `result` is what is known of the rows of its result that count, if anything is. Raises
-    `UnsupportedSqlError` for what cannot be bound.
+    statement; it returns a temporary view's name. `result` is what is known of the rows of its result that count, if anything is.
+    `meta_of` says which reads have meta columns (None: none has). Raises `UnsupportedSqlError` for what cannot be bound.
     """
     found = scan(text)
     knows = cache(knows)
@@ -81,13 +93,17 @@ def bind(text: str, knows: Knows, view_for: ViewFor, result: OnResult | None = N
         raise UnsupportedSqlError(f"{found.obstacles[0]} cannot be bound to a snapshot; write the relation's name instead")
     if not reads:
         return Bound(text, {})
-    pins = [pin_of(reference) for reference in reads]
+    meta = None if meta_of is None else meta_of(found)
+    given = set() if meta is None else meta.references
+    pins = [replace(pin_of(reference), meta_columns=reference in given) for reference in reads]
     needs: dict[Pin, Needs] = {}
     for pin, own in zip(pins, needs_of(text, reads, result), strict=True):
         needs[pin] = own if pin not in needs else needs[pin].and_of(own)
     views = {pin: view_for(replace(pin, needs=own)) for pin, own in needs.items()}
     names = [views[pin] for pin in pins]
     edits = _edits(found, reads, names)
+    if meta is not None:
+        edits += [_Edit(star.at, star.at, star.text) for star in meta.star_edits(lambda one: one.alias or _alias(found, one))]
     bound = _splice(text, edits)
     _verify(bound, knows, names)
     return Bound(bound, views)
@@ -200,16 +216,12 @@ class _Aliases(defaultdict[int, list[tuple[Reference, str]]]):
 def _edits(found: Scan, reads: list[Reference], names: list[str]) -> list[_Edit]:
     edits = []
     aliases = _Aliases()
-    # In other queries, too: around a sub-query over d.b stands perhaps one over a.b, and both would be called b there.
-    rivals: dict[str, set[Parts]] = defaultdict(set)
-    for one in _unaliased(found):
-        rivals[folded(one.parts)[-1]].add(folded(one.parts))
     for reference, name in zip(reads, names, strict=True):
         edits.append(_Edit(reference.start, reference.end, quote_name(name)))
         if reference.travel is not None:
             edits.append(_Edit(reference.travel.start, reference.travel.end, ""))
         if reference.alias is None and reference.alias_at is not None:
-            alias = _alias(found, reference, rivals[folded(reference.parts)[-1]])
+            alias = _alias(found, reference)
             aliases[reference.scope].append((reference, alias))
             edits.append(_Edit(reference.alias_at, reference.alias_at, f" AS {quote_name(alias)}"))
     for chain in found.chains:
@@ -223,8 +235,13 @@ def _unaliased(found: Scan) -> list[Reference]:
     return [one for one in found.references if one.alias is None and one.alias_at is not None]
 
 
-def _alias(found: Scan, reference: Reference, namesakes: set[Parts]) -> str:
-    """The table's own name; with its schema where another unaliased relation of the query has that name and columns tell them apart."""
+def _alias(found: Scan, reference: Reference) -> str:
+    """The table's own name; with its schema where another unaliased relation of the query has that name and columns tell them apart.
+
+    Also one of another query: around a sub-query over d.b stands perhaps one over a.b, and both would be called b there.
+    """
+    own = folded(reference.parts)[-1]
+    namesakes = {folded(one.parts) for one in _unaliased(found) if folded(one.parts)[-1] == own}
     if len(namesakes) > 1 and any(reference.scope in found.visible(chain.scope) and _prefix(chain, reference) for chain in found.chains):
         return ".".join(plain(reference.parts))
     return plain(reference.parts)[-1]

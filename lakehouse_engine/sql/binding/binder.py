@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from lakehouse_engine.errors import SqlError, UnsupportedSqlError
 from lakehouse_engine.sql.binding.bind import Bound, Pin, bind
 from lakehouse_engine.sql.binding.enclosing import OnResult
+from lakehouse_engine.sql.binding.meta_columns import MetaColumns, Relations, names_meta_columns
 from lakehouse_engine.sql.binding.needs import Needs
-from lakehouse_engine.sql.grammar.references import Parts, folded
+from lakehouse_engine.sql.grammar.references import Parts, Scan, folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,14 @@ class Names:
 
     `knows`: is it a table or a stored view. `stored_view`: the view's text, None for a table. `pin_table`: the temporary view of a
     snapshot (or of changes). `pin_query`: a temporary view over a query that reads temporary views only, with these column names
-    (empty: the query's own).
+    (empty: the query's own). `is_table`: is it a table of the warehouse, which has meta columns.
     """
 
     knows: Callable[[Parts], bool]
     stored_view: Callable[[Parts], ViewText | None]
     pin_table: Callable[[Pin], str]
     pin_query: Callable[[str, tuple[str, ...]], str]
+    is_table: Callable[[Parts], bool] = lambda parts: False
 
 
 def bind_statement(text: str, names: Names) -> Bound:
@@ -48,8 +50,19 @@ class _Binder:
         self.names = names
         self.pinned: dict[tuple[Parts, Pin, Needs], str] = {}
 
-    def bind(self, text: str, path: tuple[Parts, ...], result: OnResult | None = None) -> Bound:
-        return bind(text, self.names.knows, lambda pin: self._view_for(pin, path), result)
+    def bind(self, text: str, path: tuple[Parts, ...], result: OnResult | None = None, *, with_meta: bool = False) -> Bound:
+        """`with_meta`: the result hands meta columns on."""
+
+        def meta_of(found: Scan) -> MetaColumns | None:
+            if not with_meta and not names_meta_columns(text):
+                return None
+            return MetaColumns(text, found, Relations(self.names.is_table, self._view_text), handed_on=with_meta, within=path)
+
+        return bind(text, self.names.knows, lambda pin: self._view_for(pin, path), result, meta_of=meta_of)
+
+    def _view_text(self, parts: Parts) -> str | None:
+        view = self.names.stored_view(parts) if self.names.knows(parts) else None
+        return None if view is None or view.columns else view.sql
 
     def _view_for(self, pin: Pin, path: tuple[Parts, ...]) -> str:
         view = self.names.stored_view(pin.parts)
@@ -68,5 +81,5 @@ class _Binder:
             circle = " -> ".join(".".join(parts) for parts in (*path[path.index(own) :], own))
             raise SqlError(f"the view {name} reads itself: {circle}; create one of them anew without the circle", relation=name)
         result = None if pin.needs.rows is None else OnResult(pin.needs.rows, view.columns)
-        bound = self.bind(view.sql, (*path, own), result)
+        bound = self.bind(view.sql, (*path, own), result, with_meta=pin.meta_columns)
         return self.names.pin_query(bound.text, view.columns)

@@ -66,12 +66,12 @@ def names_in(tokens: Sequence[Token]) -> frozenset[str] | None:
         elif token.kind is TokenKind.STRING and '"' in token.text[:2]:
             # A name where `spark.sql.ansi.doubleQuotedIdentifiers` is set.
             found.add(token.text.strip('rR"').replace('""', '"').lower())
-        elif token.keyword == "|>" or (token.keyword == "*" and _is_star(tokens, number)):
+        elif token.keyword == "|>" or (token.keyword == "*" and is_star(tokens, number)):
             return None
     return frozenset(found)
 
 
-def _is_star(tokens: Sequence[Token], number: int) -> bool:
+def is_star(tokens: Sequence[Token], number: int) -> bool:
     """Whether `*` stands for columns, rather than multiplies or counts."""
     before = tokens[number - 1] if number else None
     if before is None:
