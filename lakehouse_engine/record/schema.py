@@ -59,11 +59,42 @@ def reconcile(table_schema: pa.Schema, incoming: pa.Schema, *, evolve: bool, par
 
 
 def typed_nulls(offered: pa.Schema, table: pa.Schema) -> pa.Schema:
-    """Columns without a type, which hold nulls only (pandas has them, and `lit(None)`), have that of the table's column of their name."""
+    """The schema with the table's types where it has none, at every depth: of columns that hold nulls only (pandas has them, and
+    `lit(None)`), of lists and maps that are empty (`array()`), of members that are null.
+    """
+    return pa.schema(_with_types(list(offered), list(table)))
+
+
+def has_untyped(kind: pa.DataType) -> bool:
+    """Whether a type, or one inside of it, is that of nulls."""
+    if pat.is_struct(kind):
+        return any(has_untyped(field.type) for field in _children(kind))
+    if pat.is_map(kind):
+        return has_untyped(kind.key_type) or has_untyped(kind.item_type)
+    return bool(has_untyped(kind.value_type) if _is_list(kind) else pat.is_null(kind))
+
+
+def _with_types(offered: Sequence[pa.Field], table: Sequence[pa.Field]) -> list[pa.Field]:
     types = {field.name.lower(): field.type for field in table}
-    return pa.schema([
-        field.with_type(types.get(field.name.lower(), field.type)) if pa.types.is_null(field.type) else field for field in offered
-    ])
+    return [field.with_type(_typed(field.type, types.get(field.name.lower(), field.type))) for field in offered]
+
+
+def _typed(offered: pa.DataType, table: pa.DataType) -> pa.DataType:
+    if not has_untyped(offered):
+        return offered
+    if pat.is_null(offered):
+        return table
+    if pat.is_struct(offered) and pat.is_struct(table):
+        return pa.struct(_with_types(_children(offered), _children(table)))
+    if _is_list(offered) and pat.is_list(table):
+        return pa.list_(pa.field("element", _typed(offered.value_type, table.value_type)))
+    if pat.is_map(offered) and pat.is_map(table):
+        return pa.map_(_typed(offered.key_type, table.key_type), pa.field("value", _typed(offered.item_type, table.item_type)))
+    return offered
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pat.is_list(kind) or pat.is_large_list(kind) or pat.is_fixed_size_list(kind))
 
 
 def conform(batch: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -10,7 +10,9 @@ from pyspark.sql import types as spark
 from pyspark.sql.functions import col
 
 from lakehouse_engine.errors import UnsupportedTypeError
+from lakehouse_engine.record.schema import has_untyped, typed_nulls
 from lakehouse_engine.record.spark_types import BY_ARROW, SPARK_TYPES
+from lakehouse_engine.sql.grammar.lexer import quote_name
 
 _TO_ARROW: dict[type[spark.DataType], pa.DataType] = {
     **{getattr(spark, kind.class_name): kind.stored for kind in SPARK_TYPES},
@@ -63,8 +65,10 @@ def to_arrow_type(kind: spark.DataType, path: str) -> pa.DataType:
 
 
 def with_nullable_members(frame: DataFrame) -> DataFrame:
-    """The rows with members of structs that may be null, whatever the query says of them. PySpark's own `toArrow` fails where a struct is
-    null whose members, being literals elsewhere, may not be: `array(named_struct('a', 1), null)`.
+    """The rows with members of structs, and values of no type, that may be null, whatever the query says of them.
+
+    PySpark's own `toArrow` fails where a struct is null whose members, being literals elsewhere, may not be (`array(named_struct('a', 1),
+    null)`), and on lists and maps of nothing (`array()`), as Arrow has no type without nulls.
     """
     kinds = [(field.name, _loosened(field.dataType)) for field in frame.schema.fields]
     if [kind for _, kind in kinds] == [field.dataType for field in frame.schema.fields]:
@@ -74,13 +78,33 @@ def with_nullable_members(frame: DataFrame) -> DataFrame:
     return numbered.select(*(col(str(number)).cast(kind).alias(name) for number, (name, kind) in enumerate(kinds)))
 
 
+def with_types_of(frame: DataFrame, schema: pa.Schema) -> DataFrame:
+    """The rows with the types of a table's columns where the query gives none (`null`, `array()`, `map()`), at every depth."""
+    untyped = [field for field in frame.schema.fields if _is_untyped(field.dataType)]
+    typed = typed_nulls(to_arrow_schema(spark.StructType(untyped)), schema) if untyped else pa.schema([])
+    casts = {field.name: to_spark_type(field.type).simpleString() for field in typed if not has_untyped(field.type)}
+    if not casts:
+        return frame
+    names = [(name, quote_name(name)) for name in frame.columns]
+    return frame.selectExpr(*(f"cast({value} as {casts[name]}) as {value}" if name in casts else value for name, value in names))
+
+
+def _is_untyped(kind: spark.DataType) -> bool:
+    if isinstance(kind, spark.StructType):
+        return any(_is_untyped(field.dataType) for field in kind.fields)
+    if isinstance(kind, spark.MapType):
+        return _is_untyped(kind.keyType) or _is_untyped(kind.valueType)
+    return _is_untyped(kind.elementType) if isinstance(kind, spark.ArrayType) else isinstance(kind, spark.NullType)
+
+
 def _loosened(kind: spark.DataType) -> spark.DataType:
     if isinstance(kind, spark.StructType):
         return spark.StructType([spark.StructField(field.name, _loosened(field.dataType), True, field.metadata) for field in kind.fields])
     if isinstance(kind, spark.ArrayType):
-        return spark.ArrayType(_loosened(kind.elementType), kind.containsNull)
+        return spark.ArrayType(_loosened(kind.elementType), kind.containsNull or isinstance(kind.elementType, spark.NullType))
     if isinstance(kind, spark.MapType):
-        return spark.MapType(kind.keyType, _loosened(kind.valueType), kind.valueContainsNull)
+        key = spark.StringType() if isinstance(kind.keyType, spark.NullType) else kind.keyType
+        return spark.MapType(key, _loosened(kind.valueType), kind.valueContainsNull or isinstance(kind.valueType, spark.NullType))
     return kind
 
 

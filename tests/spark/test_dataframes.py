@@ -70,6 +70,19 @@ def test_null_structs_beside_a_column_of_any_name(spark: SparkSession, other: st
     assert [column.to_pylist() for column in rows.columns] == [[[{"a": 1}, None]], [2]]
 
 
+def test_lists_maps_and_members_of_no_type_come_into_the_stored_columns(
+    lakehouse: Lakehouse, spark: SparkSession, runner: dict[str, str]
+) -> None:
+    nested = "array('a') as tags, map('k', 1) as counts, named_struct('a', 1, 'b', array(date'2020-01-01')) as s"
+    stored = spark.sql(f"select 1 as id, {nested}")
+    table = lakehouse.create_table("shop.t", schema=stored.schema, record_key=["id"])
+    untyped = "array() as tags, map() as counts, named_struct('a', null, 'b', array(null)) as s"
+    for number, write in enumerate((table.insert, table.upsert, table.bulk_insert)):
+        write(spark.sql(f"select {number} as id, {untyped}"), options=runner)
+    found = table.to_arrow().sort_by("id").to_pylist()
+    assert found == [{"id": number, "tags": [], "counts": [], "s": {"a": None, "b": [None]}} for number in range(3)]
+
+
 def test_changes_by_either_runner_give_the_same_table(lakehouse: Lakehouse, spark: SparkSession, runner: dict[str, str]) -> None:
     table = make(lakehouse, spark)
     table.insert(frame(spark, 20), options=runner)

@@ -26,7 +26,7 @@ from lakehouse_engine.record.keys.keygen import KeyGenerator, generated_keys
 from lakehouse_engine.record.merging.mergers import RecordMerger
 from lakehouse_engine.record.merging.ordering import latest_per_key
 from lakehouse_engine.record.merging.ordering_fields import OrderingFields
-from lakehouse_engine.record.schema import conform, typed_nulls
+from lakehouse_engine.record.schema import conform, has_untyped, typed_nulls
 from lakehouse_engine.record.types import canonical_table
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.write.source import MemorySource, PatchedSource, Rows, RowSource
@@ -61,7 +61,7 @@ class Keying:
         """Rows with `_hoodie_record_key` and `_hoodie_partition_path` in front. Raises `WriteError`s for rows that cannot be held."""
         given = rows.column(RECORD_KEY) if self.given_keys else None
         user = rows.drop_columns([RECORD_KEY]) if self.given_keys else rows
-        if any(pa.types.is_null(kind) for kind in user.schema.types):
+        if any(map(has_untyped, user.schema.types)):
             user = user.cast(typed_nulls(user.schema, self.schema))
         shaped = conform(canonical_table(user, allow_timestamp_ntz=self.allow_timestamp_ntz, untrusted=True), self.schema)
         shaped = fitted(shaped, self.constraints)

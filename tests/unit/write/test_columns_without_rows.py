@@ -91,3 +91,33 @@ def test_a_column_of_nulls_without_a_type_has_that_of_the_table(table: HoodieTab
     assert table.to_arrow(columns=["id", "n"], filters=pc.field("id") == 7).to_pylist() == [{"id": 7, "n": None}]
     with pytest.raises(UnsupportedTypeError, match="'x' has the type null"):
         WRITES[write](table, pa.table({"id": [8], "ts": [6], "n": [1], "x": pa.nulls(1)}), options=EVOLVE)
+
+
+NESTED = pa.schema([
+    ("id", pa.int64()),
+    ("tags", pa.list_(pa.field("element", pa.string()))),
+    ("counts", pa.map_(pa.string(), pa.field("value", pa.int32()))),
+    ("s", pa.struct([("a", pa.int32()), ("b", pa.list_(pa.field("element", pa.struct([("c", pa.date32())]))))])),
+])
+UNTYPED = {
+    "tags": pa.array([[]], pa.list_(pa.null())),
+    "counts": pa.array([[("k", None)]], pa.map_(pa.string(), pa.null())),
+    "s": pa.array([{"a": None, "b": [{"c": None}]}], pa.struct([("a", pa.null()), ("b", pa.list_(pa.struct([("c", pa.null())])))])),
+}
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_types_inside_of_columns_that_a_batch_has_not_are_those_of_the_table(tmp_path: Path, kind: str) -> None:
+    """As Spark gives `array()`, `map()` and `named_struct('a', null)`, and pandas a list in which nothing is."""
+    lake = Lakehouse(str(tmp_path))
+    table = lake.create_table("s.t", schema=NESTED, record_key=["id"], table_type=kind)
+    wanted = []
+    for number, write in enumerate(WRITES.values()):
+        rows = pa.table({"id": [number], **UNTYPED})
+        write(table, rows)
+        wanted = [*rows.to_pylist()] if write is HoodieTable.insert_overwrite else [*wanted, *rows.to_pylist()]
+    assert table.schema == NESTED
+    assert table.to_arrow().sort_by("id").to_pylist() == wanted
+    more = pa.array([{"a": 1, "x": None}], pa.struct([("a", pa.int32()), ("x", pa.null())]))
+    with pytest.raises(UnsupportedTypeError, match=r"'s\.x' has the type null"):
+        table.upsert(pa.table({"id": [9], "s": more}), merge_update_columns=["s"], options=EVOLVE)

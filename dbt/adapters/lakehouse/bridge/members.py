@@ -58,6 +58,11 @@ class Members:
         return found
 
 
+def typed(table: pa.Schema, frame: Any) -> Any:
+    """The frame with the table's types where it has none (`null`, `array()`), at every depth."""
+    return _schema.with_types_of(frame, table)
+
+
 def members(table: pa.Schema, frame: Any, *, follows: bool) -> dict[str, Members]:
     """Such columns of a table and of a DataFrame, by the table's names. With `follows` they get the batch's members and types; else they
     keep theirs, and get the members that are new.

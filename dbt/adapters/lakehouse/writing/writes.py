@@ -14,7 +14,7 @@ from typing import Any
 from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.lakehouse.bridge.builds import begin_build, build_of, put_back_build
-from dbt.adapters.lakehouse.bridge.members import Members, members
+from dbt.adapters.lakehouse.bridge.members import Members, members, typed
 from dbt.adapters.lakehouse.bridge.merging import merges_as_asked
 from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, is_changed_since_read, run_again
 from dbt.adapters.lakehouse.bridge.shapes import TableShape
@@ -207,6 +207,7 @@ class TableWriter:
 
     def snapshot(self, staged: Any, columns: SnapshotColumns) -> Any:
         """Apply a snapshot's staged changes: close rows, add rows. `staged` has `dbt_change_type` and dbt's helper columns."""
+        staged = self._typed(staged)
         stored = staged.selectExpr(*(quoted(name) for name in columns_of(staged) if not _helper(name)))
         self._check_shape(stored)
         plan, met = self._met(stored, "append_new_columns")
@@ -264,6 +265,7 @@ class TableWriter:
         computed = self.warehouse.computable(self.schema, self.identifier, columns_of(frame))
         if computed:
             frame = frame.selectExpr("*", *(f"cast(null as {kind}) as {quoted(name)}" for name, kind in computed.items()))
+        frame = self._typed(frame)
         self._check_shape(frame)
         # A shorter one is looked for in the rows that come; stored ones keep theirs until the table is built anew.
         self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
@@ -361,6 +363,10 @@ class TableWriter:
         table = self.warehouse.table(self.schema, self.identifier).schema
         found = members(table, frame, follows=policy == "sync_all_columns")
         return plan_columns(self.config.name, policy, self._table_types(), types_of(frame), found), found
+
+    def _typed(self, frame: Any) -> Any:
+        """The frame with the table's types where the model gives none (`null`, `array()`)."""
+        return typed(self.warehouse.table(self.schema, self.identifier).schema, frame)
 
     def _table_types(self) -> dict[str, str]:
         schema = self.warehouse.table(self.schema, self.identifier).schema
