@@ -20,6 +20,10 @@ DOWNGRADE = (
     " upgraded"
 )
 RECORD_INDEX = "the record-level index is not available in this version; use SIMPLE, BLOOM, their GLOBAL_ forms or BUCKET"
+INDEXES = (
+    "indexes of the metadata table are not available in this version; how rows are found by key is an option of the table"
+    " (hoodie.index.type; in dbt the config index), and filters skip files by the statistics in their footers"
+)
 METADATA_TABLE = "the metadata table is not available in this version: files are found by listing; one that Hudi made is dropped by a write"
 CHANGE_DATA = "change data capture is not available in this version; an incremental query has the newest state of the rows that changed"
 

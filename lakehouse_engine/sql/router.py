@@ -36,6 +36,14 @@ from lakehouse_engine.sql.grammar.parsers.dml import (
 )
 from lakehouse_engine.sql.grammar.parsers.materialized import is_materialized, parse_materialized
 from lakehouse_engine.sql.grammar.parsers.show import parse_describe, parse_refresh, parse_show, parse_use
+from lakehouse_engine.sql.grammar.parsers.upkeep import (
+    parse_analyze,
+    parse_repair,
+    parse_restore,
+    parse_show_indexes,
+    parse_vacuum,
+    refuse_index,
+)
 from lakehouse_engine.sql.grammar.reader import StatementReader
 from lakehouse_engine.sql.grammar.references import Parts, ReferenceKind, Scan, plain
 from lakehouse_engine.sql.grammar.statements import Explain, Passthrough, Query, Statement
@@ -51,6 +59,9 @@ _ON_TARGET: dict[str, Callable[[StatementReader], Statement]] = {
     "DESC": parse_describe,
     "SHOW": parse_show,
     "REFRESH": parse_refresh,
+    "ANALYZE": parse_analyze,
+    "MSCK": parse_repair,
+    "REPAIR": parse_repair,
 }
 _AFTER_CTES: dict[str, Callable[[StatementReader, str], Statement]] = {
     "INSERT": parse_insert,
@@ -59,6 +70,10 @@ _AFTER_CTES: dict[str, Callable[[StatementReader, str], Statement]] = {
     "UPDATE": parse_update,
     "MERGE": parse_merge,
 }
+
+
+_UPKEEP: dict[str, Callable[[StatementReader], Statement]] = {"VACUUM": parse_vacuum, "RESTORE": parse_restore}
+"""Verbs that Spark does not have: they are about tables of the engine."""
 
 
 def route(text: str, knows: Knows) -> Statement:
@@ -107,6 +122,10 @@ def _always_ours(reader: StatementReader) -> Statement | None:
         return parse_drop_schema(reader)
     if verb == "CALL":
         return parse_call(reader)
+    if verb in _UPKEEP:
+        return _UPKEEP[verb](reader)
+    if verb == "SHOW" and second in ("INDEX", "INDEXES"):
+        return parse_show_indexes(reader)
     if verb == "OPTIMIZE":
         raise UnsupportedSqlError(f"OPTIMIZE: {CLUSTERING}")
     if verb == "COMMENT" and second == "ON" and reader.keyword(2) in SCHEMA_WORDS and _is_local(reader, reader.keyword(2)):
@@ -203,6 +222,8 @@ def _by_target(reader: StatementReader, found: Scan, knows: Knows) -> Statement 
     if others or (len(targets) > 1 and verb != "FROM"):
         also = f", of which {'.'.join(others[0].parts)} is none of the engine's," if others else ""
         raise UnsupportedSqlError(f"several targets in one statement{also} are not supported on {name}", relation=name)
+    if verb in ("CREATE", "DROP", "REFRESH") and reader.keyword(1) == "INDEX":
+        return refuse_index(reader, name)
     if verb in _AFTER_CTES:
         return _AFTER_CTES[verb](reader, ctes)
     if verb in _ON_TARGET and not ctes:

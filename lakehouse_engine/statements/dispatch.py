@@ -12,7 +12,7 @@ from lakehouse_engine.sql.grammar import statements as s
 from lakehouse_engine.sql.grammar.identifiers import with_names
 from lakehouse_engine.sql.grammar.markers import with_named_markers
 from lakehouse_engine.sql.router import route
-from lakehouse_engine.statements import columns, defaults, definitions, materialized, procedures
+from lakehouse_engine.statements import columns, defaults, definitions, materialized, procedures, upkeep
 from lakehouse_engine.statements.answers import shown
 from lakehouse_engine.statements.answers.explain import explain
 from lakehouse_engine.statements.clone import clone_table
@@ -65,6 +65,9 @@ HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
     s.DescribeHistory: shown.describe_history,
     s.DescribeSchema: shown.describe_schema,
     s.Refresh: shown.refresh,
+    s.NothingToDo: upkeep.nothing_to_do,
+    s.RestoreTable: upkeep.restore_table,
+    s.ShowIndexes: upkeep.show_indexes,
     s.Call: procedures.call,
 }
 

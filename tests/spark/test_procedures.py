@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, LongType, StringType
 
 from lakehouse_engine import Lakehouse
-from lakehouse_engine.errors import LakehouseError, TableNotFoundError, UnsupportedSqlError
+from lakehouse_engine.errors import LakehouseError, RestoreError, TableNotFoundError, UnsupportedSqlError
 
 pytestmark = pytest.mark.spark
 
@@ -124,3 +124,26 @@ def test_a_refused_call_changes_nothing(orders: Lakehouse) -> None:
     with pytest.raises(UnsupportedSqlError, match=r"cdc|change data capture"):
         orders.sql("select * from hudi_table_changes('shop.orders', 'cdc', 'earliest')")
     assert orders.table("shop.orders").history() == before
+
+
+def test_statements_of_other_engines_on_a_table_are_done_or_have_nothing_to_do(orders: Lakehouse) -> None:
+    before = statuses(orders)
+    orders.table("shop.orders").savepoint(name="monday")
+    orders.sql("update shop.orders set status = 'broken'")
+    for text in ("analyze table {} compute statistics", "msck repair table {}", "alter table {} recover partitions"):
+        [(note,)] = rows(orders, text.format("shop.orders"))
+        assert "has nothing to do on shop.orders" in str(note)
+    assert rows(orders, "show indexes from shop.orders") == []
+    assert orders.sql("vacuum shop.orders").count() <= 1
+    assert orders.sql("vacuum shop.orders retain 168 hours dry run").count() <= 1
+    assert ("run_clean", "table") in [(name, str(arguments).split(",")[0]) for name, arguments in rows(orders, "call help")]
+    orders.sql("restore table shop.orders to version as of 'monday'")
+    assert statuses(orders) == before
+    upsert(orders, (1, "later"))
+    orders.sql("restore table shop.orders to version as of '-1'")
+    assert statuses(orders) == before
+    with pytest.raises(RestoreError, match="no write up to 2020"):
+        orders.sql("restore table shop.orders to timestamp as of '2020-01-01'")
+    for text in ("vacuum shop.none", "restore table shop.none to version as of '1'", "show indexes from shop.none"):
+        with pytest.raises(TableNotFoundError):
+            orders.sql(text)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.grammar.cursor import Cursor
 from lakehouse_engine.sql.grammar.heads import read_head, read_insert_target
 from lakehouse_engine.sql.grammar.lexer import TokenKind, significant, words
 from lakehouse_engine.sql.grammar.references import Chain, Parts, Reference, ReferenceKind, Scan, folded
-from lakehouse_engine.sql.grammar.relations import TABLE_FUNCTIONS, read_arguments, read_tail
+from lakehouse_engine.sql.grammar.relations import OTHER_FUNCTIONS, TABLE_FUNCTIONS, read_arguments, read_tail
 
 _QUERY_STARTS = frozenset(("SELECT", "WITH", "FROM", "VALUES", "TABLE"))
 _SET_OPERATORS = frozenset(("UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"))
@@ -44,7 +45,7 @@ class _Frame:
 def scan(text: str) -> Scan:
     """Find the relation names, dotted chains and un-bindable constructs of one statement (or script).
 
-    Raises `UnsupportedSqlError` when a literal or comment is not closed.
+    Raises `UnsupportedSqlError` when a literal or comment is not closed, and for a table function of Hudi that there is none of.
     """
     return _Scanner(Cursor(text, significant(text))).run()
 
@@ -316,7 +317,10 @@ class _Scanner:
         parts, start, ends = chain
         bare = bare or frame.bare
         if cursor.keyword() == "(":
-            if ".".join(folded(parts)) in TABLE_FUNCTIONS:
+            called = ".".join(folded(parts))
+            if called in OTHER_FUNCTIONS:
+                raise UnsupportedSqlError(f"{called}(...) is not supported: {OTHER_FUNCTIONS[called]}")
+            if called in TABLE_FUNCTIONS:
                 self._function(parts, start, obstacle)
             return
         if len(parts) == 1 and any(parts[0].lower() in known.ctes for known in self.frames):

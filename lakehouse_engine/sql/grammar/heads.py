@@ -131,6 +131,9 @@ def _show(cursor: Cursor) -> Head:
     head = Head()
     if cursor.accept("CREATE", "TABLE") or cursor.accept("TBLPROPERTIES") or cursor.accept("PARTITIONS"):
         head = _target(cursor)
+    elif cursor.accept_any(("INDEX", "INDEXES")) and cursor.accept_any(("IN", "FROM", "ON")):
+        cursor.accept("TABLE")
+        head = _target(cursor)
     elif cursor.accept("COLUMNS") and cursor.accept_any(("IN", "FROM")):
         head = _target(cursor)
         if cursor.accept_any(("IN", "FROM")) and len(head.targets) == 1 and len(head.targets[0][0]) == 1:
@@ -154,9 +157,19 @@ def _cache(cursor: Cursor) -> Head:
 
 def _drop(cursor: Cursor) -> Head:
     cursor.at += 1
+    if cursor.accept("INDEX"):
+        return _index(cursor)
     if not cursor.accept_any(("TABLE", "VIEW")):
         return _skip_statement(cursor)
     cursor.accept("IF", "EXISTS")
+    return _skip_statement(cursor, _target(cursor))
+
+
+def _index(cursor: Cursor) -> Head:
+    """`(CREATE | DROP | REFRESH) INDEX [IF [NOT] EXISTS] name ON [TABLE] table ...`"""
+    while not cursor.done and not cursor.accept("ON"):
+        cursor.at += 1
+    cursor.accept("TABLE")
     return _skip_statement(cursor, _target(cursor))
 
 
@@ -171,6 +184,8 @@ def _alter(cursor: Cursor) -> Head:
 
 def _create(cursor: Cursor) -> Head:
     cursor.at += 1
+    if cursor.accept("INDEX"):
+        return _index(cursor)
     cursor.accept("OR", "REPLACE")
     cursor.accept("GLOBAL")
     cursor.accept_any(("TEMPORARY", "TEMP"))
@@ -194,6 +209,8 @@ def _maintain(cursor: Cursor) -> Head:
     cursor.accept("MSCK")
     verb = cursor.keyword()
     cursor.at += 1
+    if verb == "REFRESH" and cursor.keyword() == "INDEX" and _is_name(cursor.peek(1)):
+        return _index(cursor)
     if not cursor.accept("TABLE") and (verb != "REFRESH" or cursor.keyword() == "FUNCTION"):
         return _skip_statement(cursor)
     cursor.accept("IF", "EXISTS")
@@ -244,5 +261,5 @@ _READERS: dict[str, Callable[[Cursor], Head]] = {
     "LOAD": _load,
     "COMMENT": _comment,
     **dict.fromkeys(("REFRESH", "TRUNCATE", "ANALYZE", "REPAIR", "MSCK", "UNCACHE"), _maintain),
-    **dict.fromkeys(("USE", "CALL", "GRANT", "REVOKE", "ADD", "LIST", "CLEAR", "RESET"), _no_relations),
+    **dict.fromkeys(("USE", "CALL", "GRANT", "REVOKE", "ADD", "LIST", "CLEAR", "RESET", "VACUUM", "RESTORE"), _no_relations),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakehouse_engine.options.unavailable import METADATA_TABLE
 from lakehouse_engine.sql.grammar.cursor import TYPED, Cursor
 from lakehouse_engine.sql.grammar.lexer import TokenKind, name_value, words
 from lakehouse_engine.sql.grammar.references import Argument, Travel
@@ -11,6 +12,13 @@ from lakehouse_engine.sql.grammar.references import Argument, Travel
 CHANGES_FUNCTION = "hudi_table_changes"
 READ_OPTIMIZED_FUNCTION = "hudi_read_optimized"
 TABLE_FUNCTIONS = (CHANGES_FUNCTION, READ_OPTIMIZED_FUNCTION)
+
+OTHER_FUNCTIONS = {
+    "hudi_query_timeline": "CALL show_timeline(table => ...) shows the timeline, with showArchived => true the archived instants, too",
+    "hudi_metadata": f"{METADATA_TABLE}; `lakehouse files` lists the files of a table",
+    "hudi_filesystem_view": "`lakehouse files` lists the files of a table, and CALL show_commits what was written",
+}
+"""Table functions of Hudi that this engine has not, and what to use instead."""
 
 _TRAVEL = {"VERSION": "version", "SYSTEM_VERSION": "version", "TIMESTAMP": "timestamp", "SYSTEM_TIME": "timestamp"}
 

@@ -126,6 +126,28 @@ class Refresh:
 
 
 @dataclass(frozen=True, slots=True)
+class NothingToDo:
+    """A statement that other engines need, and this one does not: `because` says why."""
+
+    statement: str
+    name: Parts
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreTable:
+    """`to` as AS OF takes it."""
+
+    name: Parts
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowIndexes:
+    name: Parts
+
+
+@dataclass(frozen=True, slots=True)
 class CreateView:
     """`columns` are (name, comment) pairs."""
 
@@ -425,6 +447,9 @@ Statement = (
     | Describe
     | DescribeHistory
     | Refresh
+    | NothingToDo
+    | RestoreTable
+    | ShowIndexes
     | CreateView
     | CreateMaterializedView
     | AlterMaterializedView

@@ -22,7 +22,7 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.sql.grammar.statements import Call
 from lakehouse_engine.sql.procedures.arguments import Kind
-from lakehouse_engine.sql.procedures.registry import PROCEDURES, Prepared, prepare
+from lakehouse_engine.sql.procedures.registry import PROCEDURES, Prepared, help_rows, prepare
 from lakehouse_engine.sql.router import route
 
 HOSTILE = (
@@ -87,6 +87,30 @@ def rows(table: HoodieTable, text: str) -> list[dict[str, object]]:
 
 
 # what is refused
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("show_file_status", "not available: CALL show_commits"),
+        ("delete_marker", "not available: .*CALL repair_table"),
+        ("export_instants", "not available: CALL show_timeline"),
+        ("hive_sync", "no other catalog"),
+        ("show_metadata_table_files", "the metadata table is not available"),
+        ("truncate_table", "TRUNCATE TABLE"),
+    ],
+)
+def test_procedures_of_hudi_that_there_are_none_of_say_what_to_use_instead(name: str, said: str) -> None:
+    with pytest.raises(UnsupportedSqlError, match=f"CALL {name} is {said}|CALL {name} .*{said}"):
+        prepare(Call(name))
+
+
+def test_help_has_the_arguments_of_all_procedures_or_of_one() -> None:
+    assert [name for name, _ in help_rows(Call("help"))] == sorted(PROCEDURES)
+    assert help_rows(Call("help", ((None, "DELETE_SAVEPOINT"),))) == [("delete_savepoint", "table, instant_time, dry_run")]
+    assert len(help_rows(Call("help", (), 2))) == 2
+    with pytest.raises(UnsupportedSqlError, match=r"no procedure run_clan; did you mean run_clean\?"):
+        help_rows(Call("help", (("cmd", "run_clan"),)))
 
 
 def test_an_unknown_procedure_names_the_nearest() -> None:

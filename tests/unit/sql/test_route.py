@@ -30,15 +30,18 @@ from lakehouse_engine.sql.grammar.statements import (
     Merge,
     MergeClause,
     MultiInsert,
+    NothingToDo,
     Passthrough,
     Place,
     Query,
     Refresh,
     RenameColumn,
     RenameRelation,
+    RestoreTable,
     SetProperties,
     ShowColumns,
     ShowCreateTable,
+    ShowIndexes,
     ShowPartitions,
     ShowProperties,
     ShowSchemas,
@@ -61,6 +64,26 @@ def knows(parts: tuple[str, ...]) -> bool:
 
 
 PARSED: dict[str, Statement] = {
+    "analyze table a.b compute statistics for columns id": NothingToDo(
+        "ANALYZE TABLE", AB, "bounds of values are in the footers of its files, which every read looks at"
+    ),
+    "msck repair table a.b sync partitions": NothingToDo(
+        "REPAIR TABLE", AB, "its partitions are known by its commits; CALL repair_table mends damaged metadata"
+    ),
+    "alter table a.b recover partitions": NothingToDo("RECOVER PARTITIONS", AB, "its partitions are known by its commits"),
+    "vacuum a.b": Call("run_clean", (("table", "`a`.`b`"),)),
+    "vacuum table z.`y` retain 24 hours dry run": Call(
+        "run_clean",
+        (("table", "`z`.`y`"), ("clean_policy", "KEEP_LATEST_BY_HOURS"), ("hours_retained", 24), ("dry_run", True)),
+    ),
+    "restore table a.b to version as of 'monday'": RestoreTable(AB, "monday"),
+    "restore z.y timestamp as of '2026-01-01'": RestoreTable(("z", "y"), "2026-01-01"),
+    "restore a.b to version as of -1": RestoreTable(AB, "-1"),
+    "show indexes from a.b": ShowIndexes(AB),
+    "show index in table z.y": ShowIndexes(("z", "y")),
+    "call help": Call("help"),
+    "call help limit 3": Call("help", (), 3),
+    "call help('run_clean')": Call("help", ((None, "run_clean"),)),
     "insert into a.b replace where b.x is not distinct from 1 from q select x": Insert(
         AB, "from q select x", replaced="b.x is not distinct from 1"
     ),
@@ -313,8 +336,17 @@ REFUSED = {
     "from a.c insert into a.b select id insert into a.b select x": "target of two inserts",
     "from a.c insert into a.b values (1)": "SELECT in each INSERT",
     "merge into a.b using a.c on 1 = 1 when matched then update set s.x = 1, s = null": "twice",
-    "alter table a.b recover partitions": "RENAME, ADD COLUMNS",
-    "analyze table a.b compute statistics": "ANALYZE TABLE",
+    "create index i on a.b using record_index (id)": "CREATE INDEX on a.b: indexes of the metadata table are not available",
+    "create index if not exists i on table a.b (id)": "CREATE INDEX on a.b",
+    "drop index if exists i on a.b": "hoodie.index.type",
+    "refresh index i on a.b": "REFRESH INDEX on a.b",
+    "select * from hudi_metadata('a.b')": "hudi_metadata(...) is not supported: the metadata table is not available",
+    "select * from hudi_query_timeline('a.b', 'true')": "hudi_query_timeline(...) is not supported: CALL show_timeline",
+    "select * from hudi_filesystem_view('a.b')": "hudi_filesystem_view(...) is not supported: `lakehouse files`",
+    "restore table a.b": "VERSION AS OF or TIMESTAMP AS OF",
+    "restore table a.b to version as of current_date()": "as a literal",
+    "vacuum a.b retain 10": "HOURS",
+    "show indexes from a.b where 1": "the end of the statement",
     "cache table a.b": "CACHE TABLE",
     "explain delete from a.b": "EXPLAIN DELETE",
     "begin insert into a.b values (1); end": "BEGIN INSERT",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lakehouse_engine.sql.grammar.defaults import default_expression
+from lakehouse_engine.sql.grammar.parsers.upkeep import parse_recover
 from lakehouse_engine.sql.grammar.reader import StatementReader
 from lakehouse_engine.sql.grammar.references import Parts, plain
 from lakehouse_engine.sql.grammar.statements import (
@@ -238,6 +239,8 @@ def _alter_table(reader: StatementReader, name: Parts) -> Statement:
         column = reader.path()
         reader.expect("TO")
         return RenameColumn(name, column, reader.identifier())
+    if reader.accept("RECOVER", "PARTITIONS"):
+        return parse_recover(name)
     if reader.accept("SET", "TBLPROPERTIES"):
         return SetProperties(name, reader.properties())
     if reader.accept("UNSET", "TBLPROPERTIES"):

@@ -261,9 +261,18 @@ def _merge_assignments(reader: StatementReader, sides: _Sides, action: str) -> A
 
 
 def parse_call(reader: StatementReader) -> Statement:
-    """`CALL [system.]name([name =>] literal, ...) [LIMIT n]`; dbt puts the limit behind whatever it shows."""
+    """`CALL [system.]name([name =>] literal, ...) [LIMIT n]`, and `CALL help`; dbt puts the limit behind whatever it shows."""
     reader.expect("CALL")
     procedure = reader.parts("a procedure's name")[-1].lower()
+    arguments = () if procedure == "help" and reader.keyword() != "(" else _call_arguments(reader)
+    limit = reader.value() if reader.accept("LIMIT") else None
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
+        raise UnsupportedSqlError(f"CALL {procedure}: LIMIT {limit!r} is no whole number")
+    reader.finish()
+    return Call(procedure, arguments, limit)
+
+
+def _call_arguments(reader: StatementReader) -> tuple[tuple[str | None, Value], ...]:
     arguments: list[tuple[str | None, Value]] = []
     reader.expect("(")
     while not reader.accept(")"):
@@ -274,11 +283,7 @@ def parse_call(reader: StatementReader) -> Statement:
         key = reader.identifier("an argument's name").lower() if named else None
         reader.at += named
         arguments.append((key, reader.value()))
-    limit = reader.value() if reader.accept("LIMIT") else None
-    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
-        raise UnsupportedSqlError(f"CALL {procedure}: LIMIT {limit!r} is no whole number")
-    reader.finish()
-    return Call(procedure, tuple(arguments), limit)
+    return tuple(arguments)
 
 
 def _no_ctes(ctes: str, verb: str) -> None:

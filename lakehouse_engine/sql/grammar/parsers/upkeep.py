@@ -1,0 +1,80 @@
+"""Statements by which other engines keep a table in order: ANALYZE, MSCK REPAIR, VACUUM, RESTORE, and those on indexes."""
+
+from __future__ import annotations
+
+from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.options.unavailable import INDEXES
+from lakehouse_engine.sql.grammar.lexer import quote_name
+from lakehouse_engine.sql.grammar.reader import StatementReader
+from lakehouse_engine.sql.grammar.references import Parts
+from lakehouse_engine.sql.grammar.statements import Call, NothingToDo, RestoreTable, ShowIndexes, Statement, Value
+
+_STATISTICS = "bounds of values are in the footers of its files, which every read looks at"
+_PARTITIONS = "its partitions are known by its commits"
+
+
+def parse_analyze(reader: StatementReader) -> Statement:
+    """`ANALYZE TABLE name ...`"""
+    reader.expect("ANALYZE", "TABLE")
+    return NothingToDo("ANALYZE TABLE", reader.parts(), _STATISTICS)
+
+
+def parse_repair(reader: StatementReader) -> Statement:
+    """`[MSCK] REPAIR TABLE name ...`"""
+    reader.accept("MSCK")
+    reader.expect("REPAIR", "TABLE")
+    return NothingToDo("REPAIR TABLE", reader.parts(), f"{_PARTITIONS}; CALL repair_table mends damaged metadata")
+
+
+def parse_recover(name: Parts) -> Statement:
+    """`ALTER TABLE name RECOVER PARTITIONS`"""
+    return NothingToDo("RECOVER PARTITIONS", name, _PARTITIONS)
+
+
+def parse_vacuum(reader: StatementReader) -> Statement:
+    """`VACUUM [TABLE] name [FULL | LITE] [RETAIN n HOURS] [DRY RUN]` is a clean, without RETAIN by the policy of the table."""
+    reader.expect("VACUUM")
+    if reader.keyword() == "TABLE" and reader.keyword(1):
+        reader.at += 1
+    arguments: list[tuple[str | None, Value]] = [("table", ".".join(map(quote_name, reader.parts())))]
+    reader.accept_any(("FULL", "LITE"))
+    if reader.accept("RETAIN"):
+        hours = reader.value()
+        reader.expect("HOURS")
+        arguments += [("clean_policy", "KEEP_LATEST_BY_HOURS"), ("hours_retained", hours)]
+    if reader.accept("DRY", "RUN"):
+        arguments.append(("dry_run", True))
+    reader.finish()
+    return Call("run_clean", tuple(arguments))
+
+
+def parse_restore(reader: StatementReader) -> Statement:
+    """`RESTORE [TABLE] name [TO] (VERSION | TIMESTAMP) AS OF literal`"""
+    reader.expect("RESTORE")
+    if reader.keyword() == "TABLE" and reader.keyword(1):
+        reader.at += 1
+    name = reader.parts()
+    reader.accept("TO")
+    if not reader.accept_any(("VERSION", "TIMESTAMP")) or not reader.accept("AS", "OF"):
+        raise reader.refusal("VERSION AS OF or TIMESTAMP AS OF")
+    moment = reader.literal()
+    if moment is None:
+        raise reader.refusal("an instant, a timestamp, a savepoint's name or -N as a literal")
+    reader.finish()
+    return RestoreTable(name, moment)
+
+
+def parse_show_indexes(reader: StatementReader) -> Statement:
+    """`SHOW INDEXES (FROM | IN | ON) [TABLE] name`"""
+    reader.expect("SHOW")
+    reader.accept_any(("INDEX", "INDEXES"))
+    reader.accept_any(("FROM", "IN", "ON"))
+    reader.accept("TABLE")
+    name = reader.parts()
+    reader.finish()
+    return ShowIndexes(name)
+
+
+def refuse_index(reader: StatementReader, name: str) -> Statement:
+    """CREATE, DROP and REFRESH INDEX, on the table `name`. Raises `UnsupportedSqlError`."""
+    raise UnsupportedSqlError(f"{reader.keyword()} INDEX on {name}: {INDEXES}", relation=name)

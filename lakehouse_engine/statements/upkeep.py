@@ -1,0 +1,39 @@
+"""Statements by which other engines keep a table in order."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from lakehouse_engine.errors import RestoreError
+from lakehouse_engine.read.moments import moment_of
+from lakehouse_engine.sql.grammar.lexer import quote_name
+from lakehouse_engine.sql.grammar.statements import Call, NothingToDo, RestoreTable, ShowIndexes
+from lakehouse_engine.statements.context import Execution
+from lakehouse_engine.statements.procedures import call
+
+_INDEX_COLUMNS = ("index_name", "col_name", "index_type", "col_options", "options")
+"""Hudi's, of SHOW INDEXES."""
+
+
+def nothing_to_do(run: Execution, statement: NothingToDo) -> DataFrame:
+    """A note that says so. Raises `TableNotFoundError`."""
+    name = run.catalog.table(run.pins.name(statement.name))
+    return run.rows(["note"], [[f"{statement.statement} has nothing to do on {name}: {statement.because}"]])
+
+
+def restore_table(run: Execution, statement: RestoreTable) -> DataFrame:
+    """Back to the newest write up to a moment; the answer is that of `restore_to_instant`. Raises as `HoodieTable.restore`."""
+    state = run.table(statement.name).state
+    moment = moment_of(state, statement.to)
+    writes = [one.requested_time for one in state.timeline.completed().writes().instants if one.requested_time <= moment]
+    if not writes:
+        message = f"the table has no write up to {moment} on its timeline to be restored to; CALL show_commits shows those there are"
+        raise RestoreError(message, table=state.config.name)
+    name = ".".join(map(quote_name, statement.name))
+    return call(run, Call("restore_to_instant", (("table", name), ("instant_time", writes[-1]))))
+
+
+def show_indexes(run: Execution, statement: ShowIndexes) -> DataFrame:
+    """None: there are no indexes of the metadata table. Raises `TableNotFoundError`."""
+    run.catalog.table(run.pins.name(statement.name))
+    return run.rows(_INDEX_COLUMNS, [])
