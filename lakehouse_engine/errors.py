@@ -7,6 +7,7 @@ LakehouseError                      one thing to catch; carries context (table, 
                                     CorruptLogError, CorruptFileError
   x StorageError                    StoredFileNotFoundError, StoredFileExistsError, UnsafePathError, MissingFileError
       + UnansweredError             whether a change was made, or will be yet, is not known
+      + UnusablePlaceError          no warehouse can be there
   x TimelineError                   IllegalTransitionError, InstantNotFoundError, InstantCleanedError, TimelineRestoredError,
                                     UnsettledInstantError
   x WriteError                      RecordKeyError, DuplicateKeyError, PartitionValueError, ReservedColumnError, ConstraintError
@@ -148,6 +149,10 @@ class StoredFileExistsError(StorageError):
 
 class UnansweredError(StorageError):
     """An object store did not answer a change: it is not made, and may be made yet, or again, when nobody waits for it."""
+
+
+class UnusablePlaceError(StorageError):
+    """A warehouse's place cannot be made, or nothing can be written there."""
 
 
 class UnsafePathError(StorageError):

@@ -32,6 +32,7 @@ from lakehouse_engine.model.table_config import NAME_KEY
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import has_file, in_object_store, storage_below
+from lakehouse_engine.storage.usable import check_usable
 from lakehouse_engine.timeline.at_rest import table_at_rest
 from lakehouse_engine.timeline.config_store import PROPERTIES, ConfigStore, parse_config
 from lakehouse_engine.timeline.locks.hudi_file import let_go_of_moved
@@ -65,16 +66,28 @@ class Catalog:
         return _pick(check_identifier(name, "schema"), self.schemas())
 
     def create_schema(self, name: str, *, comment: str | None = None, if_not_exists: bool = False) -> str:
-        """Create a schema; its name as stored. Raises `TableExistsError` when it is there, unless `if_not_exists`."""
+        """Create a schema; its name as stored.
+
+        Raises `TableExistsError` when it is there, unless `if_not_exists`, and `UnusablePlaceError` where no warehouse can be.
+        """
         found = self.find_schema(name)
         if found is None:
             with suppress(StoredFileExistsError):  # another process makes it, with a comment perhaps
-                self.storage.create(f"{name}/{SCHEMA_FILE}", Comments(comment).to_json())
+                self._make_schema(name, comment)
                 return name
             found = name
         if not if_not_exists:
             raise TableExistsError(f"the schema {found} is there already; create it with IF NOT EXISTS", schema=found)
         return found
+
+    def _make_schema(self, name: str, comment: str | None) -> None:
+        try:
+            self.storage.create(f"{name}/{SCHEMA_FILE}", Comments(comment).to_json())
+        except StoredFileExistsError:
+            raise
+        except StorageError:
+            check_usable(self.storage)  # a warehouse's first schema: the place itself may be what is wrong
+            raise
 
     def schema_comment(self, name: str) -> str | None:
         """Raises `RelationNotFoundError` without the schema."""

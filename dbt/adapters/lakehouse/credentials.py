@@ -11,6 +11,7 @@ from typing import Any
 from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.lakehouse.config.place import Place, project_folder
 from dbt.adapters.lakehouse.config.remote import Remote
 from dbt.adapters.lakehouse.config.stores import READ_FILES, SECRET, ObjectStore, names_s3a, shown_options, text_options
 from dbt.adapters.lakehouse.names import did_you_mean
@@ -25,7 +26,7 @@ _OF_CONNECT = ("url", "host", "port", "token", "connect_retries", "connect_timeo
 class LakehouseCredentials(Credentials):
     """Where the tables are and where Spark runs.
 
-    `warehouse` is a directory, relative to the directory that dbt is started in, or a place in an object store (`s3://bucket/path`,
+    `warehouse` is a directory, relative to that of the project (`config/place.py`), or a place in an object store (`s3://bucket/path`,
     `gs://`, `az://`): what the standard chain of credentials does not give stands in `storage_options`, which nobody is shown. There
     the engine reads files for Spark, unless `jars`, a folder, has what Spark needs to do so itself (docs/adr/0034). `method`: `local`
     starts an embedded Spark on first need; `session` uses the active SparkSession of this process; `connect` sessions of the Spark
@@ -60,8 +61,8 @@ class LakehouseCredentials(Credentials):
         self.database = None
         if not self.warehouse.strip():  # a variable of the environment that is not set: it would be the folder that dbt is started in
             raise DbtConfigError("The profile's 'warehouse' is empty: name a folder, or leave the key out for ./lakehouse.")
-        if "://" not in self.warehouse:
-            self.warehouse = str(Path(self.warehouse).expanduser().resolve())
+        self._given = self.warehouse
+        self.settle(project_folder())
         self.storage_options = text_options(self.storage_options)
         self.spark_config = {str(key): _text(value) for key, value in self.spark_config.items()}
         self.hoodie = {str(key): _text(value) for key, value in self.hoodie.items()}
@@ -71,6 +72,14 @@ class LakehouseCredentials(Credentials):
             raise DbtConfigError(f"jvm_cache is true, false or a folder, not '{self.jvm_cache}'")
         self._check_method()
         self._check_store()
+
+    def settle(self, project: Path) -> str | None:
+        """Resolve a relative `warehouse` against the project's directory. A warning, where it stays somewhere else."""
+        if "://" in self._given:
+            return None
+        place = Place.of(self._given, project)
+        self.warehouse = str(place.path)
+        return place.warning
 
     def _check_store(self) -> None:
         store = self.store

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dbt.adapters.base import available
@@ -24,9 +25,10 @@ from dbt_common.invocation import get_invocation_id
 from dbt.adapters.lakehouse import __version__
 from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, is_changed_since_read, response_of
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
-from dbt.adapters.lakehouse.bridge.words import check_folder, check_options, takes_limit
+from dbt.adapters.lakehouse.bridge.words import check_options, takes_limit
 from dbt.adapters.lakehouse.config.dispatch import ask_adapter_first
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConfig, ModelConfig
+from dbt.adapters.lakehouse.config.place import project_folder
 from dbt.adapters.lakehouse.config.validation import check_nodes, check_profile, check_threads
 from dbt.adapters.lakehouse.environments import environment_of
 from dbt.adapters.lakehouse.operations import Report, check_arguments, operate
@@ -86,6 +88,10 @@ class LakehouseAdapter(WarehouseAdapter):
     def __init__(self, config: Any, mp_context: Any) -> None:
         """dbt makes the adapter before it parses: a command that runs SQL has Spark start meanwhile."""
         super().__init__(config, mp_context)
+        # `dbt debug` has a profile only.
+        moved = config.credentials.settle(Path(getattr(config, "project_root", None) or project_folder()))
+        if moved:
+            logger.warning(moved)
         check_threads(getattr(config, "threads", None))
         ask_adapter_first(config)
         if self._command in RUNS_SQL:
@@ -155,14 +161,15 @@ class LakehouseAdapter(WarehouseAdapter):
         return str(getattr(getattr(self.config, "args", None), "which", None))
 
     def debug_query(self) -> None:
-        """`dbt debug`: start Spark, show what runs, count the warehouse."""
+        """`dbt debug`: look at the warehouse, start Spark, show what runs."""
         credentials = self.config.credentials
+        with self.connections.exception_handler("warehouse"):
+            self._files.check_usable()
+        schemas = self.list_schemas(None)
+        holds = f"{len(schemas)} schema(s)" if schemas else "nothing is there yet; the first command that writes makes it"
+        logger.info(f"  warehouse: {credentials.warehouse} ({holds})")
         for name, text in environment_of(credentials).describe().items():
             logger.info(f"  {name}: {text}")
-        if credentials.store is None:
-            check_folder(credentials.warehouse)
-        schemas = self.list_schemas(None)
-        logger.info(f"  warehouse: {credentials.warehouse} ({len(schemas)} schema(s))")
         self.execute("select 1 as id")
 
     # -- writes: each is one commit, and its response is the model's result

@@ -36,6 +36,7 @@ _small = Later("lakehouse_engine.spark.small")
 _staging = Later("lakehouse_engine.commit.staging")
 _stashed = Later("lakehouse_engine.spark.frames.stashed")
 _types = Later("lakehouse_engine.record.types")
+_usable = Later("lakehouse_engine.storage.usable")
 
 KEPT_OPTIONS = ("hoodie.index.type", "hoodie.bucket.index.", "hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class")
 """Options that a table keeps from its creation on: whoever else writes or reads it has to do it by the same rules."""
@@ -81,6 +82,10 @@ class Warehouse:
     def storage(self) -> Any:
         """That of the whole warehouse, in which nothing is held back."""
         return _locations.storage_for(self.root, self.storage_options)
+
+    def check_usable(self) -> None:
+        """Raise `UnusablePlaceError` where no warehouse can be made or written to; nothing is left of the attempt."""
+        _usable.check_usable(self.storage)
 
     @cached_property
     def catalog(self) -> Any:

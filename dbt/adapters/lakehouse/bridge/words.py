@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -40,12 +39,6 @@ def check_options(hoodie: Mapping[str, Any]) -> list[str]:
     except (errors.OptionError, errors.UnavailableError) as error:
         raise DbtConfigError(str(error)) from error
     return ignored
-
-
-def check_folder(warehouse: str) -> None:
-    """Raises `DbtConfigError` where the warehouse is something else than a folder; one that is not there yet is made by the first write."""
-    if os.path.lexists(warehouse) and not os.path.isdir(warehouse):
-        raise DbtConfigError(f"warehouse: {warehouse} is no folder; name one, or a place where one can be made")
 
 
 def function_of(

@@ -1,0 +1,48 @@
+"""Where a profile's `warehouse` is: a relative one belongs to the project, whatever directory dbt is started in (docs/adr/0047)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+
+@dataclass(frozen=True)
+class Place:
+    """The directory of a warehouse. `older` is where the project would have it, if the warehouse is still where dbt was started."""
+
+    path: Path
+    older: Path | None = None
+
+    @classmethod
+    def of(cls, given: str, project: Path) -> Place:
+        """The directory that `given` means for a project: one that was made where dbt is started, by older versions, is kept."""
+        wanted = (project / Path(given).expanduser()).resolve()
+        started = Path(given).expanduser().resolve()
+        if started != wanted and _is_warehouse(started):
+            return cls(started, older=wanted)
+        return cls(wanted)
+
+    @property
+    def warning(self) -> str | None:
+        """What there is to say of a warehouse that is not in the project's directory."""
+        if self.older is None:
+            return None
+        other = f"another one, at {self.older}, is not used" if _is_warehouse(self.older) else f"it belongs at {self.older}"
+        return (
+            f"The warehouse {self.path} is used, which is relative to the directory that dbt was started in; {other}. "
+            "Move it there, or give its absolute path as the profile's 'warehouse'"
+        )
+
+
+def project_folder() -> Path:
+    """The directory of the project that dbt's command is for; the current directory where no command of dbt runs."""
+    context = click.get_current_context(silent=True)
+    flags = context.obj.get("flags") if context is not None and isinstance(context.obj, dict) else None
+    return Path(getattr(flags, "PROJECT_DIR", None) or ".").resolve()
+
+
+def _is_warehouse(folder: Path) -> bool:
+    """Whether something was made in it as in a warehouse: a schema, or a table."""
+    return any(True for pattern in ("*/.schema.json", "*/*/.hoodie") for _ in folder.glob(pattern))
