@@ -9,11 +9,15 @@ from typing import Any
 from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.sql import SQLConnectionManager
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge.outcomes import dbt_error, java_stack, response_of
+from dbt.adapters.lakehouse.bridge.spark_errors import missing_relation
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+from dbt.adapters.lakehouse.reading.missing import missing_text
 from dbt.adapters.lakehouse.work.cursor import Cursor
 from dbt.adapters.lakehouse.work.held import held_tables, note_statement
-from dbt.adapters.lakehouse.work.session import ThreadSession
+from dbt.adapters.lakehouse.work.session import ThreadSession, of_hook
 
 logger = AdapterLogger("Lakehouse")
 
@@ -34,15 +38,29 @@ class LakehouseConnectionManager(SQLConnectionManager):
 
     @contextmanager
     def exception_handler(self, sql: str) -> Iterator[None]:
-        """Turn errors of the engine and of Spark into dbt's, by the table in `bridge`."""
+        """Turn errors of the engine and of Spark into dbt's, by the table in `bridge`; and say which come from a hook."""
         try:
             yield
         except Exception as error:
-            mapped = dbt_error(error)
+            mapped = self._told(dbt_error(error))
             if mapped is error:
                 raise
             logger.debug(f"Error while running:\n{sql}\n{error}\n{java_stack(error)}".rstrip())
             raise mapped from error
+
+    def _told(self, error: Exception) -> Exception:
+        """The error, with the nearest names where a relation is missing, and the hook that it comes from."""
+        connection = self.get_if_exists()
+        if not isinstance(error, DbtRuntimeError) or connection is None:
+            return error
+        text, given = str(error.msg), connection.credentials
+        if missing := missing_relation(text):
+            house = Warehouse(given.warehouse, options=given.hoodie, storage_options=given.storage_options)
+            text = missing_text(house, missing, given.schema)
+        if connection.state == ConnectionState.OPEN and (hook := connection.handle.hook):
+            text = of_hook(hook, text)
+        error.msg = text
+        return error
 
     def add_query(self, sql: str, *args: Any, **kwargs: Any) -> tuple[Connection, Any]:
         note_statement(str(self.get_thread_connection().name), sql)

@@ -39,6 +39,7 @@ from dbt.adapters.lakehouse.warehouse_adapter import WarehouseAdapter
 from dbt.adapters.lakehouse.work.held import begin_audits, current_audits, end_audits
 from dbt.adapters.lakehouse.work.python_models import check_python_model, run_python_model
 from dbt.adapters.lakehouse.work.response import held_back
+from dbt.adapters.lakehouse.work.session import of_hook
 from dbt.adapters.lakehouse.writing import materialized, seeds
 from dbt.adapters.lakehouse.writing.audits import AuditOvertakenError
 from dbt.adapters.lakehouse.writing.checks.constraints import checks_of, contract_text, lengths_of, uniques_of
@@ -372,6 +373,23 @@ class LakehouseAdapter(WarehouseAdapter):
         if self._guarding is None or self._guarding.invocation_id != invocation:
             self._guarding = Guards(invocation)
         return self._guarding
+
+    # -- hooks
+
+    @available.parse(lambda _render, text, *_: text)
+    def hook_text(self, render: Callable[[str], str], text: str, kind: str) -> str:
+        """The statement of a hook, rendered; errors say that it is one, from here until `end_hook`."""
+        self.connections.session().hook = kind
+        try:
+            return render(text)
+        except DbtRuntimeError as error:
+            error.msg = of_hook(kind, str(error.msg))
+            raise
+
+    @available.parse(_nothing)
+    def end_hook(self) -> None:
+        """What runs now is the model's own again."""
+        self.connections.session().hook = None
 
     # -- session views and Python models
 

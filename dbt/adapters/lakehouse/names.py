@@ -23,9 +23,9 @@ def is_own_savepoint(name: str | None) -> bool:
     return name is not None and name.startswith(_OWN_SAVEPOINTS) and bool(_RUN_ID.fullmatch(name.removeprefix(_OWN_SAVEPOINTS)))
 
 
-def nearest(name: str, valid: Iterable[str]) -> str | None:
-    """The valid name closest to `name`, if any is close."""
-    found = difflib.get_close_matches(name, list(valid), n=1, cutoff=0.6)
+def nearest(name: str, valid: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The valid name closest to `name`, if any is close. `cutoff`: how close, from 0 (anything) to 1 (equal)."""
+    found = difflib.get_close_matches(name, list(valid), n=1, cutoff=cutoff)
     return found[0] if found else None
 
 

@@ -82,7 +82,7 @@ def _each(warehouse: Warehouse, report: Report, tables: Sequence[Selected], argu
             report.rows += [{"table": str(table), **row} for row in rows]
             report.failures += [f"{table}: {text}" for text in unsolved(report.operation, rows)]
     if must and report.failures:
-        raise DbtRuntimeError(f"{report.operation} is refused, and no table was changed: {'; '.join(report.failures)}")
+        raise DbtRuntimeError("\n".join([f"{report.operation} is refused, and no table was changed:", *report.failures]))
 
 
 def text_table(rows: Sequence[Mapping[str, Any]]) -> str:

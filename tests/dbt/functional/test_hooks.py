@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from dbt.tests.adapter.hooks import test_model_hooks as model_hooks
 from dbt.tests.adapter.hooks import test_run_hooks as run_hooks
 from dbt.tests.util import run_dbt
+
+from tests.support.dbt_project import Project
 
 FIELDS = (
     "test_state",
@@ -206,3 +209,17 @@ class TestHooksThatChangeTheModelsOwnTable:
             found = [project.run_sql(f"select id, run from {project.test_schema}.{name}", fetch="all") for name in self.MODELS]
             assert [len(rows) for rows in found] == [1] * len(self.MODELS)
             assert len({row[1] for rows in found for row in rows}) == 1
+
+
+def test_errors_of_hooks_say_that_they_are_and_those_of_the_model_do_not(tmp_path: Path, spark_keys: dict[str, Any]) -> None:
+    shop = Project(tmp_path, spark_keys)
+    for name, text in {
+        "post": "{{ config(materialized='table', post_hook='insert into {{ this }} select idd from {{ this }}') }} select 1 as id",
+        "pre": "{{ config(materialized='table', pre_hook='{{ no_macro() }}') }} select 1 as id",
+        "own": "{{ config(materialized='table', pre_hook='select 1') }} select 1 as id from s.nothing",
+    }.items():
+        (shop.folder / "models" / f"{name}.sql").write_text(text)
+    shown = shop.dbt("run", fails=True)
+    assert "in a post-hook: [UNRESOLVED_COLUMN" in shown
+    assert "in a pre-hook: 'no_macro' is undefined" in shown
+    assert "\n  [TABLE_OR_VIEW_NOT_FOUND] there is no table or view s.nothing" in shown

@@ -87,9 +87,15 @@ def test_one_table_is_restored_at_once_and_the_answer_is_a_table() -> None:
 
 def test_if_one_of_several_tables_refuses_to_be_restored_none_is() -> None:
     orders, clients = Table(), Table(refuses=True)
-    house = House({"orders": orders, "clients": clients})
-    with pytest.raises(DbtRuntimeError, match=r"no table was changed: s\.clients: later savepoints"):
-        operate(house, "restore", [ORDERS, CLIENTS], {"savepoint": "v1"})  # type: ignore[arg-type]
+    others = Selected("others", "s", "others")
+    house = House({"orders": orders, "clients": clients, "others": Table(refuses=True)})
+    with pytest.raises(DbtRuntimeError) as raised:
+        operate(house, "restore", [ORDERS, CLIENTS, others], {"savepoint": "v1"})  # type: ignore[arg-type]
+    assert [line.split(": ")[0] for line in str(raised.value.msg).splitlines()] == [
+        "restore is refused, and no table was changed:",
+        "s.clients",
+        "s.others",
+    ]
     assert orders.calls == [("v1", None, False, True)]
 
 

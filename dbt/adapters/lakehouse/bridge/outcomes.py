@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -10,6 +9,7 @@ from typing import Any, TypeVar
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
 
+from dbt.adapters.lakehouse.bridge.spark_errors import is_of_spark, spark_text
 from dbt.adapters.lakehouse.later import Later
 from dbt.adapters.lakehouse.work.response import LakehouseResponse, write_message
 from lakehouse_engine import errors, options
@@ -37,9 +37,6 @@ ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
 }
 """Which of dbt's errors stands for a branch of the engine's tree: database errors are those that the user's data or SQL caused."""
 RETRIES = 3
-_FOREIGN = ("pyspark", "py4j")
-_CALLING = re.compile(r"An error occurred while calling [\w.:$]+\s*:\s*(?:org\.apache\.spark\.SparkException: )?")
-"""What Py4J says before the error of a call: which method of which of its objects."""
 
 
 def dbt_error(error: Exception) -> Exception:
@@ -50,25 +47,17 @@ def dbt_error(error: Exception) -> Exception:
         return error
     if isinstance(error, errors.LakehouseError):
         return mapped_class(type(error))(str(error))
-    if type(error).__module__.split(".")[0] in _FOREIGN:
+    if is_of_spark(error):
         raised = _task_errors.engine_error(error)  # of a query that the adapter itself runs, over rows that refuse values
         if raised is not None:
             return dbt_error(raised)
-        return DbtDatabaseError(_spark_text(error))
+        return DbtDatabaseError(spark_text(error))
     return error
 
 
 def mapped_class(kind: type[errors.LakehouseError]) -> type[DbtRuntimeError]:
     """The table's entry for `kind` or the nearest class above it."""
     return next((ERRORS[base] for base in kind.__mro__ if base in ERRORS), DbtRuntimeError)
-
-
-def _spark_text(error: Exception) -> str:
-    text = str(error).strip()
-    for end in ("\n\tat ", "\nJVM stacktrace", ";\n'"):  # a Java stack, or the plan that analysis failed on
-        text = text.split(end)[0]
-    text = _CALLING.sub("", text)
-    return text.strip() or type(error).__name__
 
 
 def java_stack(error: BaseException) -> str:

@@ -23,6 +23,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.lakehouse.environments.jvm_output import JvmOutput
 from dbt.adapters.lakehouse.later import PYSPARK, load_module
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
@@ -56,6 +57,8 @@ class Jvm:
         self._lock = threading.Lock()
         self._stopped = False
         self.process: subprocess.Popen[bytes] | None = None
+        self.output: JvmOutput | None = None
+        """What the JVM prints, if it was started here."""
 
     def launch(self, conf: Mapping[str, str], jars: Sequence[str] = ()) -> None:
         """Let the process's SparkContext have a JVM with these settings, unless it has one. Raises PySpark's error if none comes up.
@@ -86,7 +89,12 @@ class Jvm:
                 raise DbtRuntimeError("Spark is not started: the process ends.")
             # The JVM ends when its standard input does, and not with Ctrl-C: dbt cancels its queries first. A shell says so, as Python
             # between fork and exec may wait for ever, in a process with threads.
-            self.process = subprocess.Popen(["/bin/sh", "-c", _NO_INTERRUPTS, *command], stdin=subprocess.PIPE, env=environment)
+            shell = ["/bin/sh", "-c", _NO_INTERRUPTS, *command]
+            self.process = subprocess.Popen(
+                shell, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+            )
+            assert self.process.stdout is not None
+            self.output = JvmOutput(self.process.stdout)
 
     def _answered(self, answer: Path) -> tuple[int, str]:
         """The port and the secret that the JVM writes down when it is up."""

@@ -21,6 +21,7 @@ from dbt.adapters.lakehouse.environments.base import ClassicEnvironment, quiet_p
 from dbt.adapters.lakehouse.environments.early import EarlyStart
 from dbt.adapters.lakehouse.environments.first_session import first_session, register_ml
 from dbt.adapters.lakehouse.environments.jvm import Jvm, forget_ended, spark_home
+from dbt.adapters.lakehouse.environments.start_errors import start_error, warn_of_typos
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,13 +99,29 @@ class LocalEnvironment(ClassicEnvironment):
         conf, jars = start_conf(self.credentials.spark_config, archive), store_jars(self.credentials)
         if jars and not conf["spark.master"].startswith("local"):
             conf["spark.jars"] = ",".join(filter(None, [conf.get("spark.jars", ""), *jars]))
-        jvm.launch(conf, jars)
+        session = self._session_of(jvm, conf, jars)
         if archive is not None and jvm.process is not None:
             tell_refused(archive, jvm.process.pid)
-        # Here and not on the command line, which other users of the machine see.
-        session, self._without_ml = first_session({**store_conf(self.credentials), **conf})
+        warn_of_typos(session, [key for key in self.credentials.spark_config if key.startswith("spark.")])
         if self.credentials.spark_reads:
             check_s3a(session)
+        return session
+
+    def _session_of(self, jvm: Jvm, conf: dict[str, str], jars: list[str]) -> SparkSession:
+        """Raises `DbtRuntimeError` with the reason where Spark does not start; then its JVM has ended."""
+        try:
+            jvm.launch(conf, jars)
+            # Here and not on the command line, which other users of the machine see.
+            session, self._without_ml = first_session({**store_conf(self.credentials), **conf})
+        except Exception as error:
+            found = start_error(error, jvm.output, conf)
+            if found is error:
+                raise
+            jvm.stop()
+            forget_ended()
+            raise found from error
+        if jvm.output is not None:
+            jvm.output.let_through()
         return session
 
     def before_python(self) -> None:

@@ -46,6 +46,8 @@ class ThreadSession:
         self._views = SessionViews()
         self._as_new = True
         self._tagged: int | None = None
+        self.hook: str | None = None
+        """The hook whose statements run: `pre-hook` or `post-hook`."""
 
     @property
     def warehouse(self) -> Warehouse:
@@ -163,3 +165,8 @@ class ThreadSession:
             logger.debug(f"A Spark session is not used again: {error}")
         self._spark = None
         self._views.clear()
+
+
+def of_hook(kind: str, text: str) -> str:
+    """The text of an error of a hook, which says so once."""
+    return text if text.startswith(f"in a {kind}: ") else f"in a {kind}: {text}"

@@ -1,12 +1,14 @@
-{# As dbt-core's, without the literal `commit;`: there are no transactions here. #}
+{# As dbt-core's, without the literal `commit;`: there are no transactions here. Errors say that they come from a hook. #}
 {% macro run_hooks(hooks, inside_transaction=True) %}
+  {% set kind = 'hook' if pre_hooks == post_hooks else 'pre-hook' if hooks == pre_hooks else 'post-hook' %}
   {% for hook in hooks | selectattr('transaction', 'equalto', inside_transaction) %}
-    {% set rendered = render(hook.get('sql')) | trim %}
+    {% set rendered = adapter.hook_text(render, hook.get('sql'), kind) | trim %}
     {% if (rendered | length) > 0 %}
       {% call statement(auto_begin=False) %}
         {{ rendered }}
       {% endcall %}
     {% endif %}
+    {% do adapter.end_hook() %}
   {% endfor %}
 {% endmacro %}
 
