@@ -29,7 +29,7 @@ LakehouseError                      one thing to catch; carries context (table, 
   x CompactionError
   x UnavailableError                something that Hudi has and this version has not; nothing was looked at
   x UnsupportedSessionError         a Spark session that the engine cannot work with (Spark Connect)
-  x SqlError                        UnsupportedSqlError, RelationNotFoundError
+  x SqlError                        UnsupportedSqlError, RelationNotFoundError, UnreadableFilesError
   x TaskError                       a task failed on an executor; names the task
       + ExecutorStorageError        executors do not have the table's directory, or cannot write there; nothing was written
       + ExecutorVersionError        executors have another Python or another engine, or none; nothing was written
@@ -306,6 +306,10 @@ class UnsupportedSqlError(SqlError):
 
 class RelationNotFoundError(SqlError):
     """A relation that is neither an engine table, nor a stored view."""
+
+
+class UnreadableFilesError(SqlError):
+    """Files that a statement reads are not there, or Spark cannot read them."""
 
 
 class TaskError(LakehouseError):

@@ -29,12 +29,13 @@ from dbt.adapters.lakehouse.bridge.words import check_options, takes_limit
 from dbt.adapters.lakehouse.config.dispatch import ask_adapter_first
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConfig, ModelConfig
 from dbt.adapters.lakehouse.config.place import project_folder
-from dbt.adapters.lakehouse.config.validation import check_nodes, check_profile, check_threads
+from dbt.adapters.lakehouse.config.validation import check_nodes, check_profile, check_sources, check_threads
 from dbt.adapters.lakehouse.environments import environment_of
 from dbt.adapters.lakehouse.operations import Report, check_arguments, operate
 from dbt.adapters.lakehouse.reading.introspection import keep_comments, store_view
 from dbt.adapters.lakehouse.reading.queries import SnapshotColumns
-from dbt.adapters.lakehouse.relation import LakehouseRelation
+from dbt.adapters.lakehouse.relation import LakehouseRelation, relation_class
+from dbt.adapters.lakehouse.surroundings import Surroundings
 from dbt.adapters.lakehouse.warehouse_adapter import WarehouseAdapter
 from dbt.adapters.lakehouse.work.held import begin_audits, current_audits, end_audits
 from dbt.adapters.lakehouse.work.python_models import check_python_model, run_python_model
@@ -93,10 +94,15 @@ class LakehouseAdapter(WarehouseAdapter):
         moved = config.credentials.settle(Path(getattr(config, "project_root", None) or project_folder()))
         if moved:
             logger.warning(moved)
+        self.Relation = relation_class(self._surroundings())
         check_threads(getattr(config, "threads", None))
         ask_adapter_first(config)
         if self._command in RUNS_SQL:
             environment_of(config.credentials).start_early()
+
+    def _surroundings(self) -> Surroundings:
+        """`dbt debug` gives a profile, which is of no project."""
+        return Surroundings(str(getattr(self.config, "project_root", ".")), self.config.credentials.allow_files)
 
     def cleanup_connections(self) -> None:
         """dbt says so at the end of a command: a Spark that no statement asked for does not outlive it."""
@@ -151,6 +157,9 @@ class LakehouseAdapter(WarehouseAdapter):
             macros = {macro.name for macro in macro_resolver.macros.values()}
             defaults = self.config.credentials.hoodie
             check_profile(defaults, check_options)
+            sources = list(getattr(macro_resolver, "sources", {}).values())
+            self.know_files(sources)
+            check_sources(sources, nodes)
             check_nodes(nodes, self.config.project_name, macros, lambda given: check_options({**defaults, **given}))
             begin_audits(self._house(), nodes, self._command)
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache
+from typing import Any, ClassVar
 
 from dbt.adapters.base.relation import EventTimeFilter
 from dbt.adapters.contracts.relation import ComponentName, RelationType
 from dbt.adapters.spark import SparkRelation
-from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
+from dbt.adapters.lakehouse.bridge.files import files_of_source
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.names import CATALOG
+from dbt.adapters.lakehouse.surroundings import Surroundings
 
 _AS_IT_IS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|`(?:[^`]|``)+`")
 """A plain word, or what is quoted already."""
@@ -27,7 +30,28 @@ def _readable(name: str) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LakehouseRelation(SparkRelation):
-    """Two-part names, compared without regard to case, as Spark compares them."""
+    """Two-part names, compared without regard to case, as Spark compares them.
+
+    `files`: what a source reads that is no table, as SQL that stands in the place of its name.
+    """
+
+    files: str | None = None
+    around: ClassVar[Surroundings] = Surroundings()
+
+    @classmethod
+    def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> Any:
+        """Of a source whose meta names files: with these. Raises `DbtConfigError` for wrong ones."""
+        if str(getattr(relation_config, "resource_type", "")) == "source":
+            kwargs["files"] = cls._files_of(relation_config)
+        return super().create_from(quoting, relation_config, **kwargs)
+
+    @classmethod
+    def _files_of(cls, source: Any) -> str | None:
+        found = files_of_source(source, cls.around.project_root)
+        if found is not None and not cls.around.allow_files:
+            named = f"source '{source.source_name}.{source.name}' ({source.original_file_path})"
+            raise DbtConfigError(f"{named} reads files, which the profile does not allow (allow_files: false)")
+        return found
 
     def __post_init__(self) -> None:
         """The one catalog is no database: packages give it, as they take it from `target.database`. Packages ask for Hudi, too."""
@@ -43,6 +67,9 @@ class LakehouseRelation(SparkRelation):
         """A name that is no plain word is quoted whatever the project says of quoting: bare, Spark refuses it, or reads the table `s.a` and
         calls it b, where it is `a b`.
         """
+        if self.files is not None and self.include_policy.identifier and self.identifier:
+            yield ComponentName.Identifier, self.files
+            return
         for key, part in super()._render_iterator():
             yield key, None if part is None else _readable(part)
 
@@ -82,3 +109,9 @@ def _instant(value: Any) -> str:
     """A datetime as text, with its offset so that the session's time zone does not matter. Text, and no timestamp: of a column of dates
     Spark makes a date of it, and would make of the dates a timestamp of the session's zone."""
     return value.isoformat(sep=" ") if hasattr(value, "isoformat") else str(value)
+
+
+@cache
+def relation_class(around: Surroundings) -> type[LakehouseRelation]:
+    """The class of an adapter's relations: dbt and packages make some of them without the adapter's config."""
+    return type(LakehouseRelation.__name__, (LakehouseRelation,), {"around": around})

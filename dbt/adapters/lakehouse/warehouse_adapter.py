@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbt.adapters.base import available
@@ -42,6 +43,8 @@ class WarehouseAdapter(SparkAdapter):
     Column = LakehouseColumn
     ConnectionManager = LakehouseConnectionManager
     connections: LakehouseConnectionManager
+    _files_by_name: Mapping[tuple[str, str], LakehouseRelation] = MappingProxyType({})
+    """Sources of the project that read files, by schema and identifier."""
 
     @property
     def _files(self) -> Warehouse:
@@ -59,6 +62,17 @@ class WarehouseAdapter(SparkAdapter):
     def _ask(self, question: Callable[[Introspection], Result]) -> Result:
         with self.connections.exception_handler("metadata"):
             return question(self._metadata)
+
+    # -- sources that read files
+
+    def know_files(self, sources: Iterable[Any]) -> None:
+        """Remember which sources of the project read files. Raises `DbtConfigError` as `LakehouseRelation.create_from`."""
+        found = [self.Relation.create_from(self.config, source) for source in sources]
+        self._files_by_name = {_named(one): one for one in found if one.files is not None}
+
+    def get_relation(self, database: str | None, schema: str, identifier: str) -> LakehouseRelation | None:
+        """A relation of the warehouse, or the source of that name that reads files."""
+        return super().get_relation(database, schema, identifier) or self._files_by_name.get((schema.lower(), identifier.lower()))
 
     # -- builds in several commits
 
@@ -119,6 +133,8 @@ class WarehouseAdapter(SparkAdapter):
 
     @available.parse_list
     def get_columns_in_relation(self, relation: LakehouseRelation) -> list[LakehouseColumn]:
+        if not relation.is_temporary:  # as a unit test names the source that it has rows for
+            relation = self._files_by_name.get(_named(relation), relation)
         columns = self._ask(lambda metadata: metadata.columns(relation))
         return [
             LakehouseColumn(column=name, dtype=kind, table_schema=relation.schema, table_name=relation.identifier, column_index=position)
@@ -144,6 +160,8 @@ class WarehouseAdapter(SparkAdapter):
     def get_catalog(self, relation_configs: Iterable[Any], used_schemas: frozenset[tuple[str, str]]) -> tuple[agate.Table, list[Exception]]:
         schemas = sorted({schema for _, schema in used_schemas})
         relations = [relation for schema in schemas for relation in self.list_relations(None, schema)]
+        named = [self.Relation.create_from(self.config, one) for one in relation_configs]
+        relations += [relation for relation in named if relation.files is not None]
         return self.get_catalog_by_relations(used_schemas, set(relations))
 
     def get_catalog_by_relations(
@@ -196,3 +214,7 @@ class WarehouseAdapter(SparkAdapter):
     def relation_read_optimized(self, relation: LakehouseRelation) -> str:
         """The base files of a merge-on-read table; of a copy-on-write table all of it."""
         return travel.read_optimized(relation)
+
+
+def _named(relation: LakehouseRelation) -> tuple[str, str]:
+    return str(relation.schema).lower(), str(relation.identifier).lower()

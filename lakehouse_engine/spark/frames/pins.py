@@ -22,13 +22,14 @@ from lakehouse_engine.errors import RelationNotFoundError, UnsupportedSqlError
 from lakehouse_engine.read.query import Query, plan_query, read_options
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.read.skipping import without_ruled_out
+from lakehouse_engine.spark.frames.files import files_frame
 from lakehouse_engine.spark.frames.information import information_frame
 from lakehouse_engine.spark.frames.moments import Arguments, computed_moment
 from lakehouse_engine.spark.frames.scan import scan, shared_scan
 from lakehouse_engine.spark.functions import SessionFunctions
 from lakehouse_engine.sql.binding.bind import AsOf, Bound, Pin
 from lakehouse_engine.sql.binding.binder import Names, ViewText, bind_statement
-from lakehouse_engine.sql.binding.files import ON_FILES_KEY, check_no_files
+from lakehouse_engine.sql.binding.files import ON_FILES_KEY, READS_FILES, check_no_files, refusal
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs
 from lakehouse_engine.sql.binding.predicate import Predicate, expression_of
 from lakehouse_engine.sql.grammar.references import Parts
@@ -264,6 +265,10 @@ class Pins:
 
     def _pin_table(self, reads: Reads, args: Arguments, pin: Pin, *, for_columns: bool = False) -> str:
         """`for_columns`: of a view's query nothing but the columns is wanted."""
+        if pin.files is not None:
+            if not self._allow_files:
+                raise refusal(READS_FILES)
+            return self.keep(files_frame(self._spark, pin.files))
         relation = self._information(pin.parts)
         if relation is not None:
             return self._pin_information(relation, pin, for_columns)

@@ -14,13 +14,15 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.options.files import FilesRead
 from lakehouse_engine.sql.binding.enclosing import OnResult
 from lakehouse_engine.sql.binding.meta_columns import MetaColumns
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs, needs_of
+from lakehouse_engine.sql.binding.read_files import files_of
 from lakehouse_engine.sql.binding.scan import scan
 from lakehouse_engine.sql.grammar.lexer import QUERY_WORDS, quote_name, significant
 from lakehouse_engine.sql.grammar.references import Argument, Chain, Parts, Reference, ReferenceKind, Scan, Travel, folded, plain
-from lakehouse_engine.sql.grammar.relations import CHANGES_FUNCTION, READ_OPTIMIZED_FUNCTION
+from lakehouse_engine.sql.grammar.relations import CHANGES_FUNCTION, FILES_FUNCTION, READ_OPTIMIZED_FUNCTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,9 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One thing to be read: a relation, as it is now, as it was, what changed in it, or its base files only; `needs`: what of it.
+    """One thing to be read: a relation, as it is now, as it was, what changed in it, or its base files only; or files that are no table.
 
-    `meta_columns`: with Hudi's meta columns in front.
+    `needs`: what of it. `meta_columns`: with Hudi's meta columns in front.
     """
 
     parts: Parts
@@ -57,6 +59,7 @@ class Pin:
     changes: Changes | None = None
     read_optimized: bool = False
     meta_columns: bool = False
+    files: FilesRead | None = None
     needs: Needs = field(default=EVERYTHING, compare=False)
 
 
@@ -138,7 +141,7 @@ def _reads(found: Scan, knows: Knows) -> list[Reference]:
 def pin_of(reference: Reference) -> Pin:
     """What `reference` reads. Raises `UnsupportedSqlError` for a time-travel expression that cannot be computed, or wrong arguments."""
     if reference.kind is ReferenceKind.FUNCTION:
-        return _changes_pin(reference) if folded(reference.parts) == (CHANGES_FUNCTION,) else _read_optimized_pin(reference)
+        return _FUNCTIONS[folded(reference.parts)[-1]](reference)
     return Pin(plain(reference.parts), as_of=_as_of(reference.travel))
 
 
@@ -182,6 +185,13 @@ def _read_optimized_pin(reference: Reference) -> Pin:
         raise UnsupportedSqlError(f"{READ_OPTIMIZED_FUNCTION} takes ('schema.table' [, as of]); got {len(arguments)} arguments")
     as_of = _moment(READ_OPTIMIZED_FUNCTION, arguments[1]) if len(arguments) == 2 else None
     return Pin(_named(READ_OPTIMIZED_FUNCTION, arguments[0]), as_of=as_of, read_optimized=True)
+
+
+def _files_pin(reference: Reference) -> Pin:
+    return Pin(reference.parts, files=files_of(reference.arguments or ()))
+
+
+_FUNCTIONS = {CHANGES_FUNCTION: _changes_pin, READ_OPTIMIZED_FUNCTION: _read_optimized_pin, FILES_FUNCTION: _files_pin}
 
 
 def _moment(function: str, argument: Argument) -> AsOf:

@@ -65,7 +65,7 @@ class _Binder:
         return None if view is None or view.columns else view.sql
 
     def _view_for(self, pin: Pin, path: tuple[Parts, ...]) -> str:
-        view = self.names.stored_view(pin.parts)
+        view = None if pin.files is not None else self.names.stored_view(pin.parts)
         # A view's own text says what columns it needs.
         key = (folded(pin.parts), replace(pin, parts=()), pin.needs if view is None else pin.needs.of_rows())
         if key not in self.pinned:

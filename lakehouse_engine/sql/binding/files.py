@@ -21,6 +21,7 @@ ON_FILES_KEY = "spark.sql.runSQLOnFiles"
 _VERBS = words("SELECT WITH FROM VALUES TABLE ( EXPLAIN DESCRIBE DESC SHOW USE CACHE UNCACHE CLEAR DECLARE DROP SET CREATE")
 _EXPLAINED = words("EXPLAIN LOGICAL FORMATTED EXTENDED CODEGEN COST ANALYZE")
 _CREATED = words("CREATE OR REPLACE GLOBAL TEMPORARY TEMP")
+READS_FILES = "read_files(...)"
 _PROGRAMS = words("REFLECT JAVA_METHOD TRY_REFLECT READ_FILES CLOUD_FILES")
 _FORMATS = words("csv json parquet orc text xml avro binaryfile image libsvm delta hudi iceberg jdbc hive")
 _SETTINGS = ("spark.sql.runsqlonfiles", "spark.sql.catalog", "spark.jars", "spark.hadoop.")
@@ -37,16 +38,17 @@ def check_no_files(text: str, knows: Callable[[Parts], bool]) -> None:
     for number, token in enumerate(tokens):
         following = tokens[number + 1].keyword if number + 1 < len(tokens) else ""
         if token.is_name and name_value(token).upper() in _PROGRAMS and following == "(":
-            raise _refusal(f"{name_value(token).lower()}(...)")
+            raise refusal(f"{name_value(token).lower()}(...)")
         if token.keyword == "INSERT" and following in ("INTO", "OVERWRITE"):
-            raise _refusal(f"INSERT {following} what is no table of the warehouse")
+            raise refusal(f"INSERT {following} what is no table of the warehouse")
         if token.keyword in ("MAP", "REDUCE", "TRANSFORM") and _runs_a_program(tokens[number:]):
-            raise _refusal(f"{token.keyword} ... USING a program")
+            raise refusal(f"{token.keyword} ... USING a program")
     for reference in scan(text).references:
         _check_reference(reference, knows)
 
 
-def _refusal(what: str) -> UnsupportedSqlError:
+def refusal(what: str) -> UnsupportedSqlError:
+    """The error of who asks for files where they are not allowed."""
     return UnsupportedSqlError(f"{what} reads or writes files, {_REMEDY}")
 
 
@@ -56,13 +58,13 @@ def _check_verb(tokens: Sequence[Token]) -> None:
         rest.pop(0)
     verb = rest[0].keyword if rest else ""
     if rest and verb not in _VERBS:
-        raise _refusal(f"{verb or rest[0].text} {rest[1].text if len(rest) > 1 else ''}".strip())
+        raise refusal(f"{verb or rest[0].text} {rest[1].text if len(rest) > 1 else ''}".strip())
     if verb == "CREATE":
         _check_create(rest)
     if verb == "SET":
         key = "".join(token.text for token in rest[1:]).strip("`").lower()
         if key.startswith(_SETTINGS):
-            raise _refusal(f"SET {key.split('=')[0]}")
+            raise refusal(f"SET {key.split('=')[0]}")
 
 
 def _check_create(tokens: Sequence[Token]) -> None:
@@ -74,7 +76,7 @@ def _check_create(tokens: Sequence[Token]) -> None:
             break
         before_query.append(token.keyword)
     if noun != "VIEW" or "USING" in before_query:
-        raise _refusal(f"CREATE {noun}{' ... USING' if 'USING' in before_query else ''}")
+        raise refusal(f"CREATE {noun}{' ... USING' if 'USING' in before_query else ''}")
 
 
 def _runs_a_program(tokens: Sequence[Token]) -> bool:
@@ -89,8 +91,8 @@ def _check_reference(reference: Reference, knows: Callable[[Parts], bool]) -> No
         return
     name = ".".join(parts)
     if reference.obstacle is not None:
-        raise _refusal(f"{name} with {reference.obstacle}")
+        raise refusal(f"{name} with {reference.obstacle}")
     if len(parts) > 1 and (parts[0].lower() in _FORMATS or "." in parts[0]):
-        raise _refusal(f"the relation {name}")
+        raise refusal(f"the relation {name}")
     if any(sign in part for part in parts for sign in "/\\:"):
-        raise _refusal(f"the relation {name}")
+        raise refusal(f"the relation {name}")

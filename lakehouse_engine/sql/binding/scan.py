@@ -13,7 +13,7 @@ from lakehouse_engine.sql.grammar.cursor import Cursor
 from lakehouse_engine.sql.grammar.heads import read_head, read_insert_target
 from lakehouse_engine.sql.grammar.lexer import TokenKind, significant, words
 from lakehouse_engine.sql.grammar.references import Chain, Parts, Reference, ReferenceKind, Scan, folded
-from lakehouse_engine.sql.grammar.relations import OTHER_FUNCTIONS, TABLE_FUNCTIONS, read_arguments, read_tail
+from lakehouse_engine.sql.grammar.relations import FILES_FUNCTION, OTHER_FUNCTIONS, TABLE_FUNCTIONS, read_arguments, read_tail
 
 _QUERY_STARTS = frozenset(("SELECT", "WITH", "FROM", "VALUES", "TABLE"))
 _SET_OPERATORS = frozenset(("UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"))
@@ -344,7 +344,7 @@ class _Scanner:
         )
 
     def _function(self, parts: Parts, start: int, obstacle: str | None) -> None:
-        arguments = read_arguments(self.cursor)
+        arguments = read_arguments(self.cursor, named=folded(parts) == (FILES_FUNCTION,))
         end = self.cursor.end_before()
         tail = read_tail(self.cursor)
         obstacle = obstacle or tail.obstacle or ("a time-travel clause" if tail.travel else None)

@@ -46,11 +46,13 @@ class Travel:
 class Argument:
     """One argument in a call, as written. `value` is the value of a literal; None for an expression, which Spark has to compute.
 
-    `TIMESTAMP '...'` is such an expression: it is a moment in the session's time zone.
+    `TIMESTAMP '...'` is such an expression: it is a moment in the session's time zone. `name`: of one that is given by name
+    (`format => 'csv'`).
     """
 
     text: str
     value: str | None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

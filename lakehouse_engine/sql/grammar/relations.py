@@ -11,7 +11,8 @@ from lakehouse_engine.sql.grammar.references import Argument, Travel
 
 CHANGES_FUNCTION = "hudi_table_changes"
 READ_OPTIMIZED_FUNCTION = "hudi_read_optimized"
-TABLE_FUNCTIONS = (CHANGES_FUNCTION, READ_OPTIMIZED_FUNCTION)
+FILES_FUNCTION = "read_files"
+TABLE_FUNCTIONS = (CHANGES_FUNCTION, READ_OPTIMIZED_FUNCTION, FILES_FUNCTION)
 
 OTHER_FUNCTIONS = {
     "hudi_query_timeline": "CALL show_timeline(table => ...) shows the timeline, with showArchived => true the archived instants, too",
@@ -96,20 +97,24 @@ def read_travel(cursor: Cursor) -> Travel | None:
     return Travel(kind, start, end, cursor.text[begin:end], None if is_typed else value)
 
 
-def read_arguments(cursor: Cursor) -> tuple[Argument, ...] | None:
-    """Read the parenthesised arguments of a table function; None for a parenthesis that is not closed (all of the text is passed)."""
+def read_arguments(cursor: Cursor, *, named: bool = False) -> tuple[Argument, ...] | None:
+    """Read the parenthesised arguments of a table function; None for a parenthesis that is not closed (all of the text is passed).
+
+    `named`: arguments may have names, and be true or false.
+    """
     arguments: list[Argument] = []
     cursor.at += 1
     while not cursor.done and cursor.keyword() != ")":
-        arguments.append(_argument(cursor))
+        arguments.append(_argument(cursor, named=named))
         cursor.accept(",")
     return tuple(arguments) if cursor.accept(")") else None
 
 
-def _argument(cursor: Cursor) -> Argument:
+def _argument(cursor: Cursor, *, named: bool) -> Argument:
     """Read up to the comma or the parenthesis that ends the argument."""
+    name = _argument_name(cursor) if named else None
     is_typed, first = cursor.keyword() in TYPED, cursor.at
-    value = cursor.literal()
+    value = cursor.accept_any(("TRUE", "FALSE")).lower() if named and cursor.keyword() in ("TRUE", "FALSE") else cursor.literal()
     if value is None or cursor.keyword() not in (",", ")"):
         value = None
         cursor.at = first
@@ -117,4 +122,13 @@ def _argument(cursor: Cursor) -> Argument:
             if not cursor.skip_group():
                 cursor.at += 1
     text = cursor.text[cursor.tokens[first].start : cursor.end_before()]
-    return Argument(text, value=None if is_typed else value)
+    return Argument(text, value=None if is_typed else value, name=name)
+
+
+def _argument_name(cursor: Cursor) -> str | None:
+    """Read `name =>`; None (and no move) where there is none."""
+    token = cursor.peek()
+    if token is None or not token.is_name or cursor.keyword(1) != "=>":
+        return None
+    cursor.at += 2
+    return name_value(token)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.lakehouse.bridge.files import META
 from dbt.adapters.lakehouse.config.model_config import check_config, check_strategy_name
 from dbt.adapters.lakehouse.config.service_config import service_options
 
@@ -42,6 +43,26 @@ def check_nodes(nodes: Mapping[str, Any], project: str, macros: Collection[str],
         raise DbtConfigError("\n  ".join(findings))
 
 
+def check_sources(sources: Iterable[Any], nodes: Mapping[str, Any]) -> None:
+    """Refuse a source that reads files and has the name of a model's relation: which of the two is meant could not be told.
+
+    Raises `DbtConfigError`.
+    """
+    built = {(str(node.schema).lower(), str(node.alias).lower()): node for node in nodes.values() if _leaves_relation(node)}
+    findings = []
+    for source in sources:
+        node = built.get((str(source.schema).lower(), str(source.identifier).lower()))
+        if node is not None and (source.meta or {}).get(META) is not None:
+            told = f"source '{source.source_name}.{source.name}' ({source.original_file_path})"
+            findings.append(f"{told} reads files as {node.schema}.{node.alias}, which {_named(node)} builds: give it another schema")
+    if findings:
+        raise DbtConfigError("\n  ".join(findings))
+
+
+def _leaves_relation(node: Any) -> bool:
+    return str(getattr(node, "resource_type", "")) in CHECKED and node.config.get("materialized") != "ephemeral"
+
+
 def _finding(node: Any, project: str, macros: Collection[str], check_options: OptionCheck) -> str | None:
     if str(getattr(node, "resource_type", "")) not in CHECKED:
         return None
@@ -63,7 +84,7 @@ def _one_relation_twice(nodes: Mapping[str, Any]) -> Iterator[str]:
     """
     owners: dict[tuple[str, str], Any] = {}
     for node in nodes.values():
-        if str(getattr(node, "resource_type", "")) not in CHECKED or node.config.get("materialized") == "ephemeral":
+        if not _leaves_relation(node):
             continue
         owner = owners.setdefault((str(node.schema).lower(), str(node.alias).lower()), node)
         if owner is not node:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtDatabaseError
 
+from dbt.adapters.lakehouse.bridge.files import files_written
 from dbt.adapters.lakehouse.bridge.told import kept_savepoints, last_write, statistics
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.bridge.words import spark_name
@@ -32,7 +33,7 @@ class Introspection:
 
     def columns(self, relation: LakehouseRelation) -> Columns:
         """(name, Spark type) of a relation; empty when it does not exist."""
-        if not relation.is_temporary and self.warehouse.kind(relation.schema, relation.identifier) == "table":
+        if relation.files is None and not relation.is_temporary and self.warehouse.kind(relation.schema, relation.identifier) == "table":
             table = self.warehouse.table(relation.schema, relation.identifier)
             return [(item.name, spark_name(item.type)) for item in table.schema]
         return self._analysed(relation)
@@ -63,10 +64,15 @@ class Introspection:
         self.warehouse.rename((source.schema, source.identifier), (target.schema, target.identifier))
 
     def last_write(self, relation: LakehouseRelation) -> datetime | None:
+        """Of files: when the newest of them was changed."""
+        if relation.files is not None:
+            return self.connections.session().work(lambda house: files_written(house.spark, relation.files))
         return last_write(self.warehouse.table(relation.schema, relation.identifier))
 
     def entry(self, relation: LakehouseRelation) -> CatalogEntry | None:
         """What documentation shows of a relation; None when it is not in the warehouse."""
+        if relation.files is not None:
+            return CatalogEntry(relation.schema, relation.identifier, "external", self.columns(relation))
         kind = self.warehouse.kind(relation.schema, relation.identifier)
         if kind is None:
             return None
@@ -106,4 +112,6 @@ def check_nothing_is_kept(warehouse: Warehouse, relation: LakehouseRelation) -> 
 
 
 def _reference(relation: LakehouseRelation) -> str:
+    if relation.files is not None:
+        return relation.files
     return quoted(relation.identifier) if relation.is_temporary else f"{quoted(relation.schema)}.{quoted(relation.identifier)}"

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.lakehouse.bridge.files import names_files
+
 if TYPE_CHECKING:
     from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 
@@ -43,7 +45,12 @@ class _Names:
         return answer if hasattr(answer, "toArrow") else self.spark.sql("select 1").select()
 
     def table(self, name: str) -> Any | None:
-        """The rows of a table or view of the warehouse; None where it has none of the name, which may be one of Spark's."""
+        """The rows of a table or view of the warehouse; None where it has none of the name, which may be one of Spark's.
+
+        A source that reads files is named by the call that reads them.
+        """
+        if names_files(name):
+            return self.warehouse.sql(f"select * from {name}")
         parts = self.warehouse.named(name)
         return None if parts is None else self.warehouse.sql(f"select * from {'.'.join(map(_quoted, parts))}")
 

@@ -1,0 +1,82 @@
+"""Files that are no table: a source whose `meta` names them, as SQL; and when they were written last."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.lakehouse.later import Later
+from dbt.adapters.lakehouse.names import did_you_mean
+from lakehouse_engine import errors
+from lakehouse_engine.options.files import files_read
+
+_read_files = Later("lakehouse_engine.sql.binding.read_files")
+_relations = Later("lakehouse_engine.sql.grammar.relations")
+_scan = Later("lakehouse_engine.sql.binding.scan")
+
+META = "lakehouse"
+KEYS = ("format", "path", "schema", "options")
+_NAMES = ("name", "identifier")
+"""What a path may name between braces, so that a source can say for all of its tables where they are."""
+_LISTING = ("pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "modifiedBefore")
+"""Options that say which files are read."""
+
+
+def files_of_source(source: Any, root: str) -> str | None:
+    """What a source reads in the place of a table, as SQL; None where its meta names no files. Relative paths are below `root`.
+
+    Raises `DbtConfigError` with the source's name.
+    """
+    of_source, of_table = (getattr(source, "source_meta", None) or {}).get(META), (source.meta or {}).get(META)
+    if of_table is None:
+        return None
+    told = f"source '{source.source_name}.{source.name}' ({source.original_file_path}): meta.{META}"
+    given = _merged(of_source, of_table, told)
+    for key in given:
+        if key not in KEYS:
+            raise DbtConfigError(f"{told} has no key '{key}'{did_you_mean(str(key), KEYS)}: it takes {', '.join(KEYS)}")
+    try:
+        files = files_read(given.get("path"), given.get("format"), given.get("schema"), given.get("options"))
+    except errors.OptionError as error:
+        raise DbtConfigError(f"{told}: {error.message}") from error
+    path = files.path
+    for name in _NAMES:
+        path = path.replace(f"{{{name}}}", str(getattr(source, name)))
+    return str(_read_files.call_text(type(files)(below(path, root), files.format, files.schema, files.options)))
+
+
+def _merged(of_source: Any, of_table: Any, told: str) -> dict[str, Any]:
+    """dbt itself lets the table's mapping take the place of the source's as a whole."""
+    for one in (of_source, of_table):
+        if one is not None and not isinstance(one, Mapping):
+            raise DbtConfigError(f"{told} is a mapping with {', '.join(KEYS)}, not {one!r}")
+    given = {**(of_source or {}), **of_table}
+    options = [one.get("options") for one in (of_source or {}, of_table)]
+    if all(isinstance(one, Mapping) for one in options):
+        given["options"] = {**options[0], **options[1]}
+    return given
+
+
+def names_files(name: str) -> bool:
+    """Whether what stands in the place of a relation's name is a call that reads files."""
+    return name.startswith(f"{_relations.FILES_FUNCTION}(")
+
+
+def below(path: str, root: str) -> str:
+    """A path as Spark is told it: an address, or a path that is relative to `root` as an absolute one."""
+    expanded = os.path.expanduser(path.strip())
+    return expanded if "://" in expanded or expanded.startswith("file:") else os.path.normpath(os.path.join(root, expanded))
+
+
+def files_written(spark: Any, text: str) -> datetime | None:
+    """When the newest of the files that `files_of_source` names was changed. Their contents are not read."""
+    (reference,) = _scan.scan(f"select * from {text}").references
+    files = _read_files.files_of(reference.arguments)
+    listing = {key: value for key, value in files.options if key in _LISTING}
+    found = spark.read.format("binaryFile").options(**listing).load(files.path).selectExpr("unix_micros(max(modificationTime)) as written")
+    written = found.toArrow().column(0)[0].as_py()
+    return None if written is None else datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=written)
