@@ -27,6 +27,7 @@ from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, is_changed_
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.bridge.words import check_options, takes_limit
 from dbt.adapters.lakehouse.config.dispatch import ask_adapter_first
+from dbt.adapters.lakehouse.config.external_config import ExternalConfig, check_places
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConfig, ModelConfig
 from dbt.adapters.lakehouse.config.place import project_folder
 from dbt.adapters.lakehouse.config.validation import check_nodes, check_profile, check_sources, check_threads
@@ -44,6 +45,7 @@ from dbt.adapters.lakehouse.work.session import of_hook
 from dbt.adapters.lakehouse.writing import materialized, seeds
 from dbt.adapters.lakehouse.writing.audits import AuditOvertakenError
 from dbt.adapters.lakehouse.writing.checks.constraints import checks_of, contract_text, lengths_of, uniques_of
+from dbt.adapters.lakehouse.writing.external import write_external
 from dbt.adapters.lakehouse.writing.functions import default_text, stored_function
 from dbt.adapters.lakehouse.writing.guards import Guards
 from dbt.adapters.lakehouse.writing.microbatch import mend_batches
@@ -161,6 +163,8 @@ class LakehouseAdapter(WarehouseAdapter):
             self.know_files(sources)
             check_sources(sources, nodes)
             check_nodes(nodes, self.config.project_name, macros, lambda given: check_options({**defaults, **given}))
+            around = self.Relation.around
+            check_places(nodes, around.project_root, self.config.credentials.warehouse, allow_files=around.allow_files)
             begin_audits(self._house(), nodes, self._command)
 
     def valid_incremental_strategies(self) -> list[str]:
@@ -299,6 +303,15 @@ class LakehouseAdapter(WarehouseAdapter):
         """Store the view's definition, after Spark could analyse it."""
         session = self.connections.session()
         return self._write(sql, lambda house: store_view(house, relation, sql, session.rows(sql, house)))
+
+    @available.parse(_nothing)
+    def write_external(self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any]) -> AdapterResponse:
+        """Write the rows of `sql` to the model's location, and store a view that reads them there."""
+        session = self.connections.session()
+        config = ExternalConfig.of(str(model["unique_id"]), model["config"], self.Relation.around.project_root)
+        checks, uniques = checks_of(model), uniques_of(model)
+        response = self._write(sql, lambda house: write_external(house, relation, config, session.rows(sql, house), checks, uniques))
+        return replace(response, _message=f"{config.format} in {config.location}")
 
     @available.parse(lambda *a, **k: "")
     def materialized_view_text(self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any]) -> str:

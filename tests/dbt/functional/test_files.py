@@ -130,3 +130,118 @@ class TestSourcesThatAreFiles:
             (data / "away.txt").rename(data / "it's.txt")
         assert f"there are no text files {data}/it's.txt" in log
         assert project.run_sql(f"select count(*) from {project.test_schema}.from_text", fetch="one")[0] == before
+
+
+TEXTS = ["", None, 'a"b', "x\ny", "x\r\ny", " lead", "trail ", "a\\", '\\"', ",", '""', "#c", "null", "NaN", "'", "ä", "\t"]
+
+
+def literal(value: str | None) -> str:
+    """Line ends as escapes: Jinja makes others of them."""
+    if value is None:
+        return "cast(null as string)"
+    return "'" + "".join({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"}.get(sign, sign) for sign in value) + "'"
+
+
+ROWS = "select * from values " + ", ".join(f"({number}, {literal(text)})" for number, text in enumerate(TEXTS)) + " as t(id, `a text`)"
+TYPES = (
+    "select cast(1 as tinyint) as t, cast(2.50 as decimal(10,2)) as d, double('Infinity') as inf, double('NaN') as nan, true as b,"
+    " date'2024-02-29' as day, timestamp'2024-02-29 01:02:03.123456' as at, timestamp_ntz'2024-02-29 01:02:03.123456' as ntz"
+)
+NESTED = f"select named_struct('a b', array(map('k', 1))) as s, * from ({TYPES})"
+
+
+def external(location: str, query: str, **configs: Any) -> str:
+    given = "".join(f", {key}={value!r}" for key, value in configs.items())
+    return f"{{{{ config(materialized='external', location={location!r}{given}) }}}} {query}"
+
+
+PARTED = external("out/parted", "select id, concat('0', id) as p, 'v' as v from {{ ref('checked') }}", partition_by=["p"])
+EXTERNAL_PYTHON = "def model(dbt, session):\n    dbt.config(materialized='external', location='out/py')\n    return session.range(4)\n"
+CHECKED = {
+    "models": [
+        {
+            "name": "checked",
+            "config": {"contract": {"enforced": True}},
+            "columns": [{"name": "id", "data_type": "bigint", "constraints": [{"type": "not_null"}, {"type": "unique"}]}],
+        }
+    ]
+}
+
+
+class TestExternal:
+    """What is read back is what was written, in each format."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        texts = {f"texts_{form}.sql": external(f"out/texts_{form}", ROWS, format=form) for form in ("csv", "json", "parquet")}
+        types = {"types_csv.sql": external("out/types_csv", TYPES, format="csv", options={"sep": ";", "compression": "gzip"})}
+        nested = {f"nested_{form}.sql": external(f"out/nested_{form}", NESTED, format=form) for form in ("json", "parquet")}
+        return {
+            **texts,
+            **types,
+            **nested,
+            "nulls.sql": external("out/nulls", "select if(id = 1, '', null) as n from range(3)", format="csv"),
+            "none.sql": external("out/none", "select id, 'x' as p from range(0)", format="csv", partition_by="p"),
+            "parted.sql": PARTED,
+            "later.sql": "{{ config(materialized='table') }} select p, count(*) as n from {{ ref('parted') }} group by p",
+            "checked.sql": external("out/checked", "select {{ var('of', 'id') }} as id from range(2)"),
+            "checked.yml": json.dumps(CHECKED),
+            "in_python.py": EXTERNAL_PYTHON,
+        }
+
+    def rows(self, project: Any, name: str, columns: str = "*") -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in project.run_sql(f"select {columns} from {project.test_schema}.{name}", fetch="all")]
+
+    def test_rows_come_back_as_they_were(self, project):
+        run_dbt(["run"])
+        for form in ("csv", "json", "parquet"):
+            assert sorted(self.rows(project, f"texts_{form}")) == list(enumerate(TEXTS)), form
+        for name, query in (("types_csv", TYPES), ("nested_json", NESTED), ("nested_parquet", NESTED)):
+            assert self.rows(project, name, "to_json(struct(*)), typeof(struct(*))") == [
+                tuple(row) for row in project.run_sql(f"select to_json(struct(*)), typeof(struct(*)) from ({query})", fetch="all")
+            ], name
+        assert sorted(self.rows(project, "nulls"), key=str) == [("",), (None,), (None,)]
+        assert self.rows(project, "none", "count(*), max(typeof(p))") == [(0, None)]
+        assert sorted(self.rows(project, "later")) == [("00", 1), ("01", 1)]
+        assert self.rows(project, "in_python", "count(*)") == [(4,)]
+
+    def test_a_second_run_takes_the_place_of_the_first_and_leaves_nothing_beside(self, project):
+        run_dbt(["run", "--select", "parted"])
+        out = Path(project.project_root, "out")
+        before = {path.name for path in (out / "parted").rglob("part-*")}
+        (result,) = run_dbt(["run", "--select", "parted"]).results
+        assert result.message == f"parquet in {out}/parted"
+        after = {path.name for path in (out / "parted").rglob("part-*")}
+        assert len(list((out / "parted").rglob("part-*"))) == 2
+        assert not after & before
+        assert list((out / ".lakehouse").iterdir()) == []
+        run_dbt(["run", "--select", "parted", "--empty"])
+        assert self.rows(project, "parted", "count(*)") == [(0,)]
+
+    def test_rows_against_the_contract_leave_what_was_there(self, project):
+        run_dbt(["run", "--select", "checked"])
+        for of, message in (("null", "not_null constraint"), ("7", "unique constraint")):
+            given = json.dumps({"of": f"cast({of} as bigint)"})
+            _, log = run_dbt_and_capture(["run", "--select", "checked", "--vars", given], expect_pass=False)
+            assert message in log
+        assert sorted(self.rows(project, "checked")) == [(0,), (1,)]
+
+    def test_a_query_that_fails_leaves_what_was_there(self, project):
+        run_dbt(["run", "--select", "checked"])
+        given = json.dumps({"of": "if(id = 1, raise_error('no'), id)"})
+        run_dbt(["run", "--select", "checked", "--vars", given], expect_pass=False)
+        assert sorted(self.rows(project, "checked")) == [(0,), (1,)]
+
+    def test_a_folder_of_somebody_else_is_not_replaced(self, project):
+        theirs = Path(project.project_root, "out", "checked")
+        run_dbt(["run", "--select", "checked"])
+        (theirs / "_lakehouse.json").unlink()
+        _, log = run_dbt_and_capture(["run", "--select", "checked"], expect_pass=False)
+        assert f"{theirs} was written by somebody else" in log
+        assert any(theirs.glob("part-*"))
+
+    def test_docs_have_the_columns(self, project):
+        run_dbt(["run", "--select", "texts_csv"])
+        catalog = run_dbt(["docs", "generate"])
+        (entry,) = [found for key, found in catalog.nodes.items() if key.endswith(".texts_csv")]
+        assert (entry.metadata.type, [column.name for column in entry.columns.values()]) == ("view", ["id", "a text"])

@@ -1,4 +1,4 @@
-"""Sources whose meta names files: what they read, and what is refused by name."""
+"""Sources whose meta names files, and models that write some: what they read and write, and what is refused by name."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from dbt_common.exceptions import DbtConfigError
+from dbt_common.exceptions import DbtConfigError, DbtDatabaseError
 
+from dbt.adapters.lakehouse.bridge.exports import check_place
+from dbt.adapters.lakehouse.config.external_config import ExternalConfig, check_places
+from dbt.adapters.lakehouse.config.model_config import check_config
 from dbt.adapters.lakehouse.config.validation import check_sources
 from dbt.adapters.lakehouse.relation import LakehouseRelation, relation_class
 from dbt.adapters.lakehouse.surroundings import Surroundings
@@ -82,3 +85,82 @@ def test_a_source_that_reads_files_has_no_name_of_a_models_relation():
         check_sources([source(CSV)], {"m": model})
     check_sources([source(None)], {"m": model})
     check_sources([source(CSV, schema="other")], {"m": model})
+
+
+def external(**configs: Any) -> dict[str, Any]:
+    return {"materialized": "external", "location": "out/x", **configs}
+
+
+WRONG = [
+    ({"location": None}, "needs 'location'"),
+    ({"location": "s3://b/k"}, "is an address"),
+    ({"location": "out/*"}, "as a pattern"),
+    ({"location": "out/x.csv"}, "leave the ending out"),
+    ({"format": "cvs"}, "format 'cvs' is not one of parquet, csv, json; did you mean 'csv'"),
+    ({"format": "orc"}, "format 'orc' is not one of"),
+    ({"format": "csv", "options": {"seq": ";"}}, "csv has no option 'seq'; did you mean 'sep'"),
+    ({"unique_key": "id"}, "'unique_key' has no effect"),
+    ({"table_type": "mor"}, "'table_type' is for tables"),
+    ({"hoodie": {"hoodie.index.type": "BLOOM"}}, "'hoodie' is for tables"),
+    ({"audit": True}, "external"),
+]
+
+
+@pytest.mark.parametrize(("configs", "message"), WRONG)
+def test_wrong_configs_of_an_external_model_are_refused_by_name(configs, message):
+    with pytest.raises(DbtConfigError, match=message) as caught:
+        check_config("model 'm'", external(**configs), ["location", "format", "options"])
+    assert "model 'm'" in caught.value.msg
+
+
+def test_configs_of_an_external_model_are_known_there_and_nowhere_else():
+    check_config("m", external(format="CSV", partition_by="a", options={"sep": ";"}), ["location", "format", "options"])
+    with pytest.raises(DbtConfigError, match="'location' has no meaning here: it belongs to materialized 'external'"):
+        check_config("m", {"materialized": "table", "location": "x"}, ["location"])
+
+
+def test_a_location_is_below_the_project():
+    found = ExternalConfig.of("m", external(location="../x/./y", partition_by=["a"], options={"compression": "none"}), "/p/q")
+    assert found == ExternalConfig("m", "/p/x/y", "parquet", ("a",), (("compression", "none"),))
+
+
+def node(name: str, location: str) -> Any:
+    return SimpleNamespace(resource_type="model", name=name, original_file_path=f"{name}.sql", config=external(location=location))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ("out/x", "out/../out/x", "are one, or in each other"),
+        ("out", "out/x", "are one, or in each other"),
+        ("out/x", "/wh/s/t", "the warehouse /wh are in each other"),
+        ("out/x", "/", "the warehouse /wh are in each other"),
+    ],
+)
+def test_external_models_write_neither_over_each_other_nor_over_the_warehouse(first, second, message):
+    with pytest.raises(DbtConfigError, match=message):
+        check_places({"a": node("a", first), "b": node("b", second)}, "/project", "/wh", allow_files=True)
+
+
+def test_external_models_beside_each_other_are_fine_where_files_are_allowed():
+    nodes = {"a": node("a", "out/x"), "b": node("b", "out/xy")}
+    check_places(nodes, "/project", "s3://b/wh", allow_files=True)
+    with pytest.raises(DbtConfigError, match=r"model 'a' .* \(allow_files: false\)"):
+        check_places(nodes, "/project", "/wh", allow_files=False)
+
+
+def test_a_place_is_the_models_own_or_empty(tmp_path):
+    place = tmp_path / "x"
+    check_place(str(place), "m")
+    place.mkdir()
+    check_place(str(place), "m")
+    (place / "theirs.txt").write_text("")
+    with pytest.raises(DbtDatabaseError, match="written by somebody else"):
+        check_place(str(place), "m")
+    (place / "_lakehouse.json").write_text('{"model": "m"}')
+    check_place(str(place), "m")
+    with pytest.raises(DbtDatabaseError, match="written by m,"):
+        check_place(str(place), "other")
+    (tmp_path / "link").symlink_to(place)
+    with pytest.raises(DbtDatabaseError, match="is no folder"):
+        check_place(str(tmp_path / "link"), "m")

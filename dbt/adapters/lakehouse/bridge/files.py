@@ -12,7 +12,7 @@ from dbt_common.exceptions import DbtConfigError
 from dbt.adapters.lakehouse.later import Later
 from dbt.adapters.lakehouse.names import did_you_mean
 from lakehouse_engine import errors
-from lakehouse_engine.options.files import files_read
+from lakehouse_engine.options.files import checked_options, files_read
 
 _read_files = Later("lakehouse_engine.sql.binding.read_files")
 _relations = Later("lakehouse_engine.sql.grammar.relations")
@@ -64,6 +64,14 @@ def _merged(of_source: Any, of_table: Any, told: str) -> dict[str, Any]:
 def names_files(name: str) -> bool:
     """Whether what stands in the place of a relation's name is a call that reads files."""
     return name.startswith(f"{_relations.FILES_FUNCTION}(")
+
+
+def options_of(format: str, options: Any) -> tuple[tuple[str, str], ...]:
+    """Spark's options of a format as pairs of texts. Raises `DbtConfigError` for one that the format has not."""
+    try:
+        return checked_options(format, options)
+    except errors.OptionError as error:
+        raise DbtConfigError(error.message) from error
 
 
 def below(path: str, root: str) -> str:

@@ -70,6 +70,8 @@ ELSEWHERE = {
     "custom_location": "tables live in the profile's 'warehouse'",
     "tblproperties": "Hudi's own settings go under 'hoodie'",
     "options": "Hudi's own settings go under 'hoodie'",
+    "location": "it belongs to materialized 'external'; tables live in the profile's 'warehouse'",
+    "format": "it belongs to materialized 'external'; every table is a Hudi table",
     "hudi_options": "Hudi's own settings go under 'hoodie'",
     "clustered_by": "bucketing is Hudi's bucket index: index 'bucket', with 'hoodie.bucket.index.num.buckets' under 'hoodie'",
     "buckets": "bucketing is Hudi's bucket index: index 'bucket', with 'hoodie.bucket.index.num.buckets' under 'hoodie'",

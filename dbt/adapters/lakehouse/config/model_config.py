@@ -13,6 +13,7 @@ from typing import Any
 from dbt.adapters.base import AdapterConfig
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.lakehouse.config.external_config import EXTERNAL, KEYS, check_external
 from dbt.adapters.lakehouse.config.keys import CONFIG_OF_OPTION, DBT_KEYS, ELSEWHERE, OWN_KEYS, WITHOUT_EFFECT
 from dbt.adapters.lakehouse.config.service_config import SERVICES_LATER, check_services, default_options, service_options, texts
 from dbt.adapters.lakehouse.names import did_you_mean, nearest
@@ -163,7 +164,8 @@ def check_config(name: str, config: Mapping[str, Any], extra: Sequence[str], *, 
     between them. Raises `DbtConfigError` with `name`.
     """
     # What a Python model asks `dbt.config.get` for is its own.
-    known = (*OWN_KEYS, *DBT_KEYS, *(config.get("config_keys_used") or ()))
+    of_external = KEYS if config.get("materialized") == EXTERNAL else ()
+    known = (*OWN_KEYS, *DBT_KEYS, *of_external, *(config.get("config_keys_used") or ()))
     for key in extra:
         if key in known or key in WITHOUT_EFFECT or config.get(key) is None:
             continue
@@ -185,6 +187,8 @@ def check_values(name: str, config: Mapping[str, Any]) -> None:
     _check_strategy(name, config)
     _check_audit(name, config)
     _check_materialized(name, config)
+    if config.get("materialized") == EXTERNAL:
+        check_external(name, config)
     _check_hoodie(name, config.get("hoodie"))
     check_services(name, config)
     _check_unavailable(name, config)

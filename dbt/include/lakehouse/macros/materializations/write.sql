@@ -6,7 +6,7 @@
 {% macro lakehouse_main(sql, response) %}
   {%- if execute -%}
     {{ log('Writing runtime sql for node "{}"'.format(model['unique_id'])) }}
-    {{ write(adapter.contract_text(model) ~ sql if model['config']['materialized'] in ('table', 'incremental') else sql) }}
+    {{ write(adapter.contract_text(model) ~ sql if model['config']['materialized'] in ('table', 'incremental', 'external') else sql) }}
     {%- do store_result('main', response=response) -%}
   {%- endif -%}
 {% endmacro %}

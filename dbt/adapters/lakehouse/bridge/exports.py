@@ -1,0 +1,118 @@
+"""A query's rows as a folder of files, which is there as a whole or not at all; and the query that reads it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
+
+from dbt.adapters.lakehouse.later import Later
+from lakehouse_engine.options.files import FilesRead
+
+_lexer = Later("lakehouse_engine.sql.grammar.lexer")
+_local = Later("lakehouse_engine.storage.local")
+_read_files = Later("lakehouse_engine.sql.binding.read_files")
+_staging = Later("lakehouse_engine.commit.staging")
+
+_STAGES = ".lakehouse"
+"""The folder beside the location in which files are written first."""
+_OWNER = "_lakehouse.json"
+"""Says in a location whose it is. Spark reads no file whose name begins so."""
+_DONE = "_SUCCESS"
+_TIMES = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
+DEFAULTS = {
+    "parquet": {},
+    "json": _TIMES,
+    # What Spark does by itself loses microseconds and white space around texts, and its quotes are no other program's.
+    "csv": {**_TIMES, "header": "true", "escape": '"', "ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"},
+}
+"""Options that both the writer and the reader get, unless the user says otherwise: what is read is what was written."""
+_NULL_ALONE = {"nullValue": "\\N"}
+_READING = {
+    "parquet": {},
+    "json": {"mode": "FAILFAST"},
+    # Nothing is null, and "" an empty text; as long as null is "" itself, Spark takes both for null. No text holds U+FDD0.
+    "csv": {"mode": "FAILFAST", "multiLine": "true", "nullValue": "\ufdd0"},
+}
+
+
+def check_place(location: str, owner: str) -> None:
+    """Raise `DbtDatabaseError` where something is at a location that the model `owner` has not written."""
+    if not os.path.lexists(location):
+        return
+    if os.path.islink(location) or not os.path.isdir(location):
+        raise DbtDatabaseError(f"{owner}: {location} is no folder: move it away, or give another location")
+    theirs = _owner_of(location)
+    if theirs != owner and os.listdir(location):
+        whose = "somebody else" if theirs is None else theirs
+        raise DbtDatabaseError(
+            f"{owner}: {location} was written by {whose}, and would be replaced with all in it: move it away, or give another location"
+        )
+
+
+def _owner_of(location: str) -> str | None:
+    try:
+        with open(os.path.join(location, _OWNER), encoding="utf-8") as file:
+            return str(json.load(file)["model"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def export(frame: Any, files: FilesRead, partition_by: Sequence[str], owner: str) -> None:
+    """Write the rows beside the location, then put them there in one step, in the place of what `owner` wrote before.
+
+    What fails leaves the location as it is. Raises as `check_place`, and `DbtRuntimeError` where Spark writes elsewhere than here.
+    """
+    parent, name = os.path.split(files.path)
+    os.makedirs(parent, exist_ok=True)
+    storage = _local.LocalStorage(parent)
+    _staging.remove_dead_stages(storage, storage.list(_STAGES), _STAGES)
+    area = _staging.StagingArea(storage, _STAGES)
+    try:
+        staged = os.path.join(parent, area.folder())
+        frame.write.format(files.format).options(**dict(files.options)).partitionBy(*partition_by).save(staged)
+        if not os.path.isfile(os.path.join(staged, _DONE)):
+            raise DbtRuntimeError(
+                f"{owner}: Spark wrote to {parent} of another machine, or of another file system: an external model needs a folder that"
+                " dbt and Spark see alike"
+            )
+        with open(os.path.join(staged, _OWNER), "w", encoding="utf-8") as file:
+            json.dump({"model": owner}, file)
+        check_place(files.path, owner)
+        if os.path.lexists(files.path):
+            storage.exchange_trees(area.folder(), name)
+        else:
+            storage.rename_tree(area.folder(), name)
+    finally:
+        area.remove()
+
+
+def files_of(location: str, format: str, options: Sequence[tuple[str, str]], columns: int) -> FilesRead:
+    """What is written to a location: files with so many columns."""
+    # A null alone is an empty line, which no program of CSV takes for a row, and Spark does not even write.
+    alone = _NULL_ALONE if format == "csv" and columns == 1 else {}
+    return FilesRead(location, format, None, tuple(sorted({**DEFAULTS[format], **alone, **dict(options)}.items())))
+
+
+def reading_query(frame: Any, files: FilesRead) -> str:
+    """The query that reads the rows of `frame` from the files that they are written to: with its columns, in their order and types."""
+    fields = frame.schema.fields
+    schema = ", ".join(f"{_lexer.quote_name(field.name)} {_ddl(field.dataType)}" for field in fields)
+    options = {**_READING[files.format], **dict(files.options)}
+    call = _read_files.call_text(FilesRead(files.path, files.format, schema, tuple(sorted(options.items()))))
+    return f"select {', '.join(_lexer.quote_name(field.name) for field in fields)} from {call}"
+
+
+def _ddl(kind: Any) -> str:
+    """A type as Spark parses it, whatever the names of its members are."""
+    name = kind.typeName()
+    if name == "struct":
+        return f"struct<{', '.join(f'{_lexer.quote_name(item.name)}: {_ddl(item.dataType)}' for item in kind.fields)}>"
+    if name == "array":
+        return f"array<{_ddl(kind.elementType)}>"
+    if name == "map":
+        return f"map<{_ddl(kind.keyType)}, {_ddl(kind.valueType)}>"
+    return str(kind.simpleString())

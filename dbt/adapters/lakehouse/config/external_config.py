@@ -1,0 +1,112 @@
+"""The configs of `materialized: external`: where a model's rows are written, and as what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.lakehouse.bridge.files import below, options_of
+from dbt.adapters.lakehouse.config.keys import OWN_KEYS
+from dbt.adapters.lakehouse.names import did_you_mean
+
+EXTERNAL = "external"
+KEYS = ("location", "format", "options")
+FORMATS = ("parquet", "csv", "json")
+_GLOBS = "*?[]{}\\"
+_ENDINGS = (".csv", ".json", ".parquet", ".txt", ".gz")
+
+
+@dataclass(frozen=True)
+class ExternalConfig:
+    """`location` is an absolute path; `options` are Spark's, as the user gave them."""
+
+    name: str
+    location: str
+    format: str = "parquet"
+    partition_by: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, name: str, config: Mapping[str, Any], root: str) -> ExternalConfig:
+        """The configs of a node. Relative locations are below `root`. Raises `DbtConfigError` as `check_external`."""
+        check_external(name, config)
+        partition_by = config.get("partition_by") or ()
+        return cls(
+            name,
+            below(config["location"], root),
+            _format(config),
+            (partition_by,) if isinstance(partition_by, str) else tuple(partition_by),
+            options_of(_format(config), config.get("options")),
+        )
+
+
+def check_external(name: str, config: Mapping[str, Any]) -> None:
+    """Refuse what cannot be right, and configs of tables, which would have no effect. Raises `DbtConfigError` with `name`."""
+    for key in OWN_KEYS:
+        if key != "partition_by" and config.get(key) not in (None, False, {}, []):
+            raise DbtConfigError(f"{name}: '{key}' is for tables, and an external model writes files: leave it out")
+    if config.get("unique_key"):
+        raise DbtConfigError(f"{name}: an external model is written anew as a whole, so that 'unique_key' has no effect: leave it out")
+    location = config.get("location")
+    if not isinstance(location, str) or not location.strip():
+        raise DbtConfigError(f"{name}: materialized 'external' needs 'location': the folder that the files are written to")
+    _check_location(name, location.strip())
+    if _format(config) not in FORMATS:
+        hint = did_you_mean(_format(config), FORMATS)
+        raise DbtConfigError(f"{name}: format '{config.get('format')}' is not one of {', '.join(FORMATS)}{hint}")
+    try:
+        options_of(_format(config), config.get("options"))
+    except DbtConfigError as error:
+        raise DbtConfigError(f"{name}: {error.msg}") from error
+
+
+def _check_location(name: str, location: str) -> None:
+    if "://" in location or location.startswith("file:"):
+        raise DbtConfigError(
+            f"{name}: location '{location}' is an address: an external model is put in its place by a rename, which only directories have;"
+            " write to a directory and copy it from there"
+        )
+    if any(sign in location for sign in _GLOBS):
+        raise DbtConfigError(f"{name}: location '{location}' has one of {' '.join(_GLOBS)}, and would be read as a pattern: rename it")
+    if location.lower().endswith(_ENDINGS):
+        raise DbtConfigError(f"{name}: location '{location}' is a folder, in which Spark writes one file or more: leave the ending out")
+
+
+def check_places(nodes: Mapping[str, Any], root: str, warehouse: str, *, allow_files: bool) -> None:
+    """Refuse external models that would write over each other or into the warehouse, or that the profile does not allow.
+
+    Raises `DbtConfigError` with all of them.
+    """
+    found = [(_named(node), below(node.config["location"], root)) for node in nodes.values() if node.config.get("materialized") == EXTERNAL]
+    findings = [
+        *(f"{name}: it writes files, which the profile does not allow (allow_files: false)" for name, _ in found if not allow_files),
+        *_in_each_other([*((f"{name}", place) for name, place in found)], warehouse),
+    ]
+    if findings:
+        raise DbtConfigError("\n  ".join(findings))
+
+
+def _in_each_other(found: list[tuple[str, str]], warehouse: str) -> Iterator[str]:
+    for number, (name, place) in enumerate(found):
+        if "://" not in warehouse and _overlap(place, warehouse):
+            yield f"{name}: location {place} and the warehouse {warehouse} are in each other: write the files somewhere else"
+        for other, theirs in found[:number]:
+            if _overlap(place, theirs):
+                yield f"{name}: location {place} and that of {other}, {theirs}, are one, or in each other: give it a folder of its own"
+
+
+def _overlap(one: str, other: str) -> bool:
+    first, second = PurePath(one), PurePath(other)
+    return first == second or first in second.parents or second in first.parents
+
+
+def _format(config: Mapping[str, Any]) -> str:
+    return str(config.get("format") or FORMATS[0]).lower()
+
+
+def _named(node: Any) -> str:
+    return f"{node.resource_type} '{node.name}' ({node.original_file_path})"
