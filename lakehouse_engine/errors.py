@@ -5,7 +5,8 @@ LakehouseError                      one thing to catch; carries context (table, 
   x TableError                      TableNotFoundError, TableExistsError, UnsupportedTableVersionError, UnsupportedTableError
   x FormatError                     bytes that do not parse: FileNameError, PropertiesError, MetadataError, CorruptInstantError,
                                     CorruptLogError, CorruptFileError
-  x StorageError                    StoredFileNotFoundError, StoredFileExistsError, UnsafePathError, MissingFileError
+  x StorageError                    StoredFileNotFoundError, StoredFileExistsError, UnsafePathError, MissingFileError,
+                                    ReadOnlyError
       + UnansweredError             whether a change was made, or will be yet, is not known
       + UnusablePlaceError          no warehouse can be there
   x TimelineError                   IllegalTransitionError, InstantNotFoundError, InstantCleanedError, TimelineRestoredError,
@@ -157,6 +158,10 @@ class UnusablePlaceError(StorageError):
 
 class UnsafePathError(StorageError):
     """A path that would leave the table's directory."""
+
+
+class ReadOnlyError(StorageError):
+    """A warehouse that is attached to another one is only read; it was about to be changed."""
 
 
 class MissingFileError(StorageError):

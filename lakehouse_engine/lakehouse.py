@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from lakehouse_engine.catalog.attached import attached_places, check_catalog_name
 from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.clone import Clone, clone_relation
 from lakehouse_engine.catalog.copies import copy_table
 from lakehouse_engine.catalog.functions import Functions, StoredFunction
 from lakehouse_engine.catalog.making import made_empty
-from lakehouse_engine.catalog.names import RelationName
+from lakehouse_engine.catalog.names import RelationName, split_name
 from lakehouse_engine.catalog.records import StoredView
 from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import CONFLICT_RETRIES, LOCK_TIMEOUT_MS, LockOptions
 from lakehouse_engine.options.arguments import checked
+from lakehouse_engine.options.read import READ_FILES
 from lakehouse_engine.repair import RepairReport, repair
 from lakehouse_engine.services.clone import CloneFiles
 from lakehouse_engine.spark.abilities import check_runs, check_session
@@ -35,6 +38,7 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import options_of, storage_below, storage_for
 from lakehouse_engine.storage.objects.uploads import A_DAY, Upload, clear_uploads
 from lakehouse_engine.storage.overlaid import OverlaidStorage, check_hidden
+from lakehouse_engine.storage.read_only import ReadOnlyStorage, refusal
 from lakehouse_engine.table import HoodieTable, Moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.create import TableSpec, create_table
@@ -48,6 +52,11 @@ class Lakehouse:
     `allow_files=False` `sql` refuses statements on files (``csv.`/a/path` ``, `insert overwrite directory`, `add jar`, ...), and the
     session's `spark.sql.runSQLOnFiles` is turned off. A `warehouse` in an object store (`s3://bucket/path`) takes `storage_options`
     (docs/object-stores.md).
+
+    `catalogs` attaches other warehouses by name, to be read only: `{"prod": "s3://bucket/path"}`, or with `storage_options`
+    `{"prod": {"warehouse": "s3://...", "storage_options": {...}}}`. Then `prod.schema.table` is read there, by `sql`, `table`, `view`,
+    `exists`, and as the source of `clone`; what would change something there raises `ReadOnlyError`. `catalog`: a name by which this
+    warehouse is known itself.
     """
 
     def __init__(
@@ -58,9 +67,13 @@ class Lakehouse:
         options: Mapping[str, Any] | None = None,
         allow_files: bool = True,
         storage_options: Mapping[str, str] | None = None,
+        catalog: str | None = None,
+        catalogs: Mapping[str, str | Mapping[str, Any]] | None = None,
     ) -> None:
         self._options = dict(options or {})
         self._allow_files = allow_files
+        self._called = check_catalog_name(catalog) if catalog is not None else ""
+        self._given = attached_places(catalogs or {}, self._called)
         if spark is not None:
             check_session(spark)
         self._use(storage_for(warehouse, storage_options), spark)
@@ -70,7 +83,41 @@ class Lakehouse:
         self._catalog = Catalog(storage)
         self._spark = spark
         self._states: dict[RelationName, TableState] = {}
-        self._pins = Pins(self._catalog, spark, self._state, self._options, allow_files=self._allow_files) if spark is not None else None
+        self._attached = {name: self._attach(name, place, spark) for name, place in self._given.items()}
+        self._pins = None if spark is None else self._pins_of(spark)
+
+    def _attach(self, name: str, place: Storage, spark: SparkSession | None) -> Lakehouse:
+        """Spark is told how to read the warehouse's own bucket only: the engine reads others for it."""
+        reading = {} if place.local_path() is not None else {READ_FILES.key: "ENGINE"}
+        found = Lakehouse(place.root, options={**self._options, **reading}, allow_files=self._allow_files, catalog=name)
+        found._use(ReadOnlyStorage(place, name), spark)
+        return found
+
+    def _pins_of(self, spark: SparkSession) -> Pins:
+        attached = {name: one._pins for name, one in self._attached.items() if one._pins is not None}
+        return Pins(
+            self._catalog, spark, self._state, self._options, allow_files=self._allow_files, called=self._called, attached=attached
+        )
+
+    @property
+    def catalogs(self) -> Mapping[str, Lakehouse]:
+        """The attached warehouses by name, which are read only."""
+        return MappingProxyType(self._attached)
+
+    def _named(self, name: str) -> RelationName:
+        """The relation that a name means here. Raises `ReadOnlyError` for one of an attached catalog."""
+        there, found = self._at(name)
+        if there is not self:
+            raise refusal(there._called, there.warehouse)
+        return found
+
+    def _at(self, name: str) -> tuple[Lakehouse, RelationName]:
+        """Where a name is looked for, and what it is called there."""
+        parts = split_name(name)
+        if len(parts) == 3 and parts[0].lower() == self._called:
+            return self, RelationName.of(parts[1:])
+        there = self._attached.get(parts[0].lower()) if len(parts) == 3 else None
+        return (self, RelationName.of(parts)) if there is None else (there, RelationName.of(parts[1:]))
 
     @property
     def warehouse(self) -> str:
@@ -113,7 +160,7 @@ class Lakehouse:
 
         Raises `TableExistsError`, also where something else is in its place, and typed errors for what could not be written to later.
         """
-        parsed = RelationName.parse(name)
+        parsed = self._named(name)
         columns = to_arrow_schema(schema) if isinstance(schema, StructType) else schema
         spec = TableSpec(
             name=parsed.name,
@@ -129,11 +176,13 @@ class Lakehouse:
 
     def table(self, name: str) -> HoodieTable:
         """The table `schema.table`. Raises `TableNotFoundError`."""
-        return self._open(self._catalog.table(RelationName.parse(name)))
+        there, found = self._at(name)
+        return there._open(there._catalog.table(found))
 
     def exists(self, name: str) -> bool:
         """Whether there is a table or a view of that name."""
-        return self._catalog.find(RelationName.parse(name)) is not None
+        there, found = self._at(name)
+        return there._catalog.find(found) is not None
 
     def tables(self, schema: str | None = None) -> list[str]:
         return [str(name) for name in self._catalog.tables(schema)]
@@ -141,12 +190,12 @@ class Lakehouse:
     def drop_table(self, name: str, *, if_exists: bool = False) -> bool:
         """Delete the table with all its files. Waits for the table's lock; raises `LockTimeoutError` naming who is at work on it."""
         timeout = LOCK_TIMEOUT_MS.read(self._options)
-        return self._catalog.drop_table(RelationName.parse(name), if_exists=if_exists, lock_timeout_ms=timeout)
+        return self._catalog.drop_table(self._named(name), if_exists=if_exists, lock_timeout_ms=timeout)
 
     def rename_table(self, name: str, new_name: str) -> None:
         """Move the table to another name. Raises as `drop_table`, and `TableExistsError`."""
         timeout = LOCK_TIMEOUT_MS.read(self._options)
-        self._catalog.rename_table(RelationName.parse(name), RelationName.parse(new_name), lock_timeout_ms=timeout)
+        self._catalog.rename_table(self._named(name), self._named(new_name), lock_timeout_ms=timeout)
 
     def clone(
         self,
@@ -165,15 +214,17 @@ class Lakehouse:
         One commit of the new table says where from; rows keep their commit times. None where `target` is there and `if_not_exists`.
         Raises, with nothing changed, `TableExistsError`, `TableNotFoundError`, and as `to_arrow` of the source.
         """
-        name = self._catalog.table(RelationName.parse(source))
-        wanted = Clone(name, RelationName.parse(target), as_of, CloneFiles.of(files), or_replace, if_not_exists)
-        return clone_relation(self._catalog, wanted, self._state(name), partial(runner_for, self._spark), self._options)
+        there, found = self._at(source)
+        name = there._catalog.table(found)
+        of = (None, "") if there is self else (there._catalog, f"{there._called}.{name}")
+        wanted = Clone(name, self._named(target), as_of, CloneFiles.of(files), or_replace, if_not_exists, *of)
+        return clone_relation(self._catalog, wanted, there._state(name), partial(runner_for, self._spark), self._options)
 
     def repair_table(
         self, name: str, *, dry_run: bool = False, accept_future: bool = False, trust_files: bool = False
     ) -> RepairReport:
         """As `HoodieTable.repair`, also where the table cannot be opened because its `hoodie.properties` are damaged or gone."""
-        parsed = RelationName.parse(name)
+        parsed = self._named(name)
         found = self._catalog.find(parsed)
         storage = self._below(found[0] if found is not None else parsed)
         timeout = LOCK_TIMEOUT_MS.read(self._options)
@@ -194,14 +245,15 @@ class Lakehouse:
 
     def view(self, name: str) -> StoredView:
         """The stored definition. Raises `RelationNotFoundError`."""
-        return self._catalog.view(RelationName.parse(name))
+        there, found = self._at(name)
+        return there._catalog.view(found)
 
     def create_view(self, name: str, sql: str, *, or_replace: bool = True) -> None:
         """Store a view. Its text is not analysed here; `sql("create view ...")` does that."""
-        self._catalog.create_view(RelationName.parse(name), sql, or_replace=or_replace)
+        self._catalog.create_view(self._named(name), sql, or_replace=or_replace)
 
     def drop_view(self, name: str, *, if_exists: bool = False) -> bool:
-        return self._catalog.drop_view(RelationName.parse(name), if_exists=if_exists)
+        return self._catalog.drop_view(self._named(name), if_exists=if_exists)
 
     # functions
 
@@ -214,14 +266,14 @@ class Lakehouse:
 
         Where there is a session it is made in it first: raises what `SessionFunctions.make` does, with nothing stored.
         """
-        parsed = RelationName.parse(name)
+        parsed = self._named(name)
         if self._pins is not None:
             self._pins.functions.make(parsed, function)
         Functions(self._catalog).put(parsed, function)
 
     def drop_function(self, name: str, *, if_exists: bool = False) -> bool:
         """Raises `RelationNotFoundError` where there is none, unless `if_exists`."""
-        return Functions(self._catalog).drop(RelationName.parse(name), if_exists=if_exists)
+        return Functions(self._catalog).drop(self._named(name), if_exists=if_exists)
 
     # SQL
 
@@ -260,13 +312,14 @@ class Lakehouse:
         Files have second names there, as nobody changes them: neither table sees what becomes of the other. Waits for the table's lock.
         """
         folder = check_hidden(folder)
-        stored = self._catalog.table(RelationName.parse(name))
+        stored = self._catalog.table(self._named(name))
         return copy_table(self._storage, stored.path, f"{folder}/{stored.path}", lock_timeout_ms=LOCK_TIMEOUT_MS.read(self._options))
 
     def _through(self, storage: Storage, spark: SparkSession | None) -> Lakehouse:
         found = Lakehouse(
             self.warehouse, options=self._options, allow_files=self._allow_files, storage_options=dict(options_of(self._storage))
         )
+        found._called, found._given = self._called, self._given
         found._use(storage, spark)
         return found
 
@@ -275,7 +328,10 @@ class Lakehouse:
             raise MissingOptionError("sql() needs a SparkSession: Lakehouse(warehouse, spark=...)")
         check_runs(self._spark)
         repeats = CONFLICT_RETRIES.read(self._options)
-        return Execution(self._catalog, self._spark, self._pins, self._pins.reads(), self._open, self._make, self._make_in, args, repeats)
+        attached = {name: partial(one._execution, args) for name, one in self._attached.items()}
+        return Execution(
+            self._catalog, self._spark, self._pins, self._pins.reads(), self._open, self._make, self._make_in, args, repeats, attached
+        )
 
     def _open(self, name: RelationName) -> HoodieTable:
         return HoodieTable(self._below(name), spark=self._spark, options=self._options, known=self._state(name))

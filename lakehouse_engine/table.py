@@ -30,6 +30,7 @@ from lakehouse_engine.spark.session import runner_for
 from lakehouse_engine.spark.tasks.task_errors import told_as_raised
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import storage_for
+from lakehouse_engine.storage.read_only import check_writable
 from lakehouse_engine.table_services import TableServices
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
@@ -226,6 +227,7 @@ class HoodieTable(TableServices):
         extra_metadata: Mapping[str, str] | None = None,
         **arguments: Any,
     ) -> WriteResult:
+        check_writable(self._storage)
         _check_arguments(operation, arguments)
         options = check("options", "Mapping[str, Any] | None", options)
         extra_metadata = check("extra_metadata", "Mapping[str, Any] | None", extra_metadata)

@@ -25,7 +25,10 @@ from lakehouse_engine.view.table_state import TableState
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """What is asked for. `as_of`: an instant, a timestamp, the name of a savepoint or `-N`, of the source; None: as it is."""
+    """What is asked for. `as_of`: an instant, a timestamp, the name of a savepoint or `-N`, of the source; None: as it is.
+
+    `catalog`: that of the source, where it is another one, and `called` the source's name with it.
+    """
 
     source: RelationName
     target: RelationName
@@ -33,6 +36,8 @@ class Clone:
     files: CloneFiles = CloneFiles.AUTO
     or_replace: bool = False
     if_not_exists: bool = False
+    catalog: Catalog | None = None
+    called: str = ""
 
 
 def clone_relation(
@@ -52,13 +57,13 @@ def clone_relation(
 
     def attempt(now: TableState) -> tuple[RelationName, WriteResult]:
         def fill(place: Storage, target: RelationName) -> WriteResult:
-            request = CloneRequest(target.name, str(clone.source), clone.as_of, clone.files, options, timeout)
+            request = CloneRequest(target.name, clone.called or str(clone.source), clone.as_of, clone.files, options, timeout)
             return clone_table(now, place, request, runner_of)
 
         may_go = partial(_check_free, catalog) if clone.or_replace else None
         return make_filled(catalog, clone.target, fill, may_go=may_go, lock_timeout_ms=timeout)
 
-    comments = catalog.comments(clone.source)
+    comments = (clone.catalog or catalog).comments(clone.source)
     # A clean of the source may take files while they are brought.
     target, result = at_one_moment(source, attempt)
     catalog.set_comments(target, comments.comment, comments.columns)
@@ -71,7 +76,7 @@ def _check(catalog: Catalog, clone: Clone, found: tuple[RelationName, RelationKi
             clear_place(catalog.storage, clone.target)
             check_vacant(catalog.storage, clone.target)
         return
-    if found[0] == clone.source:
+    if clone.catalog is None and found[0] == clone.source:
         raise OptionError(f"{clone.source} cannot take its own place as a clone; to go back to what it was, restore it")
     if found[1] is RelationKind.TABLE and not clone.or_replace:
         raise TableExistsError(f"{found[0]} is there already, as a table; drop it first, or use OR REPLACE", table=found[0])

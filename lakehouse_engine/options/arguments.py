@@ -187,6 +187,7 @@ CHECKS: dict[str, Check] = {
     "Sequence[str | Mapping[str, Any]]": partitions,
     "Mapping[str, Any] | None": _or_none(plain_mapping),
     "Mapping[str, str] | None": _or_none(plain_mapping),
+    "Mapping[str, str | Mapping[str, Any]] | None": _or_none(mapping),
     "Container[str]": _names,
     "SparkSession": _session,
     "SparkSession | None": _or_none(_session),

@@ -26,9 +26,15 @@ _SAID = {None: "", True: " DETERMINISTIC", False: " NOT DETERMINISTIC"}
 
 
 class SessionFunctions:
-    """`knows` says whether a name is a table or view; `check` refuses SQL on files where that is not allowed."""
+    """`knows` says whether a name is a table or view; `check` refuses SQL on files where that is not allowed.
 
-    def __init__(self, catalog: Catalog, spark: SparkSession, knows: Callable[[Parts], bool], check: Callable[[str], None]) -> None:
+    `prefix` tells functions of an attached catalog from those of the warehouse, which share the session.
+    """
+
+    def __init__(
+        self, catalog: Catalog, spark: SparkSession, knows: Callable[[Parts], bool], check: Callable[[str], None], prefix: str = ""
+    ) -> None:
+        self._prefix = prefix
         self._stored, self._spark, self._knows, self._check = Functions(catalog), spark, knows, check
         self._made: dict[RelationName, StoredFunction] = {}
         self._path: list[RelationName] = []
@@ -61,11 +67,15 @@ class SessionFunctions:
             return None
         name, function = found
         self.make(name, function)
-        return lambda arguments: _call(name, function, arguments)
+        return lambda arguments: _call(name, function, arguments, self._called(name))
+
+    def _called(self, name: RelationName) -> str:
+        """The temporary function's name."""
+        return f"{self._prefix}{name.schema}.{name.name}".lower()
 
     def _make(self, name: RelationName, function: StoredFunction) -> None:
         if function.language is Language.PYTHON:
-            self._spark.udf.register(_session_name(name), _python(self._spark, name, function))
+            self._spark.udf.register(self._called(name), _python(self._spark, name, function))
             return
         self._check_body(name, function)
         if function.aggregate:
@@ -77,9 +87,9 @@ class SessionFunctions:
         parameters = ", ".join(str(one) for one in function.parameters)
         body = self.resolved(function.body)
         # Spark does not let one in SQL replace one that is not.
-        self._spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {quote_name(_session_name(name))}")
+        self._spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {quote_name(self._called(name))}")
         self._spark.sql(
-            f"CREATE OR REPLACE TEMPORARY FUNCTION {quote_name(_session_name(name))}({parameters}) RETURNS {function.returns}"
+            f"CREATE OR REPLACE TEMPORARY FUNCTION {quote_name(self._called(name))}({parameters}) RETURNS {function.returns}"
             f"{_SAID[function.deterministic]} RETURN {body}"
         )
 
@@ -94,11 +104,7 @@ class SessionFunctions:
             )
 
 
-def _session_name(name: RelationName) -> str:
-    return f"{name.schema}.{name.name}".lower()
-
-
-def _call(name: RelationName, function: StoredFunction, given: tuple[str, ...]) -> str:
+def _call(name: RelationName, function: StoredFunction, given: tuple[str, ...], called: str) -> str:
     """A call in SQL. Arguments that are left out at the end get their defaults. Raises `SqlError` where there are too many or too few."""
     left = function.parameters[len(given) :]
     is_by_name = any("=>" in one for one in given)
@@ -107,7 +113,7 @@ def _call(name: RelationName, function: StoredFunction, given: tuple[str, ...]) 
         raise SqlError(f"{name} was given {len(given)} argument(s); it takes ({wanted})", relation=name)
     arguments = given if is_by_name else (*given, *(str(one.default) for one in left))
     if not (function.aggregate and function.language is Language.SQL):
-        return f"{quote_name(_session_name(name))}({', '.join(arguments)})"
+        return f"{quote_name(called)}({', '.join(arguments)})"
     if is_by_name or any(one.split(maxsplit=1)[0].upper() in ("DISTINCT", "ALL") for one in arguments):
         raise UnsupportedSqlError(f"{name} is an aggregate in SQL: call it with plain arguments, without names and DISTINCT", relation=name)
     by_name = zip(function.parameters, arguments, strict=True)

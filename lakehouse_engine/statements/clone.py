@@ -12,11 +12,13 @@ from lakehouse_engine.spark.frames.moments import computed_moment
 from lakehouse_engine.spark.session import runner_for
 from lakehouse_engine.sql.grammar.statements import CloneTable
 from lakehouse_engine.statements.context import Execution
+from lakehouse_engine.statements.elsewhere import source_of
 
 
 def clone_table(run: Execution, statement: CloneTable) -> WriteResult | None:
     """Raises as `clone_relation`, and `TableNotFoundError` where the source is a view or not there."""
-    source = run.catalog.table(run.pins.name(statement.source))
+    there, parts, prefix = source_of(run, statement.source)
+    source = there.catalog.table(there.pins.name(parts))
     as_of: str | datetime | None = statement.as_of
     if statement.as_of is not None and statement.is_typed:
         as_of = computed_moment(run.spark, statement.as_of, None, f"TIMESTAMP AS OF {statement.as_of}")
@@ -27,6 +29,8 @@ def clone_table(run: Execution, statement: CloneTable) -> WriteResult | None:
         CloneFiles.of(statement.files),
         statement.or_replace,
         statement.if_not_exists,
+        None if there is run else there.catalog,
+        f"{prefix}{source}",
     )
     runner_of = partial(runner_for, run.spark)
-    return clone_relation(run.catalog, wanted, run.open_table(source).state, runner_of, run.pins.options)
+    return clone_relation(run.catalog, wanted, there.open_table(source).state, runner_of, run.pins.options)

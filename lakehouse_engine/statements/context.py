@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -45,6 +45,8 @@ class Execution:
     make_in: Callable[[Storage, TableSpec], HoodieTable]
     args: Sequence[Any] | Mapping[str, Any] | None = None
     repeats: int = 0
+    attached: Mapping[str, Callable[[], Execution]] = field(default_factory=dict)
+    """Who carries out what is asked of attached catalogs, by their names in lower case."""
 
     def table(self, parts: Parts) -> HoodieTable:
         """The table that a statement names. Raises `TableNotFoundError`."""

@@ -17,6 +17,7 @@ from lakehouse_engine.statements.answers import shown
 from lakehouse_engine.statements.answers.explain import explain
 from lakehouse_engine.statements.clone import clone_table
 from lakehouse_engine.statements.context import Execution
+from lakehouse_engine.statements.elsewhere import sent_there
 from lakehouse_engine.statements.providers import check_provider
 from lakehouse_engine.statements.rows import changes
 from lakehouse_engine.statements.rows.merge import merge
@@ -83,7 +84,7 @@ def execute(run: Execution, text: str) -> Any:
     if run.args is not None and not isinstance(run.args, Mapping):
         text, args = with_named_markers(text, run.args)
         run = replace(run, args=args)
-    statement = route(text, run.pins.knows)
+    run, statement = sent_there(run, route(text, run.pins.knows))
     check_provider(run, statement)
     handler = HANDLERS[type(statement)]
     with told_as_raised():

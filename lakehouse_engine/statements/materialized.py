@@ -25,7 +25,8 @@ from lakehouse_engine.options import LOCK_TIMEOUT_MS, OPTIONS
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.sql.binding.scan import scan
 from lakehouse_engine.sql.grammar.lexer import significant, words
-from lakehouse_engine.sql.grammar.references import Parts, ReferenceKind, plain
+from lakehouse_engine.sql.grammar.references import Parts, ReferenceKind, folded, plain
+from lakehouse_engine.sql.grammar.relations import FILES_FUNCTION
 from lakehouse_engine.sql.grammar.statements import (
     AlterMaterializedView,
     CreateMaterializedView,
@@ -150,7 +151,10 @@ def _tells(run: Execution, texts: Sequence[str], rows: DataFrame) -> bool:
 
 
 def _is_of_tables(run: Execution, text: str) -> bool:
-    reads = [one for one in scan(text).references if one.kind is ReferenceKind.READ]
+    found = scan(text).references
+    if any(folded(one.parts) == (FILES_FUNCTION,) for one in found):
+        return False
+    reads = [one for one in found if one.kind is ReferenceKind.READ]
     known = all(run.catalog.kind_of(run.pins.qualified(plain(one.parts))) is not None for one in reads)
     return known and not any(token.keyword in _OF_THE_MOMENT for token in significant(text)) and run.pins.functions.resolved(text) == text
 
@@ -159,7 +163,9 @@ def _texts(run: Execution, text: str, seen: set[RelationName]) -> Iterator[str]:
     """The query, and those of the views that it reads."""
     yield text
     for one in scan(text).references:
-        found = run.catalog.find(run.pins.name(plain(one.parts))) if one.kind is ReferenceKind.READ else None
+        parts = plain(one.parts)
+        is_here = one.kind is ReferenceKind.READ and run.pins.elsewhere(parts) is None
+        found = run.catalog.find(run.pins.name(parts)) if is_here else None
         if found is not None and found[1] is RelationKind.VIEW and found[0] not in seen:
             seen.add(found[0])
             yield from _texts(run, run.catalog.view(found[0]).sql, seen)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import Protocol, TypeGuard, runtime_checkable
 
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.storage.base import Directories, Storage, TaggedStorage
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.read_only import ReadOnlyStorage
 
 SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
 """Schemes of locations in object stores, and the one that the engine uses for each."""
@@ -52,7 +54,9 @@ def storage_for(location: str, options: Mapping[str, str] | None = None) -> Stor
 
 
 def storage_below(storage: Storage, path: str) -> Storage:
-    """The storage that is rooted at a directory of another one."""
+    """The storage that is rooted at a directory of another one; one that is only read, of one that is."""
+    if isinstance(storage, ReadOnlyStorage):
+        return replace(storage, inner=storage_below(storage.inner, path))
     if isinstance(storage, Nesting):
         return storage.below(path)
     return storage_for(storage.uri(path), dict(options_of(storage)))

@@ -21,6 +21,7 @@ from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.options import LOCK_TIMEOUT_MS, LockOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
+from lakehouse_engine.storage.read_only import check_writable
 from lakehouse_engine.timeline.locks.holder import Holder, describe, describe_self, parse_holder
 from lakehouse_engine.timeline.locks.hudi_file import HudiFileLock
 from lakehouse_engine.timeline.locks.kernel import KernelLock, kernel_lock_holder
@@ -109,6 +110,7 @@ class TableLock:
         return lock is not None and lock.depth > 0 and lock.owner == threading.get_ident()
 
     def __enter__(self) -> TableLock:
+        check_writable(self._storage)
         deadline = time.monotonic() + self._timeout
         lock, waiting = self._process_lock(), Waiting(self._storage, self._file)
         try:

@@ -28,11 +28,13 @@ from lakehouse_engine.spark.frames.moments import Arguments, computed_moment
 from lakehouse_engine.spark.frames.scan import scan, shared_scan
 from lakehouse_engine.spark.functions import SessionFunctions
 from lakehouse_engine.sql.binding.bind import AsOf, Bound, Pin
-from lakehouse_engine.sql.binding.binder import Names, ViewText, bind_statement
-from lakehouse_engine.sql.binding.files import ON_FILES_KEY, READS_FILES, check_no_files, refusal
+from lakehouse_engine.sql.binding.binder import Names, ViewText, bind_pin, bind_statement
+from lakehouse_engine.sql.binding.files import ON_FILES_KEY, READS_FILES, check_no_files
+from lakehouse_engine.sql.binding.files import refusal as not_allowed
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs
 from lakehouse_engine.sql.binding.predicate import Predicate, expression_of
 from lakehouse_engine.sql.grammar.references import Parts
+from lakehouse_engine.storage.read_only import refusal
 from lakehouse_engine.view.table_state import TableState
 
 _KEPT = 256
@@ -63,6 +65,7 @@ class Reads:
         self._state_of = state_of
         self._states: dict[RelationName, TableState] = {}
         self._first: dict[RelationName, TableState] = {}
+        self._attached: dict[str, Reads] = {}
         self._own: dict[RelationName, list[str]] = {}
         self._current: Counter[RelationName] = Counter()
         self._partial: dict[RelationName, frozenset[str]] = {}
@@ -92,6 +95,12 @@ class Reads:
         expected = ExpectedState.of(self._first[name]).after(self._own.get(name, ()))
         return expected if partitions is None else expected.within(partitions)
 
+    def beside(self, catalog: str, state_of: Callable[[RelationName], TableState]) -> Reads:
+        """What the same statements read of an attached catalog."""
+        found = self._attached.setdefault(catalog, Reads(state_of))
+        found.seen = self.seen
+        return found
+
     @property
     def states(self) -> Mapping[RelationName, TableState]:
         """Every table that was read, as it was."""
@@ -104,7 +113,10 @@ class Reads:
 
 
 class Pins:
-    """Binds statements of one session: every table a statement reads is pinned once, to its newest commit at that moment."""
+    """Binds statements of one session: every table a statement reads is pinned once, to its newest commit at that moment.
+
+    `called`: a name of the catalog, which may stand before a schema's. `attached`: pins of other catalogs, which are read only, by name.
+    """
 
     def __init__(
         self,
@@ -114,7 +126,10 @@ class Pins:
         options: Mapping[str, Any] | None = None,
         *,
         allow_files: bool = True,
+        called: str = "",
+        attached: Mapping[str, Pins] | None = None,
     ) -> None:
+        self.called, self._attached = called.lower(), dict(attached or {})
         self._catalog, self._spark, self._state_of, self._options = catalog, spark, state_of, dict(options or {})
         self._allow_files = allow_files
         if not allow_files:
@@ -123,6 +138,8 @@ class Pins:
         self._kept: OrderedDict[int, tuple[str, DataFrame]] = OrderedDict()
         self._guard = Lock()
         self.functions = SessionFunctions(catalog, spark, self.knows, self.check)
+        for name, pins in self._attached.items():
+            pins.functions = SessionFunctions(pins._catalog, spark, pins.knows, self.check, f"{name}.")
         self.current_schema: str | None = None
 
     @property
@@ -132,9 +149,10 @@ class Pins:
 
     def knows(self, parts: Parts) -> bool:
         """Whether a name is a table or stored view of the warehouse, or of its information_schema. A single part is looked for in the
-        current schema.
+        current schema. Whatever is named in an attached catalog is known: where it is not there, nobody else has it.
         """
-        return self._catalog.kind_of(self.qualified(parts)) is not None or self._information(parts) is not None
+        is_here = self._catalog.kind_of(self.qualified(parts)) is not None or self._information(parts) is not None
+        return is_here or self.elsewhere(parts) is not None
 
     def _information(self, parts: Parts) -> str | None:
         """The relation of information_schema, unless the warehouse has one of that name itself."""
@@ -142,11 +160,23 @@ class Pins:
         found = information_relation(self._catalog, qualified)
         return found if found is not None and self._catalog.kind_of(qualified) is None else None
 
+    def elsewhere(self, parts: Parts) -> tuple[Pins, Parts] | None:
+        """The attached catalog that a name of three parts begins with, and the rest; None for a name of the warehouse."""
+        found = self._attached.get(parts[0].lower()) if len(parts) == 3 else None
+        return None if found is None else (found, parts[1:])
+
     def qualified(self, parts: Parts) -> Parts:
+        """The name with its schema, and without the catalog's."""
+        if len(parts) == 3 and parts[0].lower() == self.called:
+            return parts[1:]
         return (self.current_schema, *parts) if len(parts) == 1 and self.current_schema else parts
 
     def name(self, parts: Parts) -> RelationName:
-        """The relation that a statement names. Raises `SqlError` for one part without a current schema."""
+        """The relation that a statement names. Raises `SqlError` for one part without a current schema, and `ReadOnlyError` for one of an
+        attached catalog: whoever reads there has been sent there before.
+        """
+        if (found := self.elsewhere(parts)) is not None:
+            raise refusal(parts[0], found[0]._catalog.storage.root)
         return RelationName.of(self.qualified(parts))
 
     def check(self, text: str) -> None:
@@ -236,14 +266,21 @@ class Pins:
 
     def drop_all(self) -> None:
         """Drop every view that is kept."""
+        for pins in self._attached.values():
+            pins.drop_all()
         with self._guard:
             names = [name for name, _ in self._kept.values()]
             self._kept.clear()
         for name in names:
             self._spark.catalog.dropTempView(name)
 
+    def pin(self, pin: Pin, reads: Reads, args: Arguments, *, for_columns: bool) -> str:
+        """The view of what a statement of another catalog reads here: names in stored views are names of this one."""
+        table = partial(self._pin_table, reads, args, for_columns=for_columns)
+        return bind_pin(pin, Names(self.knows, self._stored_view, table, self._pin_query))
+
     def _stored_view(self, parts: Parts) -> ViewText | None:
-        if self._information(parts) is not None:
+        if self.elsewhere(parts) is not None or self._information(parts) is not None:
             return None
         name = self.name(parts)
         if self._catalog.kind_of((name.schema, name.name)) is not RelationKind.VIEW:
@@ -267,14 +304,19 @@ class Pins:
         """`for_columns`: of a view's query nothing but the columns is wanted."""
         if pin.files is not None:
             if not self._allow_files:
-                raise refusal(READS_FILES)
+                raise not_allowed(READS_FILES)
             return self.keep(files_frame(self._spark, pin.files))
+        if (found := self.elsewhere(pin.parts)) is not None:
+            pins, parts = found
+            there = reads.beside(pin.parts[0].lower(), pins._state_of)
+            return pins.pin(replace(pin, parts=parts), there, args, for_columns=for_columns)
         relation = self._information(pin.parts)
         if relation is not None:
             return self._pin_information(relation, pin, for_columns)
         name = self.name(pin.parts)
         if self._catalog.kind_of((name.schema, name.name)) is None:
-            raise RelationNotFoundError(f"there is no relation {name}", relation=name)
+            where = f" in the catalog {self.called} ({self._catalog.storage.root})" if self.called else ""
+            raise RelationNotFoundError(f"there is no relation {name}{where}", relation=name)
         stored = self._catalog.table(name)
         if pin.changes is not None:
             if pin.changes.mode != "latest_state":

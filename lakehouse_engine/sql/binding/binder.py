@@ -45,6 +45,11 @@ def bind_statement(text: str, names: Names) -> Bound:
     return _Binder(names).bind(text, ())
 
 
+def bind_pin(pin: Pin, names: Names) -> str:
+    """The temporary view of one thing to be read, down to tables. Raises as `bind_statement`."""
+    return _Binder(names).view_for(pin, ())
+
+
 class _Binder:
     def __init__(self, names: Names) -> None:
         self.names = names
@@ -58,13 +63,14 @@ class _Binder:
                 return None
             return MetaColumns(text, found, Relations(self.names.is_table, self._view_text), handed_on=with_meta, within=path)
 
-        return bind(text, self.names.knows, lambda pin: self._view_for(pin, path), result, meta_of=meta_of)
+        return bind(text, self.names.knows, lambda pin: self.view_for(pin, path), result, meta_of=meta_of)
 
     def _view_text(self, parts: Parts) -> str | None:
         view = self.names.stored_view(parts) if self.names.knows(parts) else None
         return None if view is None or view.columns else view.sql
 
-    def _view_for(self, pin: Pin, path: tuple[Parts, ...]) -> str:
+    def view_for(self, pin: Pin, path: tuple[Parts, ...]) -> str:
+        """The temporary view of what `pin` reads; `path` are the views around it."""
         view = None if pin.files is not None else self.names.stored_view(pin.parts)
         # A view's own text says what columns it needs.
         key = (folded(pin.parts), replace(pin, parts=()), pin.needs if view is None else pin.needs.of_rows())

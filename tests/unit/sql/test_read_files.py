@@ -66,5 +66,5 @@ def test_equal_calls_of_a_statement_are_one_reading_and_others_are_not() -> None
 
 
 def test_other_table_functions_take_no_names() -> None:
-    with pytest.raises(UnsupportedSqlError, match="is no literal"):
+    with pytest.raises(UnsupportedSqlError, match="is no table name"):
         bind("select * from hudi_read_optimized(name => 'a.b')", lambda parts: True, lambda pin: "v")
