@@ -11,6 +11,7 @@ from typing import Any
 from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.lakehouse.config.catalogs import attached, own_name
 from dbt.adapters.lakehouse.config.place import Place, project_folder
 from dbt.adapters.lakehouse.config.remote import Remote
 from dbt.adapters.lakehouse.config.stores import READ_FILES, SECRET, ObjectStore, names_s3a, shown_options, text_options
@@ -33,7 +34,8 @@ class LakehouseCredentials(Credentials):
     Connect server at `url` (or `host` and `port`), with `token` if it asks for one, which `url` never has here. A server that is not
     there is asked again `connect_retries` times, `connect_timeout` seconds apart. `spark_config` are Spark's own keys; `hoodie` are
     `hoodie.*` defaults for every table. Without `allow_files` statements on files are refused. `jvm_cache`: the folder of class archives
-    (docs/adr/0027); with `true` one in the user's cache, with `false` none. Raises `DbtConfigError`.
+    (docs/adr/0027); with `true` one in the user's cache, with `false` none. `catalogs` are other warehouses by name, which are read only;
+    `catalog` is the name that others attach this one by. Raises `DbtConfigError`.
     """
 
     database: str | None = None  # type: ignore[assignment]
@@ -52,16 +54,19 @@ class LakehouseCredentials(Credentials):
     token: str | None = field(default=None, repr=False)
     connect_retries: int | None = None
     connect_timeout: float | None = None
+    catalog: str | None = None
+    catalogs: Any = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if not self.schema:
             raise DbtConfigError("A lakehouse profile needs a 'schema': the folder of the warehouse that models are built in.")
-        if self.database and self.database != self.schema:
+        if self.database and self.database not in (self.schema, self.catalog):
             raise DbtConfigError(f"A lakehouse profile has no 'database' (got '{self.database}'): tables are named schema.table.")
-        self.database = None
+        # dbt gives the database to all that the project has, so that a manifest says which warehouse its relations are in.
+        self.catalog = self.database = own_name(self.catalog)
         if not self.warehouse.strip():  # a variable of the environment that is not set: it would be the folder that dbt is started in
             raise DbtConfigError("The profile's 'warehouse' is empty: name a folder, or leave the key out for ./lakehouse.")
-        self._given = self.warehouse
+        self._given, self._given_catalogs = self.warehouse, self.catalogs
         self.settle(project_folder())
         self.storage_options = text_options(self.storage_options)
         self.spark_config = {str(key): _text(value) for key, value in self.spark_config.items()}
@@ -74,7 +79,8 @@ class LakehouseCredentials(Credentials):
         self._check_store()
 
     def settle(self, project: Path) -> str | None:
-        """Resolve a relative `warehouse` against the project's directory. A warning, where it stays somewhere else."""
+        """Resolve relative directories of `warehouse` and `catalogs` against the project's. A warning, where `warehouse` stays elsewhere."""
+        self.catalogs = attached(self._given_catalogs, self.catalog, lambda folder: str((project / Path(folder).expanduser()).resolve()))
         if "://" in self._given:
             return None
         place = Place.of(self._given, project)
@@ -155,11 +161,13 @@ class LakehouseCredentials(Credentials):
                 "url": lambda: self.remote.shown,
                 "spark_config": lambda: _redacted(self.spark_config),
                 "storage_options": lambda: shown_options(self.storage_options),
+                "catalogs": lambda: {name: place.shown for name, place in self.catalogs.items()},
             }.get(key)
             yield key, value if shown is None else shown()
 
     def _connection_keys(self) -> tuple[str, ...]:
         place = ("schema", "warehouse", *(("storage_options",) if self.store else ()))
+        place += tuple(key for key in ("catalog", "catalogs") if getattr(self, key))
         if self.method == "connect":
             return (*place, "method", "url", "connect_retries", "connect_timeout", "spark_config", "hoodie", "allow_files")
         return (*place, *(("jars",) if self.jars else ()), "method", "spark_config", "hoodie", "allow_files", "jvm_cache")

@@ -36,7 +36,7 @@ from dbt.adapters.lakehouse.operations import Report, check_arguments, operate
 from dbt.adapters.lakehouse.reading.introspection import keep_comments, store_view
 from dbt.adapters.lakehouse.reading.queries import SnapshotColumns
 from dbt.adapters.lakehouse.relation import LakehouseRelation, relation_class
-from dbt.adapters.lakehouse.surroundings import Surroundings
+from dbt.adapters.lakehouse.surroundings import surroundings_of
 from dbt.adapters.lakehouse.warehouse_adapter import WarehouseAdapter
 from dbt.adapters.lakehouse.work.held import begin_audits, current_audits, end_audits
 from dbt.adapters.lakehouse.work.python_models import check_python_model, run_python_model
@@ -96,15 +96,11 @@ class LakehouseAdapter(WarehouseAdapter):
         moved = config.credentials.settle(Path(getattr(config, "project_root", None) or project_folder()))
         if moved:
             logger.warning(moved)
-        self.Relation = relation_class(self._surroundings())
+        self.Relation = relation_class(surroundings_of(config))
         check_threads(getattr(config, "threads", None))
         ask_adapter_first(config)
         if self._command in RUNS_SQL:
             environment_of(config.credentials).start_early()
-
-    def _surroundings(self) -> Surroundings:
-        """`dbt debug` gives a profile, which is of no project."""
-        return Surroundings(str(getattr(self.config, "project_root", ".")), self.config.credentials.allow_files)
 
     def cleanup_connections(self) -> None:
         """dbt says so at the end of a command: a Spark that no statement asked for does not outlive it."""

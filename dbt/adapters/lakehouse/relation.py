@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar
 
-from dbt.adapters.base.relation import EventTimeFilter
+from dbt.adapters.base.relation import BaseRelation, EventTimeFilter
 from dbt.adapters.contracts.relation import ComponentName, RelationType
 from dbt.adapters.spark import SparkRelation
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
@@ -16,7 +16,7 @@ from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 from dbt.adapters.lakehouse.bridge.files import files_of_source
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.names import CATALOG
-from dbt.adapters.lakehouse.surroundings import Surroundings
+from dbt.adapters.lakehouse.surroundings import Surroundings, surroundings_of
 
 _AS_IT_IS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|`(?:[^`]|``)+`")
 """A plain word, or what is quoted already."""
@@ -40,7 +40,12 @@ class LakehouseRelation(SparkRelation):
 
     @classmethod
     def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> Any:
-        """Of a source whose meta names files: with these. Raises `DbtConfigError` for wrong ones."""
+        """Of a source whose meta names files: with these. Raises `DbtConfigError` for wrong ones.
+
+        Where dbt asks for the class by the adapter's name, and not the adapter, it gives its config along.
+        """
+        if cls is LakehouseRelation and hasattr(quoting, "credentials"):
+            return relation_class(surroundings_of(quoting)).create_from(quoting, relation_config, **kwargs)
         if str(getattr(relation_config, "resource_type", "")) == "source":
             kwargs["files"] = cls._files_of(relation_config)
         return super().create_from(quoting, relation_config, **kwargs)
@@ -54,14 +59,40 @@ class LakehouseRelation(SparkRelation):
         return found
 
     def __post_init__(self) -> None:
-        """The one catalog is no database: packages give it, as they take it from `target.database`. Packages ask for Hudi, too."""
-        if str(self.database or "").lower() == CATALOG:
+        """The one catalog is no database: packages give it, as they take it from `target.database`. Nor is the warehouse's own name.
+        That of an attached one stands before the schema. Packages ask for Hudi, too.
+        """
+        database = str(self.database or "").strip(self.quote_character).lower()
+        if database in (CATALOG, self.around.catalog):
             object.__setattr__(self, "path", replace(self.path, database=None))
+        elif database in self.around.attached:
+            object.__setattr__(self, "path", replace(self.path, database=database))
+            if self.include_policy.schema and not self.include_policy.database:
+                object.__setattr__(self, "include_policy", replace(self.include_policy, database=True))
         elif self.database and self.database != self.schema:
-            given = f"{self.schema}.{self.identifier}: a warehouse has no databases, but '{self.database}' is given as one"
-            raise DbtRuntimeError(f"{given} (database, catalog or target_database); leave it out: tables are named schema.table")
+            raise DbtRuntimeError(f"{self.schema}.{self.identifier}: {self._no_database()}")
         object.__setattr__(self, "is_hudi", None if self.type is None else self.type in _STORED)
-        super().__post_init__()
+
+    def _no_database(self) -> str:
+        names = sorted({*self.around.attached, *filter(None, [self.around.catalog])})
+        if names:
+            return (
+                f"'{self.database}' is given as its database, and the profile knows {', '.join(names)}: correct it, or attach a warehouse"
+                " of that name ('catalogs')"
+            )
+        return (
+            f"a warehouse has no databases, but '{self.database}' is given as one (database, catalog or target_database); leave it out:"
+            " tables are named schema.table"
+        )
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether it is in another warehouse, which is read only."""
+        return self.database is not None and self.database in self.around.attached
+
+    def render(self) -> str:
+        """dbt-spark knows of no name with a database and a schema."""
+        return BaseRelation.render(self)
 
     def _render_iterator(self) -> Iterator[tuple[ComponentName | None, str | None]]:
         """A name that is no plain word is quoted whatever the project says of quoting: bare, Spark refuses it, or reads the table `s.a` and

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """`project_root`: what paths of files are relative to; `allow_files`: whether statements may read files at all."""
+    """`project_root`: what paths of files are relative to; `allow_files`: whether statements may read files at all.
+
+    `catalog`: the name of the target's own warehouse; `attached`: those of others, all in lower case.
+    """
 
     project_root: str = "."
     allow_files: bool = True
+    catalog: str | None = None
+    attached: frozenset[str] = frozenset()
+
+
+def surroundings_of(config: Any) -> Surroundings:
+    """By dbt's config. `dbt debug` gives a profile, which is of no project."""
+    given = config.credentials
+    return Surroundings(str(getattr(config, "project_root", ".")), given.allow_files, given.catalog, frozenset(given.catalogs))

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbt.adapters.base import available
-from dbt.adapters.base.impl import FreshnessResponse
+from dbt.adapters.base.impl import BaseAdapter, FreshnessResponse
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.contracts.macros import MacroResolverProtocol
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark import SparkAdapter
 from dbt_common.contracts.metadata import CatalogTable
-from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.lakehouse.bridge import builds
@@ -53,15 +54,35 @@ class WarehouseAdapter(SparkAdapter):
 
     def _house(self, held: HeldTables | None = None) -> Warehouse:
         given = self.config.credentials
-        return Warehouse(given.warehouse, options=given.hoodie, storage_options=given.storage_options, held=held)
+        catalogs = {name: place.given for name, place in given.catalogs.items()}
+        return Warehouse(
+            given.warehouse,
+            options=given.hoodie,
+            storage_options=given.storage_options,
+            held=held,
+            catalog=given.catalog,
+            catalogs=catalogs,
+        )
 
-    @property
-    def _metadata(self) -> Introspection:
-        return Introspection(self._files, self.connections)
+    def _metadata(self, database: str | None) -> Introspection:
+        """Of the warehouse, or of the attached one that `database` names."""
+        name = self._attached_name(database)
+        return Introspection(self._files if name is None else self._files.attached(name), self.connections)
 
-    def _ask(self, question: Callable[[Introspection], Result]) -> Result:
+    def _attached_name(self, database: str | None) -> str | None:
+        """The attached catalog that a database is, as dbt may have quoted it; None for the warehouse itself, whatever it is called."""
+        name = str(database or "").strip("`").lower()
+        return name if name in self.Relation.around.attached else None
+
+    def _ask(self, question: Callable[[Introspection], Result], database: str | None = None) -> Result:
         with self.connections.exception_handler("metadata"):
-            return question(self._metadata)
+            return question(self._metadata(database))
+
+    def _change(self, relation: LakehouseRelation, change: Callable[[Introspection], Result]) -> Result:
+        """Change something of the warehouse. Raises `DbtDatabaseError` for a relation of an attached one."""
+        if relation.is_attached:
+            raise DbtDatabaseError(f"{relation}: {relation.database} is attached to be read only: nothing was changed")
+        return self._ask(change)
 
     # -- sources that read files
 
@@ -71,8 +92,11 @@ class WarehouseAdapter(SparkAdapter):
         self._files_by_name = {_named(one): one for one in found if one.files is not None}
 
     def get_relation(self, database: str | None, schema: str, identifier: str) -> LakehouseRelation | None:
-        """A relation of the warehouse, or the source of that name that reads files."""
-        return super().get_relation(database, schema, identifier) or self._files_by_name.get((schema.lower(), identifier.lower()))
+        """A relation of the warehouse or of an attached one, or the source of that name that reads files."""
+        if (name := self._attached_name(database)) is not None:
+            found: LakehouseRelation | None = BaseAdapter.get_relation(self, name, schema, identifier)
+            return found
+        return super().get_relation(None, schema, identifier) or self._files_by_name.get((schema.lower(), identifier.lower()))
 
     # -- builds in several commits
 
@@ -98,7 +122,7 @@ class WarehouseAdapter(SparkAdapter):
     # -- schemas and relations
 
     def list_schemas(self, database: str | None) -> list[str]:
-        return self._ask(lambda metadata: metadata.warehouse.schemas())
+        return self._ask(lambda metadata: metadata.warehouse.schemas(), database)
 
     @available.parse(lambda *a, **k: False)
     def check_schema_exists(self, database: str | None, schema: str) -> bool:
@@ -106,36 +130,39 @@ class WarehouseAdapter(SparkAdapter):
 
     @available.parse_none
     def create_schema(self, relation: LakehouseRelation) -> None:
-        self._ask(lambda metadata: metadata.warehouse.create_schema(relation.schema))
+        self._change(relation, lambda metadata: metadata.warehouse.create_schema(relation.schema))
 
     @available.parse_none
     def drop_schema(self, relation: LakehouseRelation) -> None:
-        self._ask(lambda metadata: metadata.warehouse.drop_schema(relation.schema))
+        self._change(relation, lambda metadata: metadata.warehouse.drop_schema(relation.schema))
         self.cache.drop_schema(relation.database, relation.schema)
 
     def list_relations(self, database: str | None, schema: str) -> list[LakehouseRelation]:
-        """Whatever catalog is named: packages name one, and dbt's cache would keep its relations apart."""
-        found: list[LakehouseRelation] = super().list_relations(None, schema)
+        """Whatever the one catalog is called: packages name it, and dbt's cache would keep its relations apart."""
+        found: list[LakehouseRelation] = super().list_relations(self._attached_name(database), schema)
         return found
 
     def list_relations_without_caching(self, schema_relation: LakehouseRelation) -> list[LakehouseRelation]:
-        found = self._ask(lambda metadata: metadata.warehouse.relations(schema_relation.schema))
-        return [self._relation(schema_relation.schema, name, kind) for name, kind in found]
+        schema, database = schema_relation.schema, schema_relation.database
+        found = self._ask(lambda metadata: metadata.warehouse.relations(schema), database)
+        return [self._relation(schema, name, kind, database) for name, kind in found]
 
     @available.parse_none
     def stored_relation(self, relation: LakehouseRelation) -> LakehouseRelation | None:
         """What is there under a name now; hooks change that without dbt's cache."""
-        kind = self._ask(lambda metadata: metadata.warehouse.told_kind(relation.schema, relation.identifier))
-        return self._relation(relation.schema, relation.identifier, kind) if kind else None
+        kind = self._ask(lambda metadata: metadata.warehouse.told_kind(relation.schema, relation.identifier), relation.database)
+        return self._relation(relation.schema, relation.identifier, kind, relation.database) if kind else None
 
-    def _relation(self, schema: str, identifier: str, kind: str) -> LakehouseRelation:
-        return self.Relation.create(schema=schema, identifier=identifier, type=RelationType(kind), quote_policy=self.config.quoting)
+    def _relation(self, schema: str, identifier: str, kind: str, database: str | None = None) -> LakehouseRelation:
+        return self.Relation.create(
+            database=database, schema=schema, identifier=identifier, type=RelationType(kind), quote_policy=self.config.quoting
+        )
 
     @available.parse_list
     def get_columns_in_relation(self, relation: LakehouseRelation) -> list[LakehouseColumn]:
-        if not relation.is_temporary:  # as a unit test names the source that it has rows for
+        if not relation.is_temporary and not relation.is_attached:  # as a unit test names the source that it has rows for
             relation = self._files_by_name.get(_named(relation), relation)
-        columns = self._ask(lambda metadata: metadata.columns(relation))
+        columns = self._ask(lambda metadata: metadata.columns(relation), relation.database)
         return [
             LakehouseColumn(column=name, dtype=kind, table_schema=relation.schema, table_name=relation.identifier, column_index=position)
             for position, (name, kind) in enumerate(columns)
@@ -143,26 +170,39 @@ class WarehouseAdapter(SparkAdapter):
 
     @available.parse_none
     def drop_relation(self, relation: LakehouseRelation) -> None:
+        self._change(relation, lambda metadata: metadata.drop(relation))
         self.cache_dropped(relation)
-        self._ask(lambda metadata: metadata.drop(relation))
 
     @available.parse_none
     def truncate_relation(self, relation: LakehouseRelation) -> None:
-        self._ask(lambda metadata: metadata.truncate(relation))
+        self._change(relation, lambda metadata: metadata.truncate(relation))
 
     @available.parse_none
     def rename_relation(self, from_relation: LakehouseRelation, to_relation: LakehouseRelation) -> None:
+        for relation in (from_relation, to_relation):
+            self._change(relation, lambda metadata: None)
         self.cache_renamed(from_relation, to_relation)
         self._ask(lambda metadata: metadata.rename(from_relation, to_relation))
 
     # -- documentation and freshness
 
     def get_catalog(self, relation_configs: Iterable[Any], used_schemas: frozenset[tuple[str, str]]) -> tuple[agate.Table, list[Exception]]:
-        schemas = sorted({schema for _, schema in used_schemas})
-        relations = [relation for schema in schemas for relation in self.list_relations(None, schema)]
+        schemas = sorted({(self._attached_name(database) or "", schema) for database, schema in used_schemas})
+        relations = [relation for database, schema in schemas for relation in self.list_relations(database, schema)]
         named = [self.Relation.create_from(self.config, one) for one in relation_configs]
         relations += [relation for relation in named if relation.files is not None]
         return self.get_catalog_by_relations(used_schemas, set(relations))
+
+    def get_filtered_catalog(
+        self,
+        relation_configs: Iterable[Any],
+        used_schemas: frozenset[tuple[str, str]],
+        relations: set[LakehouseRelation] | None = None,
+    ) -> tuple[agate.Table, list[Exception]]:
+        """dbt's own compares databases, and the warehouse's own name is not that of its relations."""
+        if relations is None:
+            return self.get_catalog(relation_configs, used_schemas)
+        return self.get_catalog_by_relations(used_schemas, relations)
 
     def get_catalog_by_relations(
         self, used_schemas: frozenset[tuple[str, str]], relations: set[LakehouseRelation]
@@ -172,7 +212,7 @@ class WarehouseAdapter(SparkAdapter):
         with self.connection_named("catalog"):
             for relation in sorted(relations, key=str):
                 try:
-                    entry = self._ask(lambda metadata, relation=relation: metadata.entry(relation))  # type: ignore[misc]
+                    entry = self._entry(relation)
                 except DbtRuntimeError as error:  # noqa: PERF203 - one relation that cannot be read must not hide the others
                     logger.warning(f"{relation} is left out of the catalog: {error.msg}")
                     failures.append(error)
@@ -181,16 +221,24 @@ class WarehouseAdapter(SparkAdapter):
         return catalog_table(entries), failures
 
     def get_catalog_for_single_relation(self, relation: LakehouseRelation) -> CatalogTable | None:
-        entry = self._ask(lambda metadata: metadata.entry(relation))
+        entry = self._entry(relation)
         return entry.as_catalog_table() if entry else None
+
+    def _entry(self, relation: LakehouseRelation) -> CatalogEntry | None:
+        """What documentation shows, with the database that the manifest has."""
+        found = self._ask(lambda metadata: metadata.entry(relation), relation.database)
+        return found and replace(found, database=relation.database or self.config.credentials.database)
 
     def calculate_freshness_from_metadata_batch(
         self, sources: list[LakehouseRelation], macro_resolver: MacroResolverProtocol | None = None
     ) -> tuple[list[AdapterResponse | None], dict[LakehouseRelation, FreshnessResponse]]:
         """The time of each table's last completed write; no query runs."""
         now = datetime.now(timezone.utc)
-        written = {source: self._ask(lambda metadata, source=source: metadata.last_write(source)) for source in sources}  # type: ignore[misc]
+        written = {source: self._last_write(source) for source in sources}
         return [], {source: self._create_freshness_response(moment, now) for source, moment in written.items()}
+
+    def _last_write(self, source: LakehouseRelation) -> datetime | None:
+        return self._ask(lambda metadata: metadata.last_write(source), source.database)
 
     def calculate_freshness_from_metadata(
         self, source: LakehouseRelation, macro_resolver: MacroResolverProtocol | None = None
@@ -203,12 +251,12 @@ class WarehouseAdapter(SparkAdapter):
     @available.parse(lambda relation, *a, **k: str(relation))
     def relation_at(self, relation: LakehouseRelation, point: Any) -> str:
         """The relation as it was at an instant, a time, or `-N` commits ago."""
-        return self._ask(lambda metadata: travel.at(metadata.warehouse, relation, point))
+        return self._ask(lambda metadata: travel.at(metadata.warehouse, relation, point), relation.database)
 
     @available.parse(lambda relation, *a, **k: str(relation))
     def relation_changes(self, relation: LakehouseRelation, begin: Any = "earliest", end: Any = None) -> str:
         """The relation's changes after `begin` up to `end`."""
-        return self._ask(lambda metadata: travel.changes(metadata.warehouse, relation, begin, end))
+        return self._ask(lambda metadata: travel.changes(metadata.warehouse, relation, begin, end), relation.database)
 
     @available.parse(lambda relation, *a, **k: str(relation))
     def relation_read_optimized(self, relation: LakehouseRelation) -> str:

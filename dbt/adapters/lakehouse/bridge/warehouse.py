@@ -56,7 +56,8 @@ class Warehouse:
     """A warehouse, seen from one thread. Raises the engine's errors; `spark` is None where only metadata is asked for.
 
     `options` are the profile's defaults for every table; without `allow_files` SQL on files is refused. `storage_options` are of an object
-    store. `held`: tables that are not what others see under their names.
+    store. `held`: tables that are not what others see under their names. `catalogs`: other warehouses by name, as `Lakehouse` takes them,
+    and `catalog` the name of this one.
     """
 
     def __init__(
@@ -68,7 +69,10 @@ class Warehouse:
         allow_files: bool = True,
         storage_options: Mapping[str, str] | None = None,
         held: HeldTables | None = None,
+        catalog: str | None = None,
+        catalogs: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
+        self.called, self.catalogs = catalog, dict(catalogs or {})
         self.root = root
         self.storage_options = dict(storage_options or {})
         self.spark = spark
@@ -94,8 +98,20 @@ class Warehouse:
     def holding(self, held: HeldTables) -> Warehouse:
         """The same warehouse, seen with tables that are held back."""
         return Warehouse(
-            self.root, self.spark, self.options, allow_files=self.allow_files, storage_options=self.storage_options, held=held
+            self.root,
+            self.spark,
+            self.options,
+            allow_files=self.allow_files,
+            storage_options=self.storage_options,
+            held=held,
+            catalog=self.called,
+            catalogs=self.catalogs,
         )
+
+    def attached(self, name: str) -> Warehouse:
+        """An attached warehouse, whose metadata are asked for."""
+        place = self.catalogs[name]
+        return Warehouse(place["warehouse"], options=self.options, storage_options=place["storage_options"], catalog=name)
 
     def keep_rows(self, rows: Any, folder: str) -> Callable[[Warehouse], Any]:
         """Keep the rows of a frame in a folder of the warehouse; how another session comes by them. Arrow tables stay in memory."""
@@ -170,7 +186,13 @@ class Warehouse:
     @cached_property
     def _lakehouse(self) -> Any:
         whole = _facade.Lakehouse(
-            self.root, spark=self.spark, options=self.options, allow_files=self.allow_files, storage_options=self.storage_options
+            self.root,
+            spark=self.spark,
+            options=self.options,
+            allow_files=self.allow_files,
+            storage_options=self.storage_options,
+            catalog=self.called,
+            catalogs=self.catalogs,
         )
         return whole.with_tables_in(self._held.folder, self._held.names) if self._held else whole
 
@@ -189,6 +211,8 @@ class Warehouse:
             parts = split_name(name)
         except errors.SqlError:
             return None  # Spark says what is wrong with it
+        if len(parts) == 3 and parts[0].lower() in self.catalogs:
+            return parts
         return parts if self.catalog.kind_of(parts) is not None else None
 
     # schemas and relations

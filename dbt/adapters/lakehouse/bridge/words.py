@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from lakehouse_engine.catalog.functions import StoredFunction
 
+_attached = Later("lakehouse_engine.catalog.attached")
 _functions = Later("lakehouse_engine.catalog.functions")
 _schema = Later("lakehouse_engine.spark.schema")
 _spark_types = Later("lakehouse_engine.record.spark_types")
@@ -78,6 +79,14 @@ def spark_name(kind: pa.DataType) -> str:
     """The name that Spark prints for a column of this Arrow type."""
     name: str = _spark_types.spark_name(kind)
     return name
+
+
+def catalog_name(given: Any) -> str:
+    """The name of a catalog in lower case. Raises `DbtConfigError`."""
+    try:
+        return str(_attached.check_catalog_name(given))
+    except errors.OptionError as error:
+        raise DbtConfigError(error.message) from error
 
 
 def stored_name(kind: Any) -> str:

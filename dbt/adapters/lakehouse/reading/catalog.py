@@ -46,6 +46,7 @@ class CatalogEntry:
     columns: Sequence[tuple[str, str]]
     comments: Mapping[str, Any] = field(default_factory=dict)
     statistics: Mapping[str, Any] = field(default_factory=dict)
+    database: str | None = None
 
     def column_comment(self, name: str) -> str | None:
         """That of the column, however the name is spelled there: a model's YAML may write it in another case than its query."""
@@ -56,7 +57,7 @@ class CatalogEntry:
 
     def rows(self) -> list[list[Any]]:
         """One row a column, in the order of `column_names()`."""
-        relation = [None, self.schema, self.identifier, self.kind, self.comments.get("relation"), None]
+        relation = [self.database, self.schema, self.identifier, self.kind, self.comments.get("relation"), None]
         statistics = [part for name in STATISTICS for part in _statistic(name, self.statistics)]
         return [
             [*relation, name, position, kind, self.column_comment(name), *statistics]
@@ -73,7 +74,8 @@ class CatalogEntry:
             label, value, description, include = _statistic(name, self.statistics)
             if include:
                 statistics[name] = StatsItem(id=name, label=label, value=value, description=description, include=include)
-        metadata = TableMetadata(type=self.kind, schema=self.schema, name=self.identifier, comment=self.comments.get("relation"))
+        comment = self.comments.get("relation")
+        metadata = TableMetadata(type=self.kind, schema=self.schema, name=self.identifier, comment=comment, database=self.database)
         statistics["has_stats"] = StatsItem(
             id="has_stats", label="Has Stats?", value=bool(self.statistics), include=False, description="Whether statistics are known"
         )

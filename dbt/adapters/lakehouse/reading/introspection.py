@@ -114,4 +114,6 @@ def check_nothing_is_kept(warehouse: Warehouse, relation: LakehouseRelation) -> 
 def _reference(relation: LakehouseRelation) -> str:
     if relation.files is not None:
         return relation.files
-    return quoted(relation.identifier) if relation.is_temporary else f"{quoted(relation.schema)}.{quoted(relation.identifier)}"
+    if relation.is_temporary:
+        return quoted(relation.identifier)
+    return ".".join(quoted(part) for part in (relation.database, relation.schema, relation.identifier) if part)

@@ -62,6 +62,8 @@ class ThreadSession:
                 allow_files=credentials.allow_files,
                 storage_options=credentials.storage_options,
                 held=self._held,
+                catalog=credentials.catalog,
+                catalogs={name: place.given for name, place in credentials.catalogs.items()},
             )
         return self._warehouse
 

@@ -15,7 +15,8 @@
     {{ return(relations) }}
   {%- endif -%}
   {%- set deferred_relation = load_cached_relation(defer_relation) -%}
-  {%- if deferred_relation and (this.schema, this.identifier) == (defer_relation.schema, defer_relation.identifier) -%}
+  {%- set mine = (this.database, this.schema, this.identifier) -%}
+  {%- if deferred_relation and mine == (defer_relation.database, defer_relation.schema, defer_relation.identifier) -%}
     {{ log("Target relation and defer relation are the same, skipping clone for relation: " ~ this.render()) }}
     {{ return(relations) }}
   {%- endif -%}
