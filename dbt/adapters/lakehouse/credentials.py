@@ -79,7 +79,7 @@ class LakehouseCredentials(Credentials):
         self._check_store()
 
     def settle(self, project: Path) -> str | None:
-        """Resolve relative directories of `warehouse` and `catalogs` against the project's. A warning, where `warehouse` stays elsewhere."""
+        """Resolve relative directories of `warehouse` and `catalogs` against the project's. A warning where `warehouse` stays elsewhere."""
         self.catalogs = attached(self._given_catalogs, self.catalog, lambda folder: str((project / Path(folder).expanduser()).resolve()))
         if "://" in self._given:
             return None

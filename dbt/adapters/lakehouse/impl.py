@@ -26,7 +26,7 @@ from dbt.adapters.lakehouse import __version__
 from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, is_changed_since_read, response_of
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.bridge.words import check_options, takes_limit
-from dbt.adapters.lakehouse.config.dispatch import ask_adapter_first
+from dbt.adapters.lakehouse.config.dispatch import ask_adapter_first, ask_databricks_last
 from dbt.adapters.lakehouse.config.external_config import ExternalConfig, check_places
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConfig, ModelConfig
 from dbt.adapters.lakehouse.config.place import project_folder
@@ -99,6 +99,7 @@ class LakehouseAdapter(WarehouseAdapter):
         self.Relation = relation_class(surroundings_of(config))
         check_threads(getattr(config, "threads", None))
         ask_adapter_first(config)
+        ask_databricks_last()
         if self._command in RUNS_SQL:
             environment_of(config.credentials).start_early()
 

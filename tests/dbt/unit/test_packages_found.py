@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
+from dbt.adapters.factory import AdapterContainer
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.lakehouse import Plugin
-from dbt.adapters.lakehouse.config.dispatch import ask_adapter_first
+from dbt.adapters.lakehouse.config import dispatch
+from dbt.adapters.lakehouse.config.dispatch import ask_adapter_first, ask_databricks_last
 from dbt.adapters.lakehouse.config.model_config import check_config
 from dbt.adapters.lakehouse.relation import LakehouseRelation
 
@@ -52,9 +55,11 @@ def test_macros_of_the_adapter_stand_before_those_of_a_package_and_behind_the_pr
 
 
 def test_an_order_that_a_project_gives_is_kept_around_them():
-    found = orders(("audit_helper", ["mine", "shop", "audit_helper"]), ("dbt_utils", ["spark_utils", "dbt_utils"]))
+    given = ("dbt_utils", ["spark_utils", "dbt_utils"]), ("automate_dv", ["mine", "automate_dv"])
+    found = orders(("audit_helper", ["mine", "shop", "audit_helper"]), *given)
     assert found["audit_helper"] == ["mine", "shop", "dbt", "audit_helper"]
-    assert found["dbt_utils"] == ["spark_utils", "dbt_utils"]
+    assert found["dbt_utils"] == ["spark_utils", "dbt", "dbt_utils"]
+    assert found["automate_dv"] == ["mine", "automate_dv"]
 
 
 def test_an_order_that_names_the_adapters_macros_or_leaves_the_package_out():
@@ -67,6 +72,30 @@ def test_a_profile_alone_has_no_macros_to_find():
     profile = SimpleNamespace(profile_name="shop")
     ask_adapter_first(profile)
     assert vars(profile) == {"profile_name": "shop"}
+
+
+@pytest.fixture
+def plugins(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """The prefixes of macros that dbt looks for, with the plugins loaded as for a profile of this type."""
+    loaded = AdapterContainer()
+    loaded.load_plugin("lakehouse")
+    monkeypatch.setattr(dispatch, "FACTORY", loaded)
+    return lambda: loaded.get_adapter_type_names("lakehouse")
+
+
+def test_macros_for_databricks_stand_behind_those_for_spark_and_no_package_of_macros_is_lost(plugins):
+    paths = dispatch.FACTORY.get_include_paths("lakehouse")
+    for _ in range(2):
+        ask_databricks_last()
+        assert plugins() == ["lakehouse", "spark", "databricks"]
+    assert dispatch.FACTORY.get_include_paths("lakehouse") == paths
+    dispatch.FACTORY.load_plugin("lakehouse")  # as each command of one process does
+
+
+def test_without_plugins_there_is_nothing_to_look_for(monkeypatch):
+    monkeypatch.setattr(dispatch, "FACTORY", AdapterContainer())
+    ask_databricks_last()
+    assert dispatch.FACTORY.plugins == {}
 
 
 def test_a_config_without_a_value_says_nothing():

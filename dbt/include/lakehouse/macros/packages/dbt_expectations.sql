@@ -19,3 +19,13 @@
   {%- endif -%}
   regexp_instr({{ source_value }}, {{ literal }})
 {%- endmacro %}
+
+{# Spark's `decimal` without a scale, which is the package's default type, rounds to whole numbers: 0.4 would be 0, and 0.5 would be 1. #}
+{% macro lakehouse__test_expect_column_most_common_value_to_be_in_set(
+    model, column_name, value_set, top_n, quote_values, data_type, row_condition
+) %}
+  {%- set type = 'decimal(38, 10)' if data_type | lower in ('decimal', 'numeric', 'dec') else data_type -%}
+  {{ return(dbt_expectations.default__test_expect_column_most_common_value_to_be_in_set(
+      model, column_name, value_set, top_n, quote_values, type, row_condition
+  )) }}
+{% endmacro %}
