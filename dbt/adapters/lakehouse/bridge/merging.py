@@ -23,6 +23,13 @@ def keeps_newest(warehouse: Warehouse, schema: str, identifier: str, given: Mapp
     return bool(merger.compares_ordering and merger.whole_rows and merger.equals_win)
 
 
+def stores_whole_rows(warehouse: Warehouse, schema: str, identifier: str, given: Mapping[str, str]) -> bool:
+    """Whether a row that wins is stored as it is, and one of an equal ordering value wins. `given` are the options of the write."""
+    asked = options.WriteOptions.read({**warehouse.options, **given}).payload_class
+    merger = _payloads.merger_of(warehouse.table(schema, identifier).config, asked)
+    return bool(merger.whole_rows and merger.equals_win)
+
+
 def keeps_newest_anew(warehouse: Warehouse, given: Mapping[str, str]) -> bool:
     """As `keeps_newest`, of a table with an ordering field that is made with the options of the write: unless they name a payload class."""
     return not options.WriteOptions.read({**warehouse.options, **given}).payload_class

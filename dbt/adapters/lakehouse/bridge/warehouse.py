@@ -388,6 +388,11 @@ class Warehouse:
         if lengths:
             making.limit(self.table(schema, identifier), lengths, self.options, only_longer=only_longer)
 
+    def generated(self, schema: str, identifier: str) -> list[str]:
+        """The generated columns of a table."""
+        table = self.table(schema, identifier)
+        return [one.column for one in table.config.constraints.generated_among(table.schema.names)]
+
     def computable(self, schema: str, identifier: str, columns: Iterable[str]) -> dict[str, str]:
         """Generated columns of a table that are not among `columns`, where all that they are computed of is, with their types."""
         table = self.table(schema, identifier)

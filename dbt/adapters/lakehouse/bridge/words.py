@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from lakehouse_engine.catalog.functions import StoredFunction
 
 _attached = Later("lakehouse_engine.catalog.attached")
+_dml = Later("lakehouse_engine.sql.grammar.parsers.dml")
 _functions = Later("lakehouse_engine.catalog.functions")
+_reader = Later("lakehouse_engine.sql.grammar.reader")
 _schema = Later("lakehouse_engine.spark.schema")
 _spark_types = Later("lakehouse_engine.record.spark_types")
 _split = Later("lakehouse_engine.sql.grammar.split")
@@ -63,6 +65,21 @@ def split_statements(text: str) -> list[str]:
     """The statements of a text that holds several, by the engine's lexer."""
     found: list[str] = _split.split_statements(text)
     return found
+
+
+def assignments_of(action: str, target: str) -> tuple[tuple[str, str], ...]:
+    """The columns that `update set ...` sets, and what to, as MERGE has it for a target called `target`; its name before them is left out.
+
+    Raises `DbtConfigError` for any other text.
+    """
+    text = f"merge into {target} using __source on true when not matched by source then {action}"
+    try:
+        [clause] = _dml.parse_merge(_reader.StatementReader.over(text)).clauses
+    except (errors.SqlError, ValueError) as error:
+        raise DbtConfigError(f"'{action}' is no list of assignments: {error}") from error
+    if clause.action != "update" or not clause.assignments:
+        raise DbtConfigError(f"'{action}' is no list of assignments")
+    return tuple(clause.assignments)
 
 
 def takes_limit(sql: str) -> bool:

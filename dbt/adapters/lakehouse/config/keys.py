@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dbt.adapters.lakehouse.config.clauses import CLAUSE_KEYS
 from dbt.adapters.lakehouse.config.service_config import SERVICES, SERVICES_LATER
 
 OWN_KEYS = (
@@ -15,6 +16,7 @@ OWN_KEYS = (
     "incremental_predicates",
     "predicates",
     "delete_condition",
+    *CLAUSE_KEYS,
     "on_duplicate_source_keys",
     "index",
     "audit",
@@ -77,6 +79,7 @@ ELSEWHERE = {
     "buckets": "bucketing is Hudi's bucket index: index 'bucket', with 'hoodie.bucket.index.num.buckets' under 'hoodie'",
     "partitioned_by": "did you mean 'partition_by'?",
     "primary_key": "did you mean 'unique_key'?",
+    "merge_with_schema_evolution": "new columns are added by on_schema_change 'append_new_columns'",
 }
 """Configs of other adapters that have an answer of their own here."""
 

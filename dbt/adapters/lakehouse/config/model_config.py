@@ -13,6 +13,7 @@ from typing import Any
 from dbt.adapters.base import AdapterConfig
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.lakehouse.config.clauses import SKIPPED_STEPS, MergeClauses, check_clauses
 from dbt.adapters.lakehouse.config.external_config import EXTERNAL, KEYS, check_external
 from dbt.adapters.lakehouse.config.keys import CONFIG_OF_OPTION, DBT_KEYS, ELSEWHERE, OWN_KEYS, WITHOUT_EFFECT
 from dbt.adapters.lakehouse.config.service_config import SERVICES_LATER, check_services, default_options, service_options, texts
@@ -30,7 +31,7 @@ SCHEMA_CHANGES = ("ignore", "fail", "append_new_columns", "sync_all_columns")
 DUPLICATES = ("latest", "error")
 COLUMNS = ("unique_key", "ordering_fields", "precombine_field", "partition_by", "merge_update_columns", "merge_exclude_columns")
 """Configs that name columns."""
-FLAGS = ("hive_style_partitioning", "audit")
+FLAGS = ("hive_style_partitioning", "audit", *SKIPPED_STEPS)
 CONDITIONS = ("incremental_predicates", "predicates", "delete_condition")
 
 
@@ -47,6 +48,14 @@ class LakehouseConfig(AdapterConfig):
     merge_exclude_columns: list[str] | str | None = None
     incremental_predicates: list[str] | str | None = None
     delete_condition: str | None = None
+    matched_condition: str | None = None
+    not_matched_condition: str | None = None
+    not_matched_by_source_action: str | None = None
+    not_matched_by_source_condition: str | None = None
+    skip_matched_step: bool = False
+    skip_not_matched_step: bool = False
+    source_alias: str | None = None
+    target_alias: str | None = None
     on_duplicate_source_keys: str = "latest"
     index: str = "auto"
     audit: bool = False
@@ -74,6 +83,7 @@ class ModelConfig:
     merge_exclude_columns: tuple[str, ...] = ()
     predicates: tuple[str, ...] = ()
     delete_condition: str | None = None
+    clauses: MergeClauses = field(default_factory=MergeClauses)
     on_schema_change: str = "ignore"
     on_duplicate_source_keys: str | None = None
     index: str = "auto"
@@ -104,6 +114,7 @@ class ModelConfig:
             merge_exclude_columns=names(config.get("merge_exclude_columns")),
             predicates=names(config.get("incremental_predicates") or config.get("predicates")),
             delete_condition=config.get("delete_condition") or None,
+            clauses=MergeClauses.of(name, config) if materialized == "incremental" and strategy == "merge" else MergeClauses(),
             on_schema_change=_lower(config.get("on_schema_change"), "ignore"),
             on_duplicate_source_keys=_lower(config.get("on_duplicate_source_keys"), "") or None,
             index=_lower(config.get("index"), "auto"),
@@ -286,6 +297,8 @@ def _check_strategy(name: str, config: Mapping[str, Any]) -> None:
     for key in ("merge_update_columns", "merge_exclude_columns", "delete_condition"):
         if config.get(key) and strategy != "merge":
             raise DbtConfigError(f"{name}: {key} belongs to incremental_strategy 'merge', but the strategy is '{strategy}'")
+    fixed = {key: names(config.get(key)) for key in ("unique_key", "partition_by")}
+    check_clauses(name, config, strategy, fixed)
 
 
 def _check_audit(name: str, config: Mapping[str, Any]) -> None:

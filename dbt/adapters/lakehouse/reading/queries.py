@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt.adapters.lakehouse.columns import quoted
-
-SOURCE, TARGET = "DBT_INTERNAL_SOURCE", "DBT_INTERNAL_DEST"
+from dbt.adapters.lakehouse.config.clauses import SOURCE, TARGET
 
 
 @dataclass(frozen=True)
@@ -47,11 +46,13 @@ def snapshot_changes(source: str, target: str, columns: Sequence[str], stored: M
     )
 
 
-def split_deleted(source: str, columns: Sequence[str], keys: Sequence[str], ordering: Sequence[str], condition: str) -> tuple[str, str]:
+def split_deleted(
+    source: str, columns: Sequence[str], keys: Sequence[str], ordering: Sequence[str], condition: str, alias: str = SOURCE
+) -> tuple[str, str]:
     """The queries for the rows to upsert and for those to delete, of rows of which some are deletions (`condition`).
 
-    `keys` are the columns by which rows are of the same record. Of one that has both, the newest row by the ordering fields decides; in a
-    tie, or without ordering fields, the deletion.
+    `alias` is what the condition calls them. `keys` are the columns by which rows are of the same record. Of one that has both, the newest
+    row by the ordering fields decides; in a tie, or without ordering fields, the deletion.
     """
     deleted = f"coalesce({condition}, false)"
     window = f"over (partition by {', '.join(map(quoted, keys))})"
@@ -60,23 +61,32 @@ def split_deleted(source: str, columns: Sequence[str], keys: Sequence[str], orde
     last_deleted, last_kept = (f"max(case when {which} then {age} end) {window}" for which in (deleted, f"not {deleted}"))
     goes = f"coalesce({last_deleted} >= {last_kept}, {last_deleted} is not null)"
     picked = ", ".join(map(quoted, columns))
-    marked = f"(select *, {deleted} as __dbt_deleted, {goes} as __dbt_goes from {source} as {SOURCE}) as {SOURCE}"
+    marked = f"(select *, {deleted} as __dbt_deleted, {goes} as __dbt_goes from {source} as {quoted(alias)}) as {SOURCE}"
     return (
         f"select {picked} from {marked} where not __dbt_deleted and not __dbt_goes",
         f"select {picked} from {marked} where __dbt_deleted and __dbt_goes",
     )
 
 
-def outside_predicates(source: str, target: str, unique: Sequence[str], keys: Sequence[str], predicates: Sequence[str]) -> str:
+def outside_predicates(
+    source: str,
+    target: str,
+    unique: Sequence[str],
+    keys: Sequence[str],
+    predicates: Sequence[str],
+    aliases: tuple[str, str] = (SOURCE, TARGET),
+) -> str:
     """One row: how many rows of `source` are stored in a row of `target` that the predicates do not hold for, and one such key.
 
     `unique` are the columns by which a stored row is the same record. A predicate's bare column names are the stored row's.
+    `aliases` are what they call the two sides.
     """
-    same = " and ".join(f"{SOURCE}.{quoted(name)} <=> {TARGET}.{quoted(name)}" for name in unique)
+    given, kept = map(quoted, aliases)
+    same = " and ".join(f"{given}.{quoted(name)} <=> {kept}.{quoted(name)}" for name in unique)
     holds = " and ".join(f"({text})" for text in predicates)
-    example = f"first(struct({', '.join(f'{SOURCE}.{quoted(name)}' for name in keys)}))"
-    stored = f"select 1 from {target} as {TARGET} where {same} and not coalesce({holds}, false)"
-    return f"select count(*) as many, cast({example} as string) as example from {source} as {SOURCE} where exists ({stored})"
+    example = f"first(struct({', '.join(f'{given}.{quoted(name)}' for name in keys)}))"
+    stored = f"select 1 from {target} as {kept} where {same} and not coalesce({holds}, false)"
+    return f"select count(*) as many, cast({example} as string) as example from {source} as {given} where exists ({stored})"
 
 
 def outside_condition(source: str, condition: str, absent: Mapping[str, str]) -> str:

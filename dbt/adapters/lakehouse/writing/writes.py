@@ -27,6 +27,7 @@ from dbt.adapters.lakehouse.reading.queries import SOURCE, TARGET, SnapshotColum
 from dbt.adapters.lakehouse.writing.checks.checking import check_batch, check_condition, check_predicates, check_rows, check_shape
 from dbt.adapters.lakehouse.writing.checks.constraints import Check, Unique
 from dbt.adapters.lakehouse.writing.checks.unique_writes import UniqueWrites
+from dbt.adapters.lakehouse.writing.clause_merge import ClauseMerge, check_texts
 from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, kept, selected, types_of, viewed
 from dbt.adapters.lakehouse.writing.reshaping import Reshaping
 
@@ -67,6 +68,8 @@ class TableWriter:
         is_table = existing in ("table", "materialized_view")
         if is_table and hasattr(frame, "toArrow"):
             frame = self.warehouse.computed(self.schema, self.identifier, frame)
+        if self.config.clauses:
+            check_texts(self.warehouse, self.config, frame)
         with self._without_deletions(frame, is_table) as staying, self._within(staying, within) as rows:
             writer = self if within is None else with_fields(self, build=self._build)
             return writer._replace(rows, existing, is_table)
@@ -174,12 +177,35 @@ class TableWriter:
     def merge(self, frame: Any) -> Any:
         with self._increment(frame) as (batch, options):
             updates = self._update_columns(columns_of(batch))
+            if self.config.clauses:
+                return self._merge_by_clauses(batch, options, updates)
             if self.config.delete_condition is None and not self.config.predicates:
                 return self._put("upsert", batch, options, merge_update_columns=updates)
             with kept(self.warehouse, batch) as (rows, source):
                 self._check_predicates(source, columns_of(batch))
                 staying, more = self._split(rows, source, self._identity)
                 return self._put("upsert", staying, options, merge_update_columns=updates, **more)
+
+    def _merge_by_clauses(self, batch: Any, options: Mapping[str, str], updates: Sequence[str] | None) -> Any:
+        """A merge that rests on the stored rows: which rows of the batch are written depends on them, and some of them change."""
+        columns = columns_of(batch)
+        identity = resolve(self._identity, columns, "unique_key", self.config.name)
+        with kept(self.warehouse, batch) as (rows, source):
+
+            def write(house: Warehouse, target: str, expected: Any) -> Any:
+                self._check_stored_outside(house, source, target, columns)
+                place = (house, self.schema, self.identifier, self.config)
+                one = ClauseMerge(*place, source, target, columns, identity, self._table_types())
+                with one.chosen(rows) as (chosen, view):
+                    staying, more = self._split(chosen, view, identity)
+                    if self.config.clauses.by_source == "delete":
+                        more["delete_keys"] = one.deleted(more.get("delete_keys"))
+                    if self.config.clauses.by_source != "update":
+                        return self._put("upsert", staying, options, house, merge_update_columns=updates, expected=expected, **more)
+                    with one.with_changed(staying, updates) as changed:
+                        return self._put("upsert", changed, options, house, as_given=True, expected=expected, **more)
+
+            return self._beside_stored(write)
 
     def insert_overwrite(self, frame: Any) -> Any:
         """Replace the partitions that the rows are in; without partitions, the table."""
@@ -301,11 +327,15 @@ class TableWriter:
     def _check_predicates(self, source: str, columns: Sequence[str]) -> None:
         if not self.config.predicates:
             return
+        with viewed(self.warehouse, self.warehouse.stored_rows(self.schema, self.identifier)) as target:
+            self._check_stored_outside(self.warehouse, source, target, columns)
+
+    def _check_stored_outside(self, house: Warehouse, source: str, target: str, columns: Sequence[str]) -> None:
+        if not self.config.predicates:
+            return
         name = self.config.name
         keys = resolve(self.config.record_key, columns, "unique_key", name)
-        unique = resolve(self._identity, columns, "unique_key", name)
-        with viewed(self.warehouse, self.warehouse.stored_rows(self.schema, self.identifier)) as target:
-            check_predicates(self.warehouse, self.config, source, target, unique, keys)
+        check_predicates(house, self.config, source, target, resolve(self._identity, columns, "unique_key", name), keys)
 
     def _check_condition(self, condition: str, source: str, columns: Sequence[str]) -> None:
         known = {name.lower() for name in columns}
@@ -328,12 +358,24 @@ class TableWriter:
         columns = columns_of(batch)
         keys = resolve(identity, columns, "unique_key", self.config.name)
         ordering = resolve_paths(self.config.ordering_fields, columns, "ordering_fields", self.config.name)
-        kept, gone = map(self.warehouse.sql, split_deleted(source, columns, keys, ordering, self.config.delete_condition))
+        condition = self.config.delete_condition, self.config.clauses.source
+        kept, gone = map(self.warehouse.sql, split_deleted(source, columns, keys, ordering, *condition))
         return kept, {"delete_keys": gone}
 
     def _rewrite(self, condition: str, source: str, columns: Sequence[str], options: Mapping[str, str]) -> Any:
         """One commit: the stored rows that `condition` holds for go, the rows of `source` come. Other files are not touched."""
         rows = self.warehouse.sql(f"select {', '.join(map(quoted, columns))} from {source}")
+
+        def write(house: Warehouse, target: str, expected: Any) -> Any:
+            gone = house.sql(f"select {', '.join(PLACE)} from {target} as {TARGET} where {condition}")
+            return self._put("replace_rows", rows, options, house, replaced=gone, expected=expected)
+
+        return self._beside_stored(write, condition)
+
+    def _beside_stored(self, write: Callable[[Warehouse, str, Any], Any], condition: str | None = None) -> Any:
+        """Have `write` write what rests on the stored rows, or on those for which `condition` may hold. It is given the reading, a view of
+        the rows, and what to expect of the table; where others commit in between it is called again.
+        """
         # A model that does not read its own table need not be computed again when others commit: only what it replaces is looked up anew.
         own_reading = self.warehouse.expected(self.schema, self.identifier) is None
 
@@ -342,9 +384,7 @@ class TableWriter:
             # The batches of a microbatch model all replace rows of one table: without the lock they would overtake each other.
             waiting = house.locked(self.schema, self.identifier) if own_reading else nullcontext()
             with waiting, viewed(self.warehouse, house.stored_rows(self.schema, self.identifier, condition, TARGET)) as target:
-                gone = house.sql(f"select {', '.join(PLACE)} from {target} as {TARGET} where {condition}")
-                expected = house.expected(self.schema, self.identifier)
-                return self._put("replace_rows", rows, options, house, replaced=gone, expected=expected)
+                return write(house, target, house.expected(self.schema, self.identifier))
 
         return run_again(attempt, conflict_retries(self.config.options) if own_reading else 0)
 

@@ -71,8 +71,8 @@ def check_predicates(
     """Refuse a batch with a record that is stored where the predicates do not hold: to add it would double its key, and to update
     it would not keep them.
     """
-    predicates = config.predicates
-    many, example = warehouse.sql(outside_predicates(source, target, identity, keys, predicates)).collect()[0]
+    predicates, aliases = config.predicates, (config.clauses.source, config.clauses.target)
+    many, example = warehouse.sql(outside_predicates(source, target, identity, keys, predicates, aliases)).collect()[0]
     if many:
         raise DbtDatabaseError(
             f"{config.name}: {many:,} row(s) have a key that is stored where incremental_predicates ({' and '.join(predicates)}) do not "

@@ -1,0 +1,140 @@
+"""The clauses of a merge that dbt-databricks has as configs: which rows are updated, added, or changed for having no row in the model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.lakehouse.bridge.words import assignments_of
+
+SOURCE, TARGET = "DBT_INTERNAL_SOURCE", "DBT_INTERNAL_DEST"
+CLAUSE_CONDITIONS = ("matched_condition", "not_matched_condition", "not_matched_by_source_condition")
+SKIPPED_STEPS = ("skip_matched_step", "skip_not_matched_step")
+ALIASES = ("source_alias", "target_alias")
+CLAUSE_KEYS = (*CLAUSE_CONDITIONS, "not_matched_by_source_action", *SKIPPED_STEPS, *ALIASES)
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class MergeClauses:
+    """What a merge does with a row of the model that is stored, with one that is not, and with a stored row that the model does not have.
+
+    `by_source` is what happens to the last ones: "delete", "update" by the `assignments` (column, expression), or None for nothing.
+    `source` and `target` are what the conditions call the two sides.
+    """
+
+    matched_condition: str | None = None
+    not_matched_condition: str | None = None
+    skip_matched: bool = False
+    skip_not_matched: bool = False
+    by_source: str | None = None
+    assignments: tuple[tuple[str, str], ...] = ()
+    by_source_condition: str | None = None
+    source: str = SOURCE
+    target: str = TARGET
+
+    @classmethod
+    def of(cls, name: str, config: Mapping[str, Any]) -> MergeClauses:
+        """The clauses of a model's configs. Raises `DbtConfigError` for an action that is none."""
+        source, target = str(config.get("source_alias") or SOURCE), str(config.get("target_alias") or TARGET)
+        action = _text(config.get("not_matched_by_source_action"))
+        assignments = () if action is None or action.lower() == "delete" else _assignments(name, action, target)
+        return cls(
+            matched_condition=_text(config.get("matched_condition")),
+            not_matched_condition=_text(config.get("not_matched_condition")),
+            skip_matched=config.get("skip_matched_step") is True,
+            skip_not_matched=config.get("skip_not_matched_step") is True,
+            by_source=action and ("update" if assignments else "delete"),
+            assignments=assignments,
+            by_source_condition=_text(config.get("not_matched_by_source_condition")),
+            source=source,
+            target=target,
+        )
+
+    @property
+    def choose_rows(self) -> bool:
+        """Whether rows of the model are left out, by what is stored."""
+        return bool(self.matched_condition or self.not_matched_condition or self.skip_matched or self.skip_not_matched)
+
+    def __bool__(self) -> bool:
+        return self.choose_rows or self.by_source is not None
+
+
+def check_clauses(name: str, config: Mapping[str, Any], strategy: str, fixed: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse clauses that are mistyped, that contradict each other, or that the strategy has no place for.
+
+    `fixed` are configs whose columns no clause may assign, with those columns. Raises `DbtConfigError`.
+    """
+    _check_texts(name, config)
+    given = [key for key in CLAUSE_KEYS if config.get(key)]
+    if given and strategy != "merge":
+        raise DbtConfigError(f"{name}: {given[0]} belongs to incremental_strategy 'merge', but the strategy is '{strategy}'")
+    _check_skipped(name, config)
+    clauses = MergeClauses.of(name, config)
+    if clauses.source.lower() == clauses.target.lower():
+        raise DbtConfigError(f"{name}: source_alias and target_alias are both '{clauses.source}'; give them two names")
+    if clauses.by_source_condition and clauses.by_source is None:
+        raise DbtConfigError(
+            f"{name}: not_matched_by_source_condition says which rows not_matched_by_source_action is for, and that one is not given"
+        )
+    if clauses.by_source is not None:
+        _check_by_source(name, config, clauses, fixed)
+
+
+def _check_texts(name: str, config: Mapping[str, Any]) -> None:
+    for key in (*CLAUSE_CONDITIONS, "not_matched_by_source_action", *ALIASES):
+        value = config.get(key)
+        if not isinstance(value, str | None):
+            what = "a name" if key in ALIASES else "a text in SQL"
+            raise DbtConfigError(f"{name}: {key} is {what}, not {type(value).__name__} '{value}'")
+        if value and key in ALIASES and not _NAME.fullmatch(value):
+            raise DbtConfigError(f"{name}: {key} '{value}' is not a plain name, of letters, digits and underscores")
+
+
+def _check_skipped(name: str, config: Mapping[str, Any]) -> None:
+    matched, not_matched = (config.get(key) is True for key in SKIPPED_STEPS)
+    if matched:
+        for key in ("matched_condition", "merge_update_columns", "merge_exclude_columns", "delete_condition"):
+            if config.get(key):
+                raise DbtConfigError(f"{name}: {key} is about stored rows, which skip_matched_step leaves as they are; keep one of the two")
+    if not_matched and config.get("not_matched_condition"):
+        raise DbtConfigError(f"{name}: not_matched_condition is about new rows, and skip_not_matched_step adds none; keep one of the two")
+    if matched and not_matched and not config.get("not_matched_by_source_action"):
+        raise DbtConfigError(f"{name}: with skip_matched_step and skip_not_matched_step merge would do nothing; leave one of them out")
+
+
+def _check_by_source(name: str, config: Mapping[str, Any], clauses: MergeClauses, fixed: Mapping[str, tuple[str, ...]]) -> None:
+    predicates = config.get("incremental_predicates") or config.get("predicates")
+    if predicates:
+        raise DbtConfigError(
+            f"{name}: with incremental_predicates every stored row outside of them would count as not matched by source; leave them out, "
+            "and say in not_matched_by_source_condition which rows not_matched_by_source_action may change"
+        )
+    for column, _ in clauses.assignments:
+        for key, columns in fixed.items():
+            if column.lower() in {one.strip("`").lower() for one in columns}:
+                raise DbtConfigError(
+                    f"{name}: not_matched_by_source_action sets '{column}', which is in {key}: the row would become another one; "
+                    "set other columns"
+                )
+
+
+def _assignments(name: str, action: str, target: str) -> tuple[tuple[str, str], ...]:
+    try:
+        found = assignments_of(action, target)
+    except DbtConfigError as error:
+        valid = "'delete' or 'update set column = value, ...'"
+        raise DbtConfigError(f"{name}: not_matched_by_source_action is {valid}; {error.msg}") from error
+    nested = next((column for column, _ in found if "." in column), None)
+    if nested is not None:
+        raise DbtConfigError(f"{name}: not_matched_by_source_action sets whole columns, and '{nested}' is inside of one")
+    return found
+
+
+def _text(value: Any) -> str | None:
+    """A text without blanks around it; None for an empty one."""
+    return (str(value).strip() or None) if value is not None else None

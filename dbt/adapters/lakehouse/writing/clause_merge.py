@@ -1,0 +1,136 @@
+"""A merge with clauses, as one upsert: the rows that are written, and the keys that are deleted in the same commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from dbt_common.exceptions import DbtDatabaseError
+
+from dbt.adapters.lakehouse.bridge.merging import stores_whole_rows
+from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+from dbt.adapters.lakehouse.columns import quoted, resolve, resolve_paths
+from dbt.adapters.lakehouse.config.model_config import ModelConfig
+from dbt.adapters.lakehouse.names import missing_names
+from dbt.adapters.lakehouse.writing.checks.uniqueness import updated
+from dbt.adapters.lakehouse.writing.clauses import assigned_columns, rows_by_source, rows_to_write
+from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, kept, types_of, viewed
+
+
+@dataclass(frozen=True)
+class ClauseMerge:
+    """One attempt: `source` and `target` are views of the model's rows and of the stored ones, which `house` has read.
+
+    `types` are the columns of the table; `identity` those by which a row of the model is the same record as a stored one.
+    """
+
+    house: Warehouse
+    schema: str
+    identifier: str
+    config: ModelConfig
+    source: str
+    target: str
+    columns: Sequence[str]
+    identity: Sequence[str]
+    types: Mapping[str, str]
+
+    @contextmanager
+    def chosen(self, rows: Any) -> Iterator[tuple[Any, str]]:
+        """Those of the model's `rows` that are written, or deleted by `delete_condition`: a frame of them, and a view over it."""
+        if not self.config.clauses.choose_rows:
+            yield rows, self.source
+            return
+        found = self.house.sql(rows_to_write(self.source, self.target, self.columns, self.identity, self.config.clauses))
+        with kept(self.house, found) as (chosen, view):
+            yield chosen, view
+
+    def deleted(self, others: Any | None) -> Any:
+        """Keys of the stored rows that go for having none in the model, and of `others`."""
+        names = list(dict.fromkeys([*self.identity, *self._named(self.config.partition_by, "partition_by")]))
+        if others is not None:
+            names = list(dict.fromkeys([*names, *self._ordering]))
+        picked = [f"{quoted(self.config.clauses.target)}.{quoted(name)}" for name in names]
+        gone = self.house.sql(rows_by_source(self.source, self.target, picked, self.identity, self.config.clauses))
+        return gone if others is None else others.select(*map(quoted, names)).union(gone)
+
+    @contextmanager
+    def with_changed(self, rows: Any, updates: Sequence[str] | None) -> Iterator[Any]:
+        """`rows` as the table is to hold them, and the stored rows that the action changes. Raises `DbtDatabaseError` where it cannot."""
+        self._check_action()
+        with viewed(self.house, rows) as given:
+            yield self._whole(given, types_of(rows), updates).unionByName(self._changed(types_of(rows)))
+
+    def _changed(self, given: Mapping[str, str]) -> Any:
+        """The stored rows that the action changes, as it leaves them; null in the columns that the table is about to gain."""
+        assigned = [name for name, _ in self.config.clauses.assignments]
+        generated = {name.lower() for name in missing_names(self.house.generated(self.schema, self.identifier), assigned)}
+        types = {name: kind for name, kind in self.types.items() if name.lower() not in generated}
+        added = [f"cast(null as {given[name]}) as {quoted(name)}" for name in missing_names(given, self.types)]
+        expressions = [*assigned_columns(types, self.config.clauses), *added]
+        changed = self.house.sql(rows_by_source(self.source, self.target, expressions, self.identity, self.config.clauses))
+        return self.house.computed(self.schema, self.identifier, changed)
+
+    def _whole(self, source: str, given: Mapping[str, str], updates: Sequence[str] | None) -> Any:
+        """The model's rows with all columns, where the others of a stored row stay as they are."""
+        absent = [f"cast(null as {self.types[name]}) as {quoted(name)}" for name in missing_names(self.types, given)]
+        rows = f"select {', '.join([*map(quoted, given), *absent])} from {source}"
+        if not absent and updates is None:
+            return self.house.sql(rows)
+        added = [f"cast(null as {given[name]}) as {quoted(name)}" for name in missing_names(given, self.types)]
+        stored = f"select {', '.join(['*', *added])} from {self.target}"
+        moved = [*(given if updates is None else updates), *self._ordering]
+        names = [*given, *missing_names(self.types, given)]
+        return self.house.sql(updated(rows, names, stored, self.identity, moved))
+
+    def _check_action(self) -> None:
+        """Refuse an update that the table's way of merging would not store as it is."""
+        name, ordering = self.config.name, self._ordering
+        if not stores_whole_rows(self.house, self.schema, self.identifier, self.config.options):
+            raise DbtDatabaseError(
+                f"{name}: not_matched_by_source_action 'update' stores rows as they are, and the table's payload class "
+                "(hoodie.datasource.write.payload.class) merges them with stored ones; use 'delete', or build the table without it"
+            )
+        values = {column.lower(): text for column, text in self.config.clauses.assignments}
+        paths = [(root, path) for root, path in zip(ordering, self._paths, strict=True) if root.lower() in values]
+        for root, path in paths:
+            inside = path.removeprefix(root)
+            older = f"(cast(({values[root.lower()]}) as {self.types[root]})){inside}"
+            stored = f"{quoted(self.config.clauses.target)}.{quoted(root)}{inside}"
+            lost = f"count(case when struct({older}) < struct({stored}) then 1 end)"
+            many = self.house.sql(rows_by_source(self.source, self.target, [lost], self.identity, self.config.clauses)).collect()[0][0]
+            if many:
+                raise DbtDatabaseError(
+                    f"{name}: not_matched_by_source_action sets the ordering field '{path}' to an older value in {many:,} row(s), which "
+                    "would lose to what is stored; set a newer one, or leave it out. Nothing was written"
+                )
+
+    @property
+    def _paths(self) -> list[str]:
+        return resolve_paths(self.config.ordering_fields, list(self.types), "ordering_fields", self.config.name)
+
+    @property
+    def _ordering(self) -> list[str]:
+        """The columns that the ordering fields are, or are inside of."""
+        known = list(self.types)
+        return [path if path in known else path.partition(".")[0] for path in self._paths]
+
+    def _named(self, wanted: Sequence[str], config: str) -> list[str]:
+        return resolve(wanted, list(self.types), config, self.config.name)
+
+
+def check_texts(house: Warehouse, config: ModelConfig, frame: Any) -> None:
+    """Have Spark read the clauses over a table with the columns of `frame`: a build from nothing does not apply them, and the next run
+    would be the first to find a mistake. Raises what Spark raises.
+    """
+    types, clauses = types_of(frame), config.clauses
+    identity = resolve(config.record_key, list(types), "unique_key", config.name)
+    meta = [f"cast(null as string) as {quoted(name)}" for name in ("_hoodie_commit_time", "_hoodie_record_key", *PLACE)]
+    with viewed(house, frame) as source, viewed(house, frame.selectExpr(*meta, *map(quoted, types))) as target:
+        resolve([column for column, _ in clauses.assignments], list(types), "not_matched_by_source_action", config.name)
+        for text in (
+            rows_to_write(source, target, list(types), identity, clauses),
+            rows_by_source(source, target, assigned_columns(types, clauses), identity, clauses),
+        ):
+            columns_of(house.sql(text))
