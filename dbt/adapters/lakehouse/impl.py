@@ -38,7 +38,7 @@ from dbt.adapters.lakehouse.reading.queries import SnapshotColumns
 from dbt.adapters.lakehouse.relation import LakehouseRelation, relation_class
 from dbt.adapters.lakehouse.surroundings import surroundings_of
 from dbt.adapters.lakehouse.warehouse_adapter import WarehouseAdapter
-from dbt.adapters.lakehouse.work.held import begin_audits, current_audits, end_audits
+from dbt.adapters.lakehouse.work.held import begin_audits, current_audits, end_audits, hand_over_results
 from dbt.adapters.lakehouse.work.python_models import check_python_model, run_python_model
 from dbt.adapters.lakehouse.work.response import held_back
 from dbt.adapters.lakehouse.work.session import of_hook
@@ -120,6 +120,7 @@ class LakehouseAdapter(WarehouseAdapter):
     def pre_model_hook(self, config: Mapping[str, Any]) -> Any:
         """Before a model that is not audited, what it reads of audited ones is published."""
         mend_batches()  # here, as dbt-core loads what runs models after it has parsed them, unless it retries
+        hand_over_results()
         audits = current_audits()
         if audits is not None:
             for line in audits.before(str(self.connections.get_thread_connection().name), self._publish):
@@ -133,6 +134,7 @@ class LakehouseAdapter(WarehouseAdapter):
         lines, failures = audits.settle(self._publish)
         for line in lines:
             logger.info(line)
+        failures = audits.mark(failures)
         if failures:
             raise DbtRuntimeError(f"{len(failures)} audited model(s) not published: {'; '.join(failures)}")
 
@@ -151,6 +153,7 @@ class LakehouseAdapter(WarehouseAdapter):
         """dbt hands over the parsed project here, in every command: the place where wrong configs are refused."""
         super().set_macro_resolver(macro_resolver)
         mend_batches()
+        hand_over_results()
         nodes = getattr(macro_resolver, "nodes", None)
         if nodes:
             macros = {macro.name for macro in macro_resolver.macros.values()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -257,6 +258,8 @@ def test_commit_of_somebody_else_to_a_table_that_the_model_reads_keeps_the_rows_
     meanwhile(monkeypatch, shop, {"id": 100, "part": "0", "amount": 3})
     shown = shop.build(2, 0, 5, fails=True)
     assert "Not published: s.orders" in shown
+    assert "keyboard interrupt" not in shown
+    assert statuses(shop) == {"orders": "error", "test": "skipped"}  # a retry builds and tests it
     assert shop.amounts() == {**dict.fromkeys(range(10), 1), 100: 3}
 
 
@@ -363,14 +366,39 @@ def test_audited_test_that_is_left_out_keeps_the_table_back(tmp_path: Path, spar
     assert not (shop.warehouse / "s" / "orders").exists()
 
 
-def test_retry_of_tests_does_not_pass_for_what_was_held_back(tmp_path: Path, spark_keys: dict[str, Any]) -> None:
-    shop = Shop(tmp_path, spark_keys)
+def statuses(shop: Shop) -> dict[str, str]:
+    """How the last command ended, by node: a test by its model's name."""
+    results = json.loads((shop.folder / "target" / "run_results.json").read_text())["results"]
+    return {"test" if one["unique_id"].startswith("test.") else one["unique_id"].split(".")[-1]: one["status"] for one in results}
+
+
+def test_retry_builds_what_was_held_back_again_and_nothing_below_it_before(tmp_path: Path, spark_keys: dict[str, Any]) -> None:
+    shop = Shop(tmp_path, spark_keys, spy=SPY)
     shop.build(1, 0, 10)
-    shop.build(9, 5, 20, fails=True)
+    shown = shop.build(9, 5, 20, fails=True)
+    assert "keyboard interrupt" not in shown
+    assert statuses(shop) == {"orders": "error", "test": "fail", "spy": "skipped"}
+    written = shop.table("spy").timeline.completed().last()
+
+    # As an older version left it, or a run that was stopped: the model succeeded, and what it wrote is gone.
+    stored = shop.folder / "target" / "run_results.json"
+    kept = stored.read_text()
+    found = json.loads(kept)
+    for one in found["results"]:
+        one["status"] = "success" if one["unique_id"].endswith(".orders") else one["status"]
+    stored.write_text(json.dumps(found))
     shown = shop.dbt("retry", fails=True)
     assert "s.orders: dbt retry tests it without building it again" in shown
     assert "use dbt build --select orders" in shown
-    assert shop.amounts() == dict.fromkeys(range(10), 1)
+    assert "keyboard interrupt" not in shown
+    assert statuses(shop) == {"test": "error", "spy": "error"}
+    assert shop.table("spy").timeline.completed().last() == written
+
+    stored.write_text(kept)
+    (shop.folder / "models" / "orders.sql").write_text(ORDERS.format(kind="cow").replace("{{ var('amount') }}", "3"))
+    shop.dbt("retry")
+    assert shop.amounts() == {**dict.fromkeys(range(5), 1), **dict.fromkeys(range(5, 20), 3)}
+    assert shop.rows("spy")["highest"].to_pylist() == [3]
 
 
 def test_seeds_and_snapshots_are_held_back_too(tmp_path: Path, spark_keys: dict[str, Any]) -> None:

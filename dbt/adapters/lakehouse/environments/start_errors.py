@@ -42,18 +42,23 @@ def start_error(error: Exception, output: JvmOutput | None, conf: Mapping[str, s
 
 def warn_of_typos(session: SparkSession, given: Sequence[str]) -> None:
     """Warn of settings that Spark does not know and whose names are close to one that it knows. Others may be those of an extension."""
-    if not given:
-        return
-    known = _known_keys(session) | _READ_BY_NAME
-    for key in given:
+    registered = _known_keys(session) if given else frozenset()
+    known = registered | _READ_BY_NAME
+    for key in given if registered else ():
         alike = [name for name in known if name.count(".") == key.count(".")]  # older names of settings have another part
         if key not in known and (near := nearest(key, alike, cutoff=_TYPO)):
             logger.warning(f"spark_config has '{key}', which Spark does not know, and which has no effect; did you mean '{near}'?")
 
 
 def _known_keys(session: SparkSession) -> frozenset[str]:
-    """Spark's own settings, as its JVM has them registered."""
+    """Spark's own settings, as its JVM has them registered; none where this Spark does not say them."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: TID251 - what a call of the JVM raises
+
     jvm: Any = session._jvm
-    entries = getattr(getattr(jvm.org.apache.spark.internal.config, "ConfigEntry$"), "MODULE$")  # Scala's companion object
-    names = entries.knownConfigs().keySet()
-    return frozenset(jvm.java.lang.String.join("\n", names).split("\n"))
+    try:
+        entries = getattr(getattr(jvm.org.apache.spark.internal.config, "ConfigEntry$"), "MODULE$")  # Scala's companion object
+        names = entries.knownConfigs().keySet()
+        return frozenset(jvm.java.lang.String.join("\n", names).split("\n"))
+    except (Py4JError, TypeError, AttributeError) as error:
+        logger.debug(f"The names of spark_config are not compared with Spark's own: {error}")
+        return frozenset()

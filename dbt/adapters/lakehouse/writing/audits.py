@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.lakehouse.bridge.outcomes import EngineError, response_of
 from dbt.adapters.lakehouse.bridge.shapes import HeldTables
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
+from dbt.adapters.lakehouse.writing.results import PASSED, mark_results
 from dbt.adapters.lakehouse.writing.selection import Selected, table_of
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ logger = AdapterLogger("Lakehouse")
 RUNS_TESTS = frozenset({"build", "retry"})
 COMMANDS = RUNS_TESTS | {"run", "seed", "snapshot"}
 """Commands of dbt that build models."""
-_PASSED, _LEFT_OUT = ("pass", "warn"), "did not run"
+_LEFT_OUT = "did not run"
 _NOT = "Not published: "
 
 _TIMES = 3
@@ -117,7 +118,10 @@ class Audits:
         self._area: Any = None
         self._outcomes: dict[str, str] = {}
         self._texts: dict[str, str] = {}
+        self._unpublished: dict[str, str] = {}
         self._guard = threading.RLock()
+        self.results: Sequence[Any] | None = None
+        """What dbt-core says of the run's nodes, before its last hooks; None where it does not hand them over."""
 
     @property
     def watches(self) -> bool:
@@ -201,12 +205,16 @@ class Audits:
 
         Lines to print. Raises `DbtRuntimeError` for what cannot be published.
         """
-        if self._sees(node) or not self._held:
+        if self._sees(node):
+            return []
+        self._check_not_left_behind(node)
+        if not self._held:
             return []
         above = _above(node, self._nodes)
         with self._guard:
             waiting = [held for name, held in self._held.items() if name in above and not held.is_over]
             lines, failures = self._settle(waiting, publish)
+            lines += [f"{_NOT}{self._unpublished[name]}" for name in self._unpublished.keys() & above - {one.node for one in waiting}]
         if any(line.startswith(_NOT) for line in lines) or failures:
             raise DbtRuntimeError(f"{node} reads what is not published (with audit it would read what is held back): {'; '.join(lines)}")
         return lines
@@ -222,19 +230,32 @@ class Audits:
                 more, wrong = self._settle(group, publish)
                 lines += more
                 failures += wrong
-            failures += self._left_behind()
+            failures += self._left_behind().values()
         return lines, failures
 
-    def _left_behind(self) -> list[str]:
+    def _left_behind(self) -> dict[str, str]:
         """Models whose tests a retry repeats without them: what was held back is gone, and the tests read what is published."""
         if not self._is_retry:
-            return []
+            return {}
         tested = [name for name in self._audited - self._held.keys() if self._outcomes.keys() & set(self._tests[name])]
-        return [
-            f"{table_of(_as_mapping(self._nodes[name]))}: dbt retry tests it without building it again, and what the earlier command"
+        return {
+            name: f"{table_of(_as_mapping(self._nodes[name]))}: dbt retry tests it without building it again, and what the earlier command"
             f" wrote of it is gone; use dbt build --select {self._nodes[name].name}"
             for name in sorted(tested)
-        ]
+        }
+
+    def _check_not_left_behind(self, node: str) -> None:
+        """Raise `DbtRuntimeError` for a node that reads such a model."""
+        behind = self._left_behind()
+        found = [behind[name] for name in sorted(behind.keys() & _above(node, self._nodes))] if behind else []
+        if found:
+            raise DbtRuntimeError(f"{node} would read the rows of before: {'; '.join(found)}")
+
+    def mark(self, failures: Iterable[str]) -> list[str]:
+        """Say in dbt's results what is not published; the failures that no result says."""
+        unpublished = {name: f"{_NOT}{text}" for name, text in self._unpublished.items()}
+        said = mark_results(self.results or (), unpublished, self._left_behind(), self._tests)
+        return [text for text in failures if text not in said and f"{_NOT}{text}" not in said]
 
     def close(self) -> None:
         """Forget what was not published."""
@@ -262,6 +283,9 @@ class Audits:
                 failed = (publication.at or group[0]).table
                 reasons[failed] = _Reason(str(error.msg))
                 failures.append(f"{failed}: {error.msg}")
+        for held in group:
+            if held.table not in publication.done:
+                self._unpublished[held.node] = _why(held.table, reasons)
         return [_line(held.table, publication.done, reasons) for held in group], failures
 
     def _publish(self, publication: _Publication, publish: Publish) -> None:
@@ -289,7 +313,7 @@ class Audits:
             house = house.holding(seen)
             held.write(house)
             held.newest = house.newest_write(*held.place)
-            return [f"{test}: {outcome}" for test in self._tests[held.node] if (outcome := self._retried(test, house)) not in _PASSED]
+            return [f"{test}: {outcome}" for test in self._tests[held.node] if (outcome := self._retried(test, house)) not in PASSED]
 
         found: list[str] = publish(check)
         return found
@@ -306,9 +330,9 @@ class Audits:
         if outcome != "success":
             return _Reason(f"{held.node}: {outcome or 'did not end'}", is_known=True)
         outcomes = {test: self._outcomes.get(test, _LEFT_OUT) for test in self._tests[held.node]}
-        wrong = [f"{test}: {outcome}" for test, outcome in outcomes.items() if outcome not in _PASSED]
+        wrong = [f"{test}: {outcome}" for test, outcome in outcomes.items() if outcome not in PASSED]
         if wrong:
-            return _Reason(", ".join(wrong), is_known=any(outcome not in (*_PASSED, _LEFT_OUT) for outcome in outcomes.values()))
+            return _Reason(", ".join(wrong), is_known=any(outcome not in (*PASSED, _LEFT_OUT) for outcome in outcomes.values()))
         newest = self._warehouse.holding(HeldTables(self._area.folder(), self._names)).newest_write(*held.place)
         if newest != held.newest:
             return _Reason(
@@ -345,9 +369,12 @@ class AuditOvertakenError(DbtRuntimeError):
 def _line(table: Selected, done: Mapping[Selected, str], reasons: Mapping[Selected, _Reason]) -> str:
     if table in done:
         return f"Published {table}: {done[table]}"
+    return f"{_NOT}{_why(table, reasons)}; it is as it was before the run"
+
+
+def _why(table: Selected, reasons: Mapping[Selected, _Reason]) -> str:
     own = reasons.get(table)
-    why = own.text if own is not None else f"it belongs to {', '.join(map(str, reasons))}"
-    return f"{_NOT}{table}: {why}; it is as it was before the run"
+    return f"{table}: {own.text if own is not None else 'it belongs to ' + ', '.join(map(str, reasons))}"
 
 
 def _said(done: list[Any]) -> str:
