@@ -64,6 +64,8 @@ class LakehouseConnectionManager(SQLConnectionManager):
 
     def add_query(self, sql: str, *args: Any, **kwargs: Any) -> tuple[Connection, Any]:
         note_statement(str(self.get_thread_connection().name), sql)
+        comment = getattr(getattr(self.query_header, "comment", None), "query_comment", None)
+        self.session().header = f"/* {comment.strip()} */\n" if comment else ""
         return super().add_query(sql, *args, **kwargs)
 
     @classmethod

@@ -23,9 +23,9 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.lakehouse import __version__
-from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, is_changed_since_read, response_of
+from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, in_words_of_dbt, is_changed_since_read, response_of
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
-from dbt.adapters.lakehouse.bridge.words import check_options, takes_limit
+from dbt.adapters.lakehouse.bridge.words import option_findings, takes_limit
 from dbt.adapters.lakehouse.config.dispatch import ask_adapter_first, ask_databricks_last
 from dbt.adapters.lakehouse.config.external_config import ExternalConfig, check_places
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConfig, ModelConfig
@@ -49,6 +49,7 @@ from dbt.adapters.lakehouse.writing.external import write_external
 from dbt.adapters.lakehouse.writing.functions import default_text, stored_function
 from dbt.adapters.lakehouse.writing.guards import Guards
 from dbt.adapters.lakehouse.writing.microbatch import mend_batches
+from dbt.adapters.lakehouse.writing.nested import nested_literal
 from dbt.adapters.lakehouse.writing.selection import select_tables
 from dbt.adapters.lakehouse.writing.snapshots import by_members
 from dbt.adapters.lakehouse.writing.writes import TableWriter, commit_metadata
@@ -158,11 +159,11 @@ class LakehouseAdapter(WarehouseAdapter):
         if nodes:
             macros = {macro.name for macro in macro_resolver.macros.values()}
             defaults = self.config.credentials.hoodie
-            check_profile(defaults, check_options)
+            check_profile(defaults, option_findings)
             sources = list(getattr(macro_resolver, "sources", {}).values())
             self.know_files(sources)
             check_sources(sources, nodes)
-            check_nodes(nodes, self.config.project_name, macros, lambda given: check_options({**defaults, **given}))
+            check_nodes(nodes, self.config.project_name, macros, lambda given: option_findings({**defaults, **given}))
             around = self.Relation.around
             check_places(nodes, around.project_root, self.config.credentials.warehouse, allow_files=around.allow_files)
             begin_audits(self._house(), nodes, self._command)
@@ -195,8 +196,12 @@ class LakehouseAdapter(WarehouseAdapter):
         text = self.connections._add_query_comment(sql)
         fire_event(SQLQuery(conn_name=str(connection.name), sql=text, node_info=get_node_info()))
         started = datetime.now(timezone.utc)
-        with self.connections.exception_handler(sql):
-            response = response_of(self.connections.session().write(sql, job, retries))
+        try:
+            with self.connections.exception_handler(sql):
+                response = response_of(self.connections.session().write(sql, job, retries))
+        except DbtRuntimeError as error:
+            error.msg = in_words_of_dbt(str(error.msg))
+            raise
         for failure in getattr(response, "failed_services", None) or ():
             logger.warning(f"{connection.name}: {failure}")
         elapsed = (datetime.now(timezone.utc) - started).total_seconds()
@@ -341,6 +346,11 @@ class LakehouseAdapter(WarehouseAdapter):
     def function_default(self, argument: Mapping[str, Any]) -> str | None:
         """An argument's default as SQL; None where it has none."""
         return default_text(argument.get("default_value"))
+
+    @available.parse(lambda *a, **k: "")
+    def nested_literal(self, value: Any, kind: str) -> str:
+        """A mapping or a list of a unit test's rows as SQL."""
+        return nested_literal(value, kind)
 
     @available.parse(lambda *a, **k: "")
     def contract_text(self, model: Mapping[str, Any]) -> str:

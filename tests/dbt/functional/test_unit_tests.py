@@ -28,14 +28,16 @@ class TestUnitTestVarcharFixture(BaseUnitTestingVarcharFixtureNoTruncation):
 
 
 class TestFixturesWithQuotesAndBackslashes:
-    """A text is what it says; an array, map or struct is an expression, as dbt documents it for Spark."""
+    """A text is what it says; an array, map or struct is a value of YAML, or an expression, as dbt documents it for Spark."""
 
     GIVEN = (
+        {"id": 4, "t": "nested", "l": ["it's", None], "m": {"a": "b", "c": None}, "s": {"X": "y"}},
         {"id": 1, "t": r"a\d", "l": "array('o\\'s', 'a')", "m": "map('a', 'b')", "s": """named_struct('x', "it's")"""},
         {"id": 2, "t": "ends with \\", "l": 'array("q")', "m": "map()", "s": "null"},
         {"id": 3, "t": "it's\nso", "l": None, "m": None, "s": None},
     )
     EXPECTED = (
+        {"id": 4, "t": "nested", "n": 6, "l": ["it's", None], "m": {"a": "b", "c": None}, "x": "y"},
         {"id": 1, "t": r"a\d", "n": 3, "l": """array("o's", 'a')""", "m": "map('a', 'b')", "x": "it's"},
         {"id": 2, "t": "ends with \\", "n": 11, "l": "array('q')", "m": "map()", "x": None},
         {"id": 3, "t": "it's\nso", "n": 7, "l": None, "m": None, "x": None},

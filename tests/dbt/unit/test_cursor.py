@@ -23,6 +23,7 @@ class FakeFrame:
 class FakeSession:
     def __init__(self, *answers: Any) -> None:
         self.answers, self.seen = list(answers), []
+        self.header = ""
 
     def run(self, sql: str, bindings: Any) -> Any:
         self.seen.append((sql, bindings))
@@ -58,3 +59,10 @@ def test_the_result_is_that_of_the_last_statement() -> None:
 def test_a_write_has_a_result_and_no_rows() -> None:
     cursor = Cursor(FakeSession("written")).execute("insert into t select 1")
     assert (cursor.result, cursor.description, cursor.fetchall()) == ("written", None, [])
+
+
+def test_the_comment_of_dbt_moves_no_line_of_the_statement() -> None:
+    session = FakeSession(None)
+    session.header = "/* two\nlines */\n"
+    Cursor(session).execute("/* two\nlines */\nselect 1\nas a")
+    assert session.seen == [("/* two lines */ select 1\nas a", None)]

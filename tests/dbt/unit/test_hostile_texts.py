@@ -19,7 +19,7 @@ from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 from dbt.adapters.lakehouse.bridge.outcomes import dbt_error
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.bridge.words import check_options
-from dbt.adapters.lakehouse.config.model_config import ModelConfig, check_config, check_strategy_name
+from dbt.adapters.lakehouse.config.model_config import ModelConfig, check_config, strategy_findings
 from dbt.adapters.lakehouse.config.service_config import SERVICES, service_options
 from dbt.adapters.lakehouse.operations import check_arguments, operate
 from dbt.adapters.lakehouse.reading import travel
@@ -160,7 +160,7 @@ def write(house: House, config: Mapping[str, Any], schema: str = "s", name: str 
     """What dbt does with a model: its config is checked when the project is parsed, and again when it writes."""
     given = {"materialized": "incremental", "unique_key": "id", **config}
     check_config(f"model '{name}'", given, list(config))
-    check_strategy_name(name, given, ())
+    assert not list(strategy_findings(name, given, ()))
     check_options({**service_options(given), **(given.get("hoodie") or {})})
     writer = house.writer(schema, name, given)
     writer.replace(ROWS, existing=None)

@@ -8,7 +8,7 @@ import pytest
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.config.keys import OWN_KEYS
-from dbt.adapters.lakehouse.config.model_config import ModelConfig, check_config, check_strategy_name, strategy_of
+from dbt.adapters.lakehouse.config.model_config import ModelConfig, check_config, strategy_findings, strategy_of
 
 
 def config(**values: Any) -> dict[str, Any]:
@@ -199,11 +199,50 @@ def test_packages_may_carry_configs_of_other_adapters_but_not_mistyped_ones_of_o
 
 
 def test_strategies_of_the_project_are_accepted_and_mistyped_ones_are_not() -> None:
-    check_strategy_name("m", config(incremental_strategy="insert_only"), {"get_incremental_insert_only_sql"})
-    with pytest.raises(DbtConfigError, match="did you mean 'merge'"):
-        check_strategy_name("m", config(incremental_strategy="upsert"), set())
-    with pytest.raises(DbtConfigError, match="did you mean 'insert_overwrite'"):
-        check_strategy_name("m", config(incremental_strategy="insert-overwrite"), set())
+    assert not list(strategy_findings("m", config(incremental_strategy="insert_only"), {"get_incremental_insert_only_sql"}))
+    for strategy, near in (("upsert", "merge"), ("insert-overwrite", "insert_overwrite")):
+        (text,) = strategy_findings("m", config(incremental_strategy=strategy), set())
+        assert f"did you mean '{near}'" in text
+
+
+def test_all_wrong_configs_of_a_model_are_told_at_once() -> None:
+    wrong = {
+        "incremental_strategy": "append",
+        "table_type": "cwo",
+        "index": "blom",
+        "audit": "yes",
+        "delete_condition": "gone",
+        "merge_update_columns": ["a"],
+        "cleaning": {"polcy": "x", "hours": 1},
+        "hoodie": {"hoodie.table.name": "x", "hoodie.index.type": "BLOOM"},
+        "table_version": 8,
+        "parttion_by": "day",
+        "location": "/x",
+    }
+    with pytest.raises(DbtConfigError) as raised:
+        check_config("m", config(**wrong), ["parttion_by", "location"])
+    lines = str(raised.value.msg).splitlines()
+    assert all(line.startswith("m: ") for line in lines)
+    alone = ("'parttion_by'", "'location'", "'cwo'", "'blom'", "audit is")
+    for words in (*alone, "delete_condition belongs", "merge_update_columns belongs"):
+        assert sum(words in line for line in lines) == 1, (words, lines)
+    for words in ("'polcy'", "'hours'", "'hoodie.table.name'", "'hoodie.index.type'", "table_version 8"):
+        assert sum(words in line for line in lines) == 1, (words, lines)
+
+
+def test_what_cannot_be_read_is_told_and_what_would_follow_from_it_is_not() -> None:
+    with pytest.raises(DbtConfigError) as raised:
+        check_config("m", config(unique_key={"a": 1}, partition_by=7, delete_condition=True, compaction="daily"), [])
+    told = [line.split()[1] for line in str(raised.value.msg).splitlines()]
+    assert told == ["delete_condition", "unique_key", "partition_by", "compaction"]
+
+
+@pytest.mark.parametrize("key", ["location", "location_root", "format", "tblproperties", "zorder", "cluster_id", "compression"])
+def test_configs_of_other_adapters_have_an_answer_and_not_the_nearest_name(key: str) -> None:
+    with pytest.raises(DbtConfigError, match=f"the config '{key}' has no meaning here: ") as raised:
+        check_config("m", config(**{key: "x"}), [key])
+    assert "did you mean" not in str(raised.value)
+    check_config("m", config(**{key: "x"}), [key], strict=False)
 
 
 def test_a_key_that_a_python_model_asks_for_is_its_own() -> None:

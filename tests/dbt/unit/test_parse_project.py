@@ -63,6 +63,31 @@ def test_a_mistyped_config_is_refused_with_the_models_name(project: Path) -> Non
         assert wanted in said
 
 
+def test_all_wrong_configs_of_a_project_are_listed_by_one_parse(project: Path) -> None:
+    hoodie = "{'hoodie.parquet.max.file.sze': 1, 'hoodie.clean.polcy': 'x'}"
+    (project / "models" / "facts.sql").write_text(
+        "{{ config(materialized='table', parttion_by='id', table_type='cwo', audit='yes', hoodie=" + hoodie + ") }} select 1 as id"
+    )
+    (project / "models" / "kept.sql").write_text(
+        "{{ config(materialized='incremental', unique_key='idd', merge_update_columns=['nme'], on_schema_change='fail') }}"
+        "select 1 as id, 2 as name"
+    )
+    columns = "columns: [{name: id, data_type: int}, {name: name, data_type: int}]"
+    (project / "models" / "kept.yml").write_text(f"models: [{{name: kept, config: {{contract: {{enforced: true}}}}, {columns}}}]")
+    answer = dbt(project, "parse")
+    assert answer.returncode == 1
+    for words in (
+        "model 'facts' (models/facts.sql): the config 'parttion_by' is not known",
+        "model 'facts' (models/facts.sql): table_type 'cwo'",
+        "model 'facts' (models/facts.sql): audit is true or false",
+        "model 'facts' (models/facts.sql): the engine does not act on the option 'hoodie.parquet.max.file.sze'",
+        "model 'facts' (models/facts.sql): the engine does not act on the option 'hoodie.clean.polcy'",
+        "model 'kept' (models/kept.sql): unique_key names the column 'idd', which the contract does not have; did you mean 'id'?",
+        "model 'kept' (models/kept.sql): merge_update_columns names the column 'nme'",
+    ):
+        assert words in answer.stdout, answer.stdout
+
+
 @pytest.mark.parametrize("threads", ["0", "-1"])
 def test_threads_that_run_nothing_are_refused(project: Path, threads: str) -> None:
     answer = dbt(project, "parse", "--threads", threads)

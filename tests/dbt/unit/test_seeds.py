@@ -118,3 +118,17 @@ def test_type_names_round_trip(name: str) -> None:
 def test_nested_type_names() -> None:
     kind = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.map_(pa.string(), pa.int64())))])
     assert spark_name(kind) == "struct<a:int,b:array<map<string,bigint>>>"
+
+
+def test_times_with_and_without_offsets_in_one_column_are_the_moments_that_they_say() -> None:
+    texts = ["2024-01-01T00:00:00+02:00", "2024-01-01 00:00:00", None, "2024-01-01T00:00:00.5Z", "2024-01-01 00:00:00-0530"]
+    table = seed_table(agate.Table([[text] for text in texts], ["at"], [agate.Text()]), {"at": "string"}, {"at": "timestamp"})
+    moments = ["2023-12-31T22:00:00", "2024-01-01T00:00:00", None, "2024-01-01T00:00:00.500000", "2024-01-01T05:30:00"]
+    assert [at and at.replace(tzinfo=None).isoformat() for at in table["at"].to_pylist()] == moments
+
+
+@pytest.mark.parametrize("kind", ["timestamp_ntz", "date"])
+def test_offsets_in_columns_that_keep_no_moments_are_refused_by_name(kind: str) -> None:
+    rows = agate.Table([["2024-01-01T00:00:00"], ["2024-01-01T00:00:00+02:00"]], ["at"], [agate.Text()])
+    with pytest.raises(DbtRuntimeError, match=r"seed column 'at' .*'2024-01-01T00:00:00\+02:00' has an offset from UTC"):
+        seed_table(rows, {"at": "string"}, {"at": kind})

@@ -37,6 +37,8 @@ ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
 }
 """Which of dbt's errors stands for a branch of the engine's tree: database errors are those that the user's data or SQL caused."""
 RETRIES = 3
+_IN_WORDS_OF_DBT = {"hoodie.datasource.write.reconcile.schema=true": "on_schema_change: append_new_columns (or sync_all_columns)"}
+"""Options that errors tell to set, and the model config that says the same."""
 
 
 def dbt_error(error: Exception) -> Exception:
@@ -53,6 +55,13 @@ def dbt_error(error: Exception) -> Exception:
             return dbt_error(raised)
         return DbtDatabaseError(spark_text(error))
     return error
+
+
+def in_words_of_dbt(text: str) -> str:
+    """An error of a model's write, with dbt's configs in place of the options that they set."""
+    for option, config in _IN_WORDS_OF_DBT.items():
+        text = text.replace(option, config)
+    return text
 
 
 def mapped_class(kind: type[errors.LakehouseError]) -> type[DbtRuntimeError]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtConfigError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _attached = Later("lakehouse_engine.catalog.attached")
 _dml = Later("lakehouse_engine.sql.grammar.parsers.dml")
 _functions = Later("lakehouse_engine.catalog.functions")
+_lexer = Later("lakehouse_engine.sql.grammar.lexer")
 _reader = Later("lakehouse_engine.sql.grammar.reader")
 _schema = Later("lakehouse_engine.spark.schema")
 _spark_types = Later("lakehouse_engine.record.spark_types")
@@ -35,13 +36,26 @@ def check_options(hoodie: Mapping[str, Any]) -> list[str]:
 
     Raises `DbtConfigError` naming the nearest known key.
     """
+    if found := option_findings(hoodie):
+        raise DbtConfigError("\n".join(found))
+    return options.check_known(hoodie)
+
+
+def option_findings(hoodie: Mapping[str, Any]) -> list[str]:
+    """What is wrong with `hoodie.*` options: of every key and value by itself, else of all together."""
+    found = [text for key, value in hoodie.items() if (text := _refusal(options.check_known, {key: value}))]
+    if found:
+        return found
+    together = (_refusal(read, hoodie) for read in (options.WriteOptions.read, options.ServiceOptions.read))
+    return [text for text in together if text]
+
+
+def _refusal(check: Callable[[Mapping[str, Any]], object], given: Mapping[str, Any]) -> str | None:
     try:
-        ignored = options.check_known(hoodie)
-        options.WriteOptions.read(hoodie)
-        options.ServiceOptions.read(hoodie)
+        check(given)
     except (errors.OptionError, errors.UnavailableError) as error:
-        raise DbtConfigError(str(error)) from error
-    return ignored
+        return str(error)
+    return None
 
 
 def function_of(
@@ -80,6 +94,12 @@ def assignments_of(action: str, target: str) -> tuple[tuple[str, str], ...]:
     if clause.action != "update" or not clause.assignments:
         raise DbtConfigError(f"'{action}' is no list of assignments")
     return tuple(clause.assignments)
+
+
+def quote_string(text: str) -> str:
+    """A text as a literal of SQL."""
+    found: str = _lexer.quote_string(text)
+    return found
 
 
 def takes_limit(sql: str) -> bool:

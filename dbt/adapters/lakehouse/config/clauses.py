@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,60 +64,68 @@ class MergeClauses:
         return self.choose_rows or self.by_source is not None
 
 
-def check_clauses(name: str, config: Mapping[str, Any], strategy: str, fixed: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse clauses that are mistyped, that contradict each other, or that the strategy has no place for.
+def clause_findings(name: str, config: Mapping[str, Any], strategy: str, fixed: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """Clauses that are mistyped, that contradict each other, or that the strategy has no place for.
 
-    `fixed` are configs whose columns no clause may assign, with those columns. Raises `DbtConfigError`.
+    `fixed` are configs whose columns no clause may assign, with those columns. Each finding begins with `name`.
     """
-    _check_texts(name, config)
+    mistyped = list(_text_findings(name, config))
+    yield from mistyped
     given = [key for key in CLAUSE_KEYS if config.get(key)]
     if given and strategy != "merge":
-        raise DbtConfigError(f"{name}: {given[0]} belongs to incremental_strategy 'merge', but the strategy is '{strategy}'")
-    _check_skipped(name, config)
-    clauses = MergeClauses.of(name, config)
+        yield f"{name}: {given[0]} belongs to incremental_strategy 'merge', but the strategy is '{strategy}'"
+        return
+    yield from _skip_findings(name, config)
+    if mistyped:
+        return
+    try:
+        clauses = MergeClauses.of(name, config)
+    except DbtConfigError as error:
+        yield error.msg
+        return
     if clauses.source.lower() == clauses.target.lower():
-        raise DbtConfigError(f"{name}: source_alias and target_alias are both '{clauses.source}'; give them two names")
+        yield f"{name}: source_alias and target_alias are both '{clauses.source}'; give them two names"
     if clauses.by_source_condition and clauses.by_source is None:
-        raise DbtConfigError(
+        yield (
             f"{name}: not_matched_by_source_condition says which rows not_matched_by_source_action is for, and that one is not given"
         )
     if clauses.by_source is not None:
-        _check_by_source(name, config, clauses, fixed)
+        yield from _by_source_findings(name, config, clauses, fixed)
 
 
-def _check_texts(name: str, config: Mapping[str, Any]) -> None:
+def _text_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     for key in (*CLAUSE_CONDITIONS, "not_matched_by_source_action", *ALIASES):
         value = config.get(key)
         if not isinstance(value, str | None):
             what = "a name" if key in ALIASES else "a text in SQL"
-            raise DbtConfigError(f"{name}: {key} is {what}, not {type(value).__name__} '{value}'")
-        if value and key in ALIASES and not _NAME.fullmatch(value):
-            raise DbtConfigError(f"{name}: {key} '{value}' is not a plain name, of letters, digits and underscores")
+            yield f"{name}: {key} is {what}, not {type(value).__name__} '{value}'"
+        elif value and key in ALIASES and not _NAME.fullmatch(value):
+            yield f"{name}: {key} '{value}' is not a plain name, of letters, digits and underscores"
 
 
-def _check_skipped(name: str, config: Mapping[str, Any]) -> None:
+def _skip_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     matched, not_matched = (config.get(key) is True for key in SKIPPED_STEPS)
     if matched:
         for key in ("matched_condition", "merge_update_columns", "merge_exclude_columns", "delete_condition"):
             if config.get(key):
-                raise DbtConfigError(f"{name}: {key} is about stored rows, which skip_matched_step leaves as they are; keep one of the two")
+                yield f"{name}: {key} is about stored rows, which skip_matched_step leaves as they are; keep one of the two"
     if not_matched and config.get("not_matched_condition"):
-        raise DbtConfigError(f"{name}: not_matched_condition is about new rows, and skip_not_matched_step adds none; keep one of the two")
+        yield f"{name}: not_matched_condition is about new rows, and skip_not_matched_step adds none; keep one of the two"
     if matched and not_matched and not config.get("not_matched_by_source_action"):
-        raise DbtConfigError(f"{name}: with skip_matched_step and skip_not_matched_step merge would do nothing; leave one of them out")
+        yield f"{name}: with skip_matched_step and skip_not_matched_step merge would do nothing; leave one of them out"
 
 
-def _check_by_source(name: str, config: Mapping[str, Any], clauses: MergeClauses, fixed: Mapping[str, tuple[str, ...]]) -> None:
+def _by_source_findings(name: str, config: Mapping[str, Any], clauses: MergeClauses, fixed: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     predicates = config.get("incremental_predicates") or config.get("predicates")
     if predicates:
-        raise DbtConfigError(
+        yield (
             f"{name}: with incremental_predicates every stored row outside of them would count as not matched by source; leave them out, "
             "and say in not_matched_by_source_condition which rows not_matched_by_source_action may change"
         )
     for column, _ in clauses.assignments:
         for key, columns in fixed.items():
             if column.lower() in {one.strip("`").lower() for one in columns}:
-                raise DbtConfigError(
+                yield (
                     f"{name}: not_matched_by_source_action sets '{column}', which is in {key}: the row would become another one; "
                     "set other columns"
                 )

@@ -45,35 +45,42 @@ class ExternalConfig:
 
 
 def check_external(name: str, config: Mapping[str, Any]) -> None:
-    """Refuse what cannot be right, and configs of tables, which would have no effect. Raises `DbtConfigError` with `name`."""
+    """Raise `DbtConfigError` with all findings."""
+    if found := list(external_findings(name, config)):
+        raise DbtConfigError("\n".join(found))
+
+
+def external_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
+    """What cannot be right, and configs of tables, which would have no effect. Each finding begins with `name`."""
     for key in OWN_KEYS:
         if key != "partition_by" and config.get(key) not in (None, False, {}, []):
-            raise DbtConfigError(f"{name}: '{key}' is for tables, and an external model writes files: leave it out")
+            yield f"{name}: '{key}' is for tables, and an external model writes files: leave it out"
     if config.get("unique_key"):
-        raise DbtConfigError(f"{name}: an external model is written anew as a whole, so that 'unique_key' has no effect: leave it out")
+        yield f"{name}: an external model is written anew as a whole, so that 'unique_key' has no effect: leave it out"
     location = config.get("location")
     if not isinstance(location, str) or not location.strip():
-        raise DbtConfigError(f"{name}: materialized 'external' needs 'location': the folder that the files are written to")
-    _check_location(name, location.strip())
+        yield f"{name}: materialized 'external' needs 'location': the folder that the files are written to"
+    else:
+        yield from _location_findings(name, location.strip())
     if _format(config) not in FORMATS:
-        hint = did_you_mean(_format(config), FORMATS)
-        raise DbtConfigError(f"{name}: format '{config.get('format')}' is not one of {', '.join(FORMATS)}{hint}")
+        yield f"{name}: format '{config.get('format')}' is not one of {', '.join(FORMATS)}{did_you_mean(_format(config), FORMATS)}"
+        return
     try:
         options_of(_format(config), config.get("options"))
     except DbtConfigError as error:
-        raise DbtConfigError(f"{name}: {error.msg}") from error
+        yield f"{name}: {error.msg}"
 
 
-def _check_location(name: str, location: str) -> None:
+def _location_findings(name: str, location: str) -> Iterator[str]:
     if "://" in location or location.startswith("file:"):
-        raise DbtConfigError(
+        yield (
             f"{name}: location '{location}' is an address: an external model is put in its place by a rename, which only directories have;"
             " write to a directory and copy it from there"
         )
-    if any(sign in location for sign in _GLOBS):
-        raise DbtConfigError(f"{name}: location '{location}' has one of {' '.join(_GLOBS)}, and would be read as a pattern: rename it")
-    if location.lower().endswith(_ENDINGS):
-        raise DbtConfigError(f"{name}: location '{location}' is a folder, in which Spark writes one file or more: leave the ending out")
+    elif any(sign in location for sign in _GLOBS):
+        yield f"{name}: location '{location}' has one of {' '.join(_GLOBS)}, and would be read as a pattern: rename it"
+    elif location.lower().endswith(_ENDINGS):
+        yield f"{name}: location '{location}' is a folder, in which Spark writes one file or more: leave the ending out"
 
 
 def check_places(nodes: Mapping[str, Any], root: str, warehouse: str, *, allow_files: bool) -> None:
@@ -87,7 +94,7 @@ def check_places(nodes: Mapping[str, Any], root: str, warehouse: str, *, allow_f
         *_in_each_other([*((f"{name}", place) for name, place in found)], warehouse),
     ]
     if findings:
-        raise DbtConfigError("\n  ".join(findings))
+        raise DbtConfigError("\n".join(findings))
 
 
 def _in_each_other(found: list[tuple[str, str]], warehouse: str) -> Iterator[str]:

@@ -66,20 +66,44 @@ DBT_KEYS = (
 )
 """Configs that dbt itself reads although its config classes do not list them for every node type."""
 
+_PLACE = "tables are at <warehouse>/<schema>/<alias>: set the profile's 'warehouse', and the model's 'schema' and 'alias'"
+_HUDI = "Hudi's own settings go under 'hoodie'"
+_BUCKETS = "bucketing is Hudi's bucket index: index 'bucket', with 'hoodie.bucket.index.num.buckets' under 'hoodie'"
+_ORDER = "files cannot be clustered in this version; 'partition_by' is what prunes them"
+_COMPRESSION = "it is 'hoodie.parquet.compression.codec' under 'hoodie'"
+_CLUSTER = "Python models run in dbt's process; where Spark runs is said by the profile's 'method'"
+
 ELSEWHERE = {
     "file_format": "every table is a Hudi table; leave 'file_format' out",
-    "location_root": "tables live in the profile's 'warehouse'",
-    "custom_location": "tables live in the profile's 'warehouse'",
-    "tblproperties": "Hudi's own settings go under 'hoodie'",
-    "options": "Hudi's own settings go under 'hoodie'",
-    "location": "it belongs to materialized 'external'; tables live in the profile's 'warehouse'",
     "format": "it belongs to materialized 'external'; every table is a Hudi table",
-    "hudi_options": "Hudi's own settings go under 'hoodie'",
-    "clustered_by": "bucketing is Hudi's bucket index: index 'bucket', with 'hoodie.bucket.index.num.buckets' under 'hoodie'",
-    "buckets": "bucketing is Hudi's bucket index: index 'bucket', with 'hoodie.bucket.index.num.buckets' under 'hoodie'",
+    "table_format": "every table is a Hudi table; leave 'table_format' out",
+    "location": f"it belongs to materialized 'external'; {_PLACE}",
+    "location_root": _PLACE,
+    "custom_location": _PLACE,
+    "external_location": _PLACE,
+    "s3_data_dir": _PLACE,
+    "include_full_name_in_path": _PLACE,
+    "tblproperties": _HUDI,
+    "table_properties": _HUDI,
+    "options": _HUDI,
+    "hudi_options": _HUDI,
+    "compression": _COMPRESSION,
+    "write_compression": _COMPRESSION,
+    "liquid_clustered_by": _ORDER,
+    "auto_liquid_cluster": _ORDER,
+    "zorder": _ORDER,
+    "databricks_tags": "a warehouse directory has no tags; dbt's own are 'tags' and 'meta'",
+    "databricks_compute": _CLUSTER,
+    "http_path": _CLUSTER,
+    "cluster_id": _CLUSTER,
+    "job_cluster_config": _CLUSTER,
+    "merge_with_schema_evolution": "did you mean 'on_schema_change'?",
+    "clustered_by": _BUCKETS,
+    "buckets": _BUCKETS,
+    "bucketed_by": _BUCKETS,
+    "bucket_count": _BUCKETS,
     "partitioned_by": "did you mean 'partition_by'?",
     "primary_key": "did you mean 'unique_key'?",
-    "merge_with_schema_evolution": "new columns are added by on_schema_change 'append_new_columns'",
 }
 """Configs of other adapters that have an answer of their own here."""
 

@@ -6,17 +6,17 @@ A value that cannot be right is refused with the model's name, the value and the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from dbt.adapters.base import AdapterConfig
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.lakehouse.config.clauses import SKIPPED_STEPS, MergeClauses, check_clauses
-from dbt.adapters.lakehouse.config.external_config import EXTERNAL, KEYS, check_external
+from dbt.adapters.lakehouse.config.clauses import SKIPPED_STEPS, MergeClauses, clause_findings
+from dbt.adapters.lakehouse.config.external_config import EXTERNAL, KEYS, external_findings
 from dbt.adapters.lakehouse.config.keys import CONFIG_OF_OPTION, DBT_KEYS, ELSEWHERE, OWN_KEYS, WITHOUT_EFFECT
-from dbt.adapters.lakehouse.config.service_config import SERVICES_LATER, check_services, default_options, service_options, texts
+from dbt.adapters.lakehouse.config.service_config import SERVICES_LATER, default_options, service_findings, service_options, texts
 from dbt.adapters.lakehouse.names import did_you_mean, nearest
 
 STRATEGIES = ("append", "merge", "insert_overwrite", "delete+insert", "replace_where", "microbatch")
@@ -168,11 +168,26 @@ def node_name(node: Mapping[str, Any]) -> str:
 
 
 def check_config(name: str, config: Mapping[str, Any], extra: Sequence[str], *, strict: bool = True) -> None:
-    """Refuse unknown keys (those in `extra` that nobody reads) and impossible or contradictory values.
+    """Raise `DbtConfigError` with all findings about a node's configs, a line each (`config_findings`)."""
+    _refuse(config_findings(name, config, extra, strict=strict))
+
+
+def check_values(name: str, config: Mapping[str, Any]) -> None:
+    """Refuse values that cannot be right, alone or together. Raises `DbtConfigError` with all findings."""
+    _refuse(_value_findings(name, config))
+
+
+def _refuse(findings: Iterable[str]) -> None:
+    if found := list(findings):
+        raise DbtConfigError("\n".join(found))
+
+
+def config_findings(name: str, config: Mapping[str, Any], extra: Sequence[str], *, strict: bool = True) -> Iterator[str]:
+    """What is wrong with the configs: unknown keys (those in `extra` that nobody reads) and impossible or contradictory values.
 
     `strict` is false for models of installed packages, whose configs for other adapters their user cannot change: there only
     a key that is close to one of ours is refused. A key whose value is none says nothing: projects for several adapters choose so
-    between them. Raises `DbtConfigError` with `name`.
+    between them. Each finding begins with `name`.
     """
     # What a Python model asks `dbt.config.get` for is its own.
     of_external = KEYS if config.get("materialized") == EXTERNAL else ()
@@ -180,32 +195,33 @@ def check_config(name: str, config: Mapping[str, Any], extra: Sequence[str], *, 
     for key in extra:
         if key in known or key in WITHOUT_EFFECT or config.get(key) is None:
             continue
-        if key in ELSEWHERE and strict:
-            raise DbtConfigError(f"{name}: the config '{key}' has no meaning here: {ELSEWHERE[key]}")
-        if strict or nearest(key, OWN_KEYS):
+        if key in ELSEWHERE:
+            if strict:
+                yield f"{name}: the config '{key}' has no meaning here: {ELSEWHERE[key]}"
+        elif strict or nearest(key, OWN_KEYS):
             hint = did_you_mean(key, (*known, *(str(name) for name in config if name not in extra))) or "; keys of your own go under 'meta'"
-            raise DbtConfigError(f"{name}: the config '{key}' is not known{hint}")
-    check_values(name, config)
+            yield f"{name}: the config '{key}' is not known{hint}"
+    yield from _value_findings(name, config)
 
 
-def check_values(name: str, config: Mapping[str, Any]) -> None:
-    """Refuse values that cannot be right, alone or together. Raises `DbtConfigError`."""
-    _check_choices(name, config)
-    _check_flags(name, config)
-    _check_conditions(name, config)
-    _check_columns(name, config)
-    _check_key_configs(name, config)
-    _check_strategy(name, config)
-    _check_audit(name, config)
-    _check_materialized(name, config)
+def _value_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
+    yield from _check_choices(name, config)
+    yield from _check_flags(name, config)
+    unreadable = [*_check_conditions(name, config), *_check_columns(name, config)]
+    yield from unreadable
+    if not unreadable:  # what these say together can be told only where each can be read
+        yield from _check_key_configs(name, config)
+        yield from _check_strategy(name, config)
+        yield from _check_audit(name, config)
+    yield from _check_materialized(name, config)
     if config.get("materialized") == EXTERNAL:
-        check_external(name, config)
-    _check_hoodie(name, config.get("hoodie"))
-    check_services(name, config)
-    _check_unavailable(name, config)
+        yield from external_findings(name, config)
+    yield from _check_hoodie(name, config.get("hoodie"))
+    yield from service_findings(name, config)
+    yield from _check_unavailable(name, config)
 
 
-def _check_choices(name: str, config: Mapping[str, Any]) -> None:
+def _check_choices(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     for key, valid in (
         ("table_type", TABLE_TYPES),
         ("index", INDEXES),
@@ -214,54 +230,58 @@ def _check_choices(name: str, config: Mapping[str, Any]) -> None:
     ):
         value = config.get(key)
         if value is not None and str(value).lower() not in valid:
-            raise DbtConfigError(f"{name}: {key} '{value}' is not one of {', '.join(valid)}{did_you_mean(str(value).lower(), valid)}")
+            yield f"{name}: {key} '{value}' is not one of {', '.join(valid)}{did_you_mean(str(value).lower(), valid)}"
 
 
-def _check_flags(name: str, config: Mapping[str, Any]) -> None:
+def _check_flags(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     """A text such as 'false' would count as true."""
     for key in FLAGS:
         value = config.get(key)
         if value is not None and not isinstance(value, bool):
-            raise DbtConfigError(f"{name}: {key} is true or false, not {type(value).__name__} '{value}'; write it without quotes")
+            yield f"{name}: {key} is true or false, not {type(value).__name__} '{value}'; write it without quotes"
 
 
-def _check_conditions(name: str, config: Mapping[str, Any]) -> None:
+def _check_conditions(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     """Conditions are SQL: of a mapping the keys would count, and a plain true would hold for every row."""
+    unreadable = set()
     for key in CONDITIONS:
         value = config.get(key)
         listed = value if isinstance(value, list | tuple) and key != "delete_condition" else [value]
         if not all(isinstance(item, str | None) for item in listed):
+            unreadable.add(key)
             several = "" if key == "delete_condition" else " or a list of them"
-            raise DbtConfigError(f"{name}: {key} is a condition in SQL{several}, not {type(value).__name__} '{value}'")
+            yield f"{name}: {key} is a condition in SQL{several}, not {type(value).__name__} '{value}'"
+    if unreadable & {"incremental_predicates", "predicates"}:
+        return
     newer, older = names(config.get("incremental_predicates")), names(config.get("predicates"))
     if newer and older and newer != older:
-        raise DbtConfigError(f"{name}: incremental_predicates {list(newer)} and their older name predicates {list(older)} differ; keep one")
+        yield f"{name}: incremental_predicates {list(newer)} and their older name predicates {list(older)} differ; keep one"
 
 
-def _check_columns(name: str, config: Mapping[str, Any]) -> None:
+def _check_columns(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     """Columns are a name or a list of names: of a mapping, as other adapters take one, the keys would count as columns."""
     for key in COLUMNS:
         value = config.get(key)
         listed = [value] if isinstance(value, str) or value is None else value
         if not isinstance(listed, list | tuple) or not all(isinstance(item, str | None) for item in listed):
-            raise DbtConfigError(f"{name}: {key} is a column or a list of columns, not {type(value).__name__} '{value}'")
+            yield f"{name}: {key} is a column or a list of columns, not {type(value).__name__} '{value}'"
 
 
-def _check_key_configs(name: str, config: Mapping[str, Any]) -> None:
+def _check_key_configs(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     ordering, older = names(config.get("ordering_fields")), names(config.get("precombine_field"))
     if ordering and older and ordering != older:
-        raise DbtConfigError(f"{name}: ordering_fields {list(ordering)} and its alias precombine_field {list(older)} differ; keep one")
+        yield f"{name}: ordering_fields {list(ordering)} and its alias precombine_field {list(older)} differ; keep one"
     materialized = config.get("materialized")
     if (ordering or older) and materialized in ("table", "incremental", "materialized_view") and not names(config.get("unique_key")):
-        raise DbtConfigError(f"{name}: ordering_fields says which of two records with one key wins; it needs a unique_key")
+        yield f"{name}: ordering_fields says which of two records with one key wins; it needs a unique_key"
     if len(ordering or older) > 1:
-        raise DbtConfigError(f"{name}: a table keeps one ordering field, not {list(ordering or older)}; combine them into one column")
-    _check_needs_of_key(name, config)
+        yield f"{name}: a table keeps one ordering field, not {list(ordering or older)}; combine them into one column"
+    yield from _check_needs_of_key(name, config)
     if config.get("merge_update_columns") and config.get("merge_exclude_columns"):
-        raise DbtConfigError(f"{name}: give merge_update_columns or merge_exclude_columns, not both")
+        yield f"{name}: give merge_update_columns or merge_exclude_columns, not both"
 
 
-def _check_needs_of_key(name: str, config: Mapping[str, Any]) -> None:
+def _check_needs_of_key(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     """Refuse what would have no effect on rows with generated keys. A snapshot has its own key."""
     materialized = str(config.get("materialized"))
     if materialized not in ("table", "incremental", "materialized_view", "seed"):
@@ -271,92 +291,93 @@ def _check_needs_of_key(name: str, config: Mapping[str, Any]) -> None:
         return
     needed = "a record key: a unique_key, and of an incremental model the strategy 'merge' or one of your own"
     if _lower(config.get("index"), "auto") == "bucket" and materialized != "seed":
-        raise DbtConfigError(f"{name}: index 'bucket' needs {needed}")
+        yield f"{name}: index 'bucket' needs {needed}"
     if _lower(config.get("on_duplicate_source_keys"), "latest") == "error":
         instead = "without one, a 'unique' constraint of the model's contract refuses such rows"
-        raise DbtConfigError(f"{name}: on_duplicate_source_keys 'error' needs {needed}; {instead}")
+        yield f"{name}: on_duplicate_source_keys 'error' needs {needed}; {instead}"
 
 
-def _check_strategy(name: str, config: Mapping[str, Any]) -> None:
+def _check_strategy(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     if config.get("materialized") != "incremental":
         return
     strategy = strategy_of(config)
     if strategy not in STRATEGIES:
         return
     if strategy == "merge" and not names(config.get("unique_key")):
-        raise DbtConfigError(f"{name}: incremental_strategy 'merge' needs a unique_key; without one use 'append' or 'insert_overwrite'")
+        yield f"{name}: incremental_strategy 'merge' needs a unique_key; without one use 'append' or 'insert_overwrite'"
     if strategy == "delete+insert" and not names(config.get("unique_key")):
-        raise DbtConfigError(
+        yield (
             f"{name}: incremental_strategy 'delete+insert' needs a unique_key; to replace by condition use 'replace_where'"
         )
     predicates = names(config.get("incremental_predicates") or config.get("predicates"))
     if strategy == "replace_where" and not predicates:
-        raise DbtConfigError(f"{name}: incremental_strategy 'replace_where' needs incremental_predicates: the rows to replace")
+        yield f"{name}: incremental_strategy 'replace_where' needs incremental_predicates: the rows to replace"
     if predicates and strategy in ("append", "insert_overwrite", "microbatch"):
-        raise DbtConfigError(f"{name}: incremental_predicates have no meaning for the strategy '{strategy}'; leave them out")
+        yield f"{name}: incremental_predicates have no meaning for the strategy '{strategy}'; leave them out"
     for key in ("merge_update_columns", "merge_exclude_columns", "delete_condition"):
         if config.get(key) and strategy != "merge":
-            raise DbtConfigError(f"{name}: {key} belongs to incremental_strategy 'merge', but the strategy is '{strategy}'")
+            yield f"{name}: {key} belongs to incremental_strategy 'merge', but the strategy is '{strategy}'"
     fixed = {key: names(config.get(key)) for key in ("unique_key", "partition_by")}
-    check_clauses(name, config, strategy, fixed)
+    yield from clause_findings(name, config, strategy, fixed)
 
 
-def _check_audit(name: str, config: Mapping[str, Any]) -> None:
+def _check_audit(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     if not config.get("audit"):
         return
     materialized = str(config.get("materialized") or "view")
     if materialized not in STORED:
-        raise DbtConfigError(f"{name}: audit holds back the rows of a table; '{materialized}' has none, so leave it out")
+        yield f"{name}: audit holds back the rows of a table; '{materialized}' has none, so leave it out"
     if materialized == "materialized_view":
-        raise DbtConfigError(f"{name}: audit holds back a model's own write, and anybody may refresh a materialized view: use 'table'")
+        yield f"{name}: audit holds back a model's own write, and anybody may refresh a materialized view: use 'table'"
     strategy = strategy_of(config)
     if materialized == "incremental" and (strategy == "microbatch" or strategy not in STRATEGIES):
         why = "each of its batches is a commit" if strategy == "microbatch" else "its statements are the project's own"
-        raise DbtConfigError(f"{name}: audit publishes a model's one write; with incremental_strategy '{strategy}' {why}: leave it out")
+        yield f"{name}: audit publishes a model's one write; with incremental_strategy '{strategy}' {why}: leave it out"
 
 
-def _check_materialized(name: str, config: Mapping[str, Any]) -> None:
+def _check_materialized(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     if config.get("materialized") != "materialized_view":
         return
     if config.get("sql_header"):
-        raise DbtConfigError(f"{name}: a materialized view is refreshed by its query alone, without its sql_header: leave it out")
+        yield f"{name}: a materialized view is refreshed by its query alone, without its sql_header: leave it out"
     if config.get("hive_style_partitioning") is False:
-        raise DbtConfigError(f"{name}: the partitions of a materialized view are in Hive's style: leave hive_style_partitioning out")
+        yield f"{name}: the partitions of a materialized view are in Hive's style: leave hive_style_partitioning out"
 
 
-def check_strategy_name(name: str, config: Mapping[str, Any], macros: Collection[str]) -> None:
-    """Refuse a mistyped strategy: not ours, no macro of the project, and close to one of ours. dbt itself refuses the rest when it runs."""
+def strategy_findings(name: str, config: Mapping[str, Any], macros: Collection[str]) -> Iterator[str]:
+    """A mistyped strategy: not ours, no macro of the project, and close to one of ours. dbt itself refuses the rest when it runs."""
     if config.get("materialized") != "incremental":
         return
     strategy = strategy_of(config)
     if strategy in STRATEGIES or f"get_incremental_{strategy.replace('+', '_')}_sql" in macros:
         return
     if near := {"upsert": "merge"}.get(strategy) or nearest(strategy, STRATEGIES):
-        raise DbtConfigError(f"{name}: incremental_strategy '{strategy}' is not known; did you mean '{near}'?")
+        yield f"{name}: incremental_strategy '{strategy}' is not known; did you mean '{near}'?"
 
 
-def _check_hoodie(name: str, hoodie: Any) -> None:
+def _check_hoodie(name: str, hoodie: Any) -> Iterator[str]:
     if hoodie is None:
         return
     if not isinstance(hoodie, Mapping):
-        raise DbtConfigError(f"{name}: hoodie is a mapping of hoodie.* keys, not {type(hoodie).__name__} '{hoodie}'")
+        yield f"{name}: hoodie is a mapping of hoodie.* keys, not {type(hoodie).__name__} '{hoodie}'"
     for key in hoodie:
         if key in CONFIG_OF_OPTION:
-            raise DbtConfigError(f"{name}: '{key}' is said by the config '{CONFIG_OF_OPTION[key]}'; use that one")
+            yield f"{name}: '{key}' is said by the config '{CONFIG_OF_OPTION[key]}'; use that one"
 
 
-def _check_unavailable(name: str, config: Mapping[str, Any]) -> None:
+def _check_unavailable(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     if _lower(config.get("index"), "auto") in INDEXES_LATER:
-        raise DbtConfigError(f"{name}: index '{config.get('index')}' is not available in this version; use 'auto', 'bloom' or 'bucket'")
+        yield f"{name}: index '{config.get('index')}' is not available in this version; use 'auto', 'bloom' or 'bucket'"
     for service in SERVICES_LATER:
         if config.get(service):
-            raise DbtConfigError(f"{name}: '{service}' is not available in this version; leave it out")
+            yield f"{name}: '{service}' is not available in this version; leave it out"
     version = config.get("table_version")
     if version is not None and (isinstance(version, bool) or str(version).strip() != TABLE_VERSION):
         later = " is not available in this version" if str(version).strip() in TABLE_VERSIONS_LATER else " is no version of Hudi tables"
-        raise DbtConfigError(f"{name}: table_version {version}{later}; tables are written in version {TABLE_VERSION}, so leave it out")
-    if any((config.get("grants") or {}).values()):
-        raise DbtConfigError(f"{name}: grants cannot be applied: a warehouse directory has no users; use the permissions of its storage")
+        yield f"{name}: table_version {version}{later}; tables are written in version {TABLE_VERSION}, so leave it out"
+    grants = config.get("grants") or {}
+    if any(grants.values() if isinstance(grants, Mapping) else [grants]):
+        yield f"{name}: grants cannot be applied: a warehouse directory has no users; use the permissions of its storage"
 
 
 def _ordering_fields(config: Mapping[str, Any]) -> tuple[str, ...]:

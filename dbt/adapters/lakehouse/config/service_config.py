@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
-
-from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.names import did_you_mean
 
@@ -63,23 +61,25 @@ def texts(options: Mapping[str, Any]) -> dict[str, str]:
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items() if value is not None}
 
 
-def check_services(name: str, config: Mapping[str, Any]) -> None:
-    """Refuse what the configs of table services cannot hold. Raises `DbtConfigError` with `name`."""
+def service_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
+    """What the configs of table services cannot hold, with `name`."""
     for service, keys in SERVICES.items():
         given = config.get(service)
         if given is None:
             continue
         if not isinstance(given, Mapping):
-            raise DbtConfigError(f"{name}: {service} is a mapping of {', '.join(keys)}; not {type(given).__name__} '{given}'")
+            yield f"{name}: {service} is a mapping of {', '.join(keys)}; not {type(given).__name__} '{given}'"
+            continue
         for key in given:
             if key not in keys:
-                raise DbtConfigError(f"{name}: {service} has no '{key}'; it takes {', '.join(keys)}{did_you_mean(str(key), tuple(keys))}")
-    compaction = config.get("compaction") or {}
+                yield f"{name}: {service} has no '{key}'; it takes {', '.join(keys)}{did_you_mean(str(key), tuple(keys))}"
+    compaction = config.get("compaction")
+    compaction = compaction if isinstance(compaction, Mapping) else {}
     mode = "inline" if compaction.get("mode") is None else str(compaction["mode"]).lower()
     if mode not in COMPACTION_MODES:
-        raise DbtConfigError(f"{name}: compaction mode '{mode}' is not one of {', '.join(COMPACTION_MODES)}")
+        yield f"{name}: compaction mode '{mode}' is not one of {', '.join(COMPACTION_MODES)}"
     if compaction and not _is_mor(config):
-        raise DbtConfigError(f"{name}: compaction is for table_type 'mor'; a copy-on-write table has nothing to compact")
+        yield f"{name}: compaction is for table_type 'mor'; a copy-on-write table has nothing to compact"
 
 
 def _is_mor(config: Mapping[str, Any]) -> bool:

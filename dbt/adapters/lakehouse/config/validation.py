@@ -8,13 +8,16 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.bridge.files import META
-from dbt.adapters.lakehouse.config.model_config import check_config, check_strategy_name
+from dbt.adapters.lakehouse.config.model_config import STORED, config_findings, names, strategy_findings
 from dbt.adapters.lakehouse.config.service_config import service_options
+from dbt.adapters.lakehouse.names import did_you_mean, missing_names
 
 CHECKED = ("model", "seed", "snapshot")
+OF_COLUMNS = ("unique_key", "partition_by", "merge_update_columns")
+"""Configs that name top-level columns of the model. `merge_exclude_columns` may name one that only the table still has."""
 
-
-OptionCheck = Callable[[Mapping[str, Any]], object]
+OptionFindings = Callable[[Mapping[str, Any]], Iterable[str]]
+"""What is wrong with `hoodie.*` options, a text each."""
 
 
 def check_threads(threads: Any) -> None:
@@ -23,24 +26,22 @@ def check_threads(threads: Any) -> None:
         raise DbtConfigError(f"threads is 1 or more, not {threads}: correct the profile's 'threads', or --threads")
 
 
-def check_profile(hoodie: Mapping[str, Any], check_options: OptionCheck) -> None:
-    """Check the profile's defaults for every table. Raises `DbtConfigError`."""
-    try:
-        check_options(hoodie)
-    except DbtConfigError as error:
-        raise DbtConfigError(f"hoodie of the profile: {error.msg}") from error
+def check_profile(hoodie: Mapping[str, Any], option_findings: OptionFindings) -> None:
+    """Check the profile's defaults for every table. Raises `DbtConfigError` with all findings."""
+    if found := [f"hoodie of the profile: {text}" for text in option_findings(hoodie)]:
+        raise DbtConfigError("\n".join(found))
 
 
-def check_nodes(nodes: Mapping[str, Any], project: str, macros: Collection[str], check_options: OptionCheck) -> None:
+def check_nodes(nodes: Mapping[str, Any], project: str, macros: Collection[str], option_findings: OptionFindings) -> None:
     """Check the enabled models, seeds and snapshots of a manifest.
 
-    `macros` are the names of all macros (a strategy may be one of the user's); `check_options` refuses unknown `hoodie.*` keys.
-    All findings are reported together. Raises `DbtConfigError`.
+    `macros` are the names of all macros (a strategy may be one of the user's); `option_findings` finds unknown `hoodie.*` keys.
+    All findings about all nodes are reported together. Raises `DbtConfigError`.
     """
-    findings = [message for node in nodes.values() if (message := _finding(node, project, macros, check_options))]
-    findings += _one_relation_twice(nodes)
-    if findings:
-        raise DbtConfigError("\n  ".join(findings))
+    found = [text for node in nodes.values() for text in _findings(node, project, macros, option_findings)]
+    found += _one_relation_twice(nodes)
+    if found:
+        raise DbtConfigError("\n".join(found))
 
 
 def check_sources(sources: Iterable[Any], nodes: Mapping[str, Any]) -> None:
@@ -56,26 +57,36 @@ def check_sources(sources: Iterable[Any], nodes: Mapping[str, Any]) -> None:
             told = f"source '{source.source_name}.{source.name}' ({source.original_file_path})"
             findings.append(f"{told} reads files as {node.schema}.{node.alias}, which {_named(node)} builds: give it another schema")
     if findings:
-        raise DbtConfigError("\n  ".join(findings))
+        raise DbtConfigError("\n".join(findings))
 
 
 def _leaves_relation(node: Any) -> bool:
     return str(getattr(node, "resource_type", "")) in CHECKED and node.config.get("materialized") != "ephemeral"
 
 
-def _finding(node: Any, project: str, macros: Collection[str], check_options: OptionCheck) -> str | None:
+def _findings(node: Any, project: str, macros: Collection[str], option_findings: OptionFindings) -> Iterator[str]:
     if str(getattr(node, "resource_type", "")) not in CHECKED:
-        return None
+        return
     config = node.config
-    extra = list(getattr(config, "_extra", {}))
     name = _named(node)
-    try:
-        check_config(name, config, extra, strict=node.package_name == project)
-        check_strategy_name(name, config, macros)
-        check_options({**service_options(config), **(config.get("hoodie") or {})})
-    except DbtConfigError as error:
-        return error.msg if name in error.msg else f"{name}: {error.msg}"
-    return None
+    found = list(config_findings(name, config, list(getattr(config, "_extra", {})), strict=node.package_name == project))
+    yield from found
+    yield from strategy_findings(name, config, macros)
+    if not found:
+        yield from _contract_findings(name, node)
+    services = service_options(config) if not found else {}  # of services that can be read
+    hoodie = config.get("hoodie")
+    yield from (f"{name}: {text}" for text in option_findings({**services, **(hoodie if isinstance(hoodie, Mapping) else {})}))
+
+
+def _contract_findings(name: str, node: Any) -> Iterator[str]:
+    """Columns that configs name and that an enforced contract, which has all columns of the model, does not."""
+    contract, columns = getattr(node.config, "contract", None), list(getattr(node, "columns", None) or {})
+    if not getattr(contract, "enforced", False) or not columns or node.config.get("materialized") not in STORED:
+        return
+    for key in OF_COLUMNS:
+        for column in missing_names([one.strip("`") for one in names(node.config.get(key))], columns):
+            yield f"{name}: {key} names the column '{column}', which the contract does not have{did_you_mean(column, columns)}"
 
 
 def _one_relation_twice(nodes: Mapping[str, Any]) -> Iterator[str]:

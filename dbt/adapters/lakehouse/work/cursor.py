@@ -38,6 +38,9 @@ class Cursor:
     def execute(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] | None = None) -> Cursor:
         """Run `sql`; `bindings` fill its `?` (a sequence) or `:name` (a mapping) markers and are never put into the text."""
         self._table, self._position, self.description, self.result = None, 0, None, None
+        header = self._session.header
+        if header and sql.startswith(header):
+            sql = header.replace("\n", " ") + sql[len(header) :]  # in the first line, so that errors name the lines of the user
         for statement in split_statements(sql):
             self._take(self._session.run(statement, bindings or None))
         return self

@@ -48,6 +48,8 @@ class ThreadSession:
         self._tagged: int | None = None
         self.hook: str | None = None
         """The hook whose statements run: `pre-hook` or `post-hook`."""
+        self.header = ""
+        """The comment that dbt puts before a statement, as lines of its own."""
 
     @property
     def warehouse(self) -> Warehouse:

@@ -19,6 +19,8 @@ else:
     pa, pc = Later("pyarrow"), Later("pyarrow.compute")
 
 _TIME_FORMS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y")
+_OFFSET = r":\d\d(\.\d+)?([zZ]|[+-]\d{2}(:?\d{2})?)$"
+"""How a time ends that says its offset from UTC."""
 
 
 _LONG = (-(2**63), 2**63 - 1)
@@ -127,6 +129,18 @@ def _booleans(text: pa.Array) -> pa.Array:
 
 
 def _times(text: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Each with its own offset from UTC, if it has one, else in UTC, the session's zone."""
+    zoned = pc.fill_null(pc.match_substring_regex(text, _OFFSET), False)
+    if not pc.any(zoned).as_py():
+        return _plain_times(text, kind)
+    if not getattr(kind, "tz", None):
+        raise ValueError(f"'{text.filter(zoned)[0].as_py()}' has an offset from UTC; the type timestamp keeps such moments")
+    nothing = pa.scalar(None, pa.string())
+    moments = pc.cast(pc.if_else(zoned, text, nothing), kind)
+    return pc.coalesce(moments, _plain_times(pc.if_else(zoned, nothing, text), kind))
+
+
+def _plain_times(text: pa.Array, kind: pa.DataType) -> pa.Array:
     for form in (None, *_TIME_FORMS):
         try:
             parsed = pc.cast(text, pa.timestamp("us")) if form is None else pc.strptime(text, form, "us")

@@ -26,6 +26,7 @@ from dbt.adapters.lakehouse.config.model_config import ModelConfig
 from dbt.adapters.lakehouse.reading.queries import SOURCE, TARGET, SnapshotColumns, snapshot_changes, split_deleted
 from dbt.adapters.lakehouse.writing.checks.checking import check_batch, check_condition, check_predicates, check_rows, check_shape
 from dbt.adapters.lakehouse.writing.checks.constraints import Check, Unique
+from dbt.adapters.lakehouse.writing.checks.first_build import check_increments
 from dbt.adapters.lakehouse.writing.checks.unique_writes import UniqueWrites
 from dbt.adapters.lakehouse.writing.clause_merge import ClauseMerge, check_texts
 from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, kept, selected, types_of, viewed
@@ -63,6 +64,7 @@ class TableWriter:
 
         `existing` is what dbt knows to be there; where it knows of nothing, nothing is replaced. `within`: the time range of a first batch.
         """
+        check_increments(self.warehouse, self.config, frame, (self.schema, self.identifier))
         if existing is not None:
             existing = self.warehouse.told_kind(self.schema, self.identifier)  # a hook may have dropped it, or put something else there
         is_table = existing in ("table", "materialized_view")

@@ -8,9 +8,12 @@
   is mistaken has to be an error there.
 
   Unit tests give whatever is a text as a literal. Of an array, map or struct that text is an expression, as there is no cast from texts to
-  them: it is taken out of the literal again.
+  them: it is taken out of the literal again. Mappings and lists are such values as they stand.
 #}
 {% macro lakehouse__safe_cast(field, type) %}
+  {%- if field is mapping or (field is sequence and field is not string) -%}
+    {{ return(adapter.nested_literal(field, type)) }}
+  {%- endif -%}
   {%- set expression = field -%}
   {%- set is_text = field is string and field | length > 1 and field[0] == "'" and field[-1] == "'" -%}
   {%- set is_literal = is_text or field is not string or field == 'null' -%}
