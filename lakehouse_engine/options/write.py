@@ -67,6 +67,19 @@ ROW_GROUP_ROWS = Option("lakehouse.parquet.row.group.rows", positive_size, 500_0
 COMBINE_BEFORE_INSERT = Option(
     "hoodie.combine.before.insert", boolean, False, "Whether insert and bulk_insert reduce a batch to one row a key."
 )
+INSERT_DUP_POLICY = Option(
+    "hoodie.datasource.insert.dup.policy",
+    one_of("NONE", "DROP", "FAIL"),
+    "NONE",
+    "What an insert (not a bulk_insert) does with rows whose key is stored: add them, leave them out, or refuse the whole write. DROP and"
+    " FAIL look keys up, and take a record key.",
+)
+INSERT_DROP_DUPLICATES = Option(
+    "hoodie.datasource.write.insert.drop.duplicates",
+    boolean,
+    False,
+    "The older way to say hoodie.datasource.insert.dup.policy=DROP.",
+)
 DUPLICATE_POLICY = Option(
     "lakehouse.duplicate.source.keys",
     one_of("LATEST", "ERROR"),
@@ -215,6 +228,7 @@ class WriteOptions:
     bloom_max_entries: int = BLOOM_MAX_ENTRIES.default
     row_group_rows: int = ROW_GROUP_ROWS.default
     combine_before_insert: bool = COMBINE_BEFORE_INSERT.default
+    insert_dup_policy: str = INSERT_DUP_POLICY.default
     duplicate_policy: str = DUPLICATE_POLICY.default
     allow_timestamp_ntz: bool = ALLOW_TIMESTAMP_NTZ.default
     schema_evolution: bool = SCHEMA_EVOLUTION.default
@@ -247,6 +261,7 @@ class WriteOptions:
             bloom_max_entries=BLOOM_MAX_ENTRIES.read(raw),
             row_group_rows=ROW_GROUP_ROWS.read(raw),
             combine_before_insert=COMBINE_BEFORE_INSERT.read(raw),
+            insert_dup_policy=_insert_dup_policy(raw),
             duplicate_policy=DUPLICATE_POLICY.read(raw),
             allow_timestamp_ntz=ALLOW_TIMESTAMP_NTZ.read(raw),
             schema_evolution=SCHEMA_EVOLUTION.read(raw),
@@ -265,6 +280,14 @@ class WriteOptions:
             driver_bytes=DRIVER_BYTES.read(raw),
             broadcast_bytes=BROADCAST_BYTES.read(raw),
         )
+
+
+def _insert_dup_policy(raw: Mapping[str, Any]) -> str:
+    """Raises `OptionError` where the two options contradict each other."""
+    policy, drops = INSERT_DUP_POLICY.read(raw), INSERT_DROP_DUPLICATES.read(raw)
+    if drops and policy == "FAIL":
+        raise OptionError(f"{INSERT_DROP_DUPLICATES.key}=true contradicts {INSERT_DUP_POLICY.key}=FAIL: keep one of the two")
+    return "DROP" if drops else policy
 
 
 def _payload_class(raw: Mapping[str, Any]) -> str:

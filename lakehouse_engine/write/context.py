@@ -17,6 +17,7 @@ from lakehouse_engine.model.keys import COMMIT_SEQNO, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
+from lakehouse_engine.options.write import INSERT_DUP_POLICY
 from lakehouse_engine.read.complete_slices import check_complete, check_not_bootstrapped
 from lakehouse_engine.read.scan import check_readable
 from lakehouse_engine.record.keys.keygen import KeyGenerator, root_columns
@@ -191,7 +192,13 @@ def with_ordering(state: TableState, request: WriteRequest) -> WriteRequest:
 
 def looks_everywhere(request: WriteRequest, index: Index) -> bool:
     """Whether rows may be looked for in partitions that the batch does not name."""
-    return request.replaced_rows is not None or (index.is_global and request.operation is not WriteOperationType.INSERT)
+    looks_up = request.operation is not WriteOperationType.INSERT or looks_up_inserts(request.operation, request.options)
+    return request.replaced_rows is not None or (index.is_global and looks_up)
+
+
+def looks_up_inserts(operation: WriteOperationType, options: WriteOptions) -> bool:
+    """Whether rows to be inserted are held against stored ones."""
+    return operation is WriteOperationType.INSERT and options.insert_dup_policy != INSERT_DUP_POLICY.default
 
 
 def _updated_columns(request: WriteRequest, schema: pa.Schema) -> tuple[str, ...] | None:
@@ -215,6 +222,9 @@ def _check_table(config: TableConfig, request: WriteRequest) -> None:
         if not config.populates_meta_fields:
             raise UnsupportedTableError("rows of a table without meta columns have no numbers to replace them by", table=config.name)
         return
+    if not config.record_key_fields and looks_up_inserts(request.operation, request.options):
+        policy = f"{INSERT_DUP_POLICY.key}={request.options.insert_dup_policy}"
+        raise OptionError(f"{policy} needs a table with record key fields; this one has generated keys", table=config.name)
     if not config.record_key_fields and request.operation in _NEEDS_KEYS and not request.given_keys:
         raise OptionError(f"{request.operation} needs a table with record key fields; this one has generated keys", table=config.name)
 

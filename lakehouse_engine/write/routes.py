@@ -43,7 +43,9 @@ class Route(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
-    """Tasks of a commit. `partitions` are those that the batch names; `dropped` rows had a key that another row has too."""
+    """Tasks of a commit. `partitions` are those that the batch names; `dropped` rows had a key that another row has too,
+    of the batch or stored.
+    """
 
     plan: WritePlan | RoutedPlan
     route: Route
@@ -135,14 +137,16 @@ class _Planning:
         batch, deletions = self.given.reduction.of(self.given.source), self.batches.deletions()
         named = frozenset(path for one in (batch, deletions) if one is not None for path in one.partitions.dictionary.to_pylist())
         self.check(named)
+        left_out = 0
         if self.all_new:
             layout, kept = self.batches.context.layout, batch
             if self.batches.drops_deletions:
                 kept = living(batch, self.batches.context.marks)
             plan = plan_new_groups(self.files, kept) if layout is None else plan_new_buckets(self.files, layout, kept)
         else:
-            plan = self._changes(batch, deletions).finish(self.runner.parallelism)
-        return PlannedWrite(plan, Route.SMALL, named, batch.duplicates)
+            changes = self._changes(batch, deletions)
+            plan, left_out = changes.finish(self.runner.parallelism), changes.left_out
+        return PlannedWrite(plan, Route.SMALL, named, batch.duplicates + left_out)
 
     def _check_found(self, missing: int, asked: int) -> None:
         if self.batches.request.missing == "fail":

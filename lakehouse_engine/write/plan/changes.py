@@ -15,6 +15,7 @@ from lakehouse_engine.write.locate.target import Target
 from lakehouse_engine.write.plan import cow as plan_cow
 from lakehouse_engine.write.plan import mor as plan_mor
 from lakehouse_engine.write.plan.cow import CowPlan
+from lakehouse_engine.write.plan.insert_policy import rows_to_insert
 from lakehouse_engine.write.plan.mor_changes import DeltaPlan
 from lakehouse_engine.write.tasks.base_files import FileContext
 
@@ -35,12 +36,14 @@ def plan_changes(
     deletions: Batch | None,
     runner: TaskRunner,
 ) -> Changes:
-    """The changes of an insert, upsert (with keys to delete, where there are some) or delete. Raises as the planners."""
+    """The changes of an insert (of `rows_to_insert`), upsert (with keys to delete, where there are some) or delete. Raises as they do."""
     planner: Any = plan_mor if context.merges_on_read else plan_cow
     if operation is WriteOperationType.DELETE:
         changes: Changes = planner.plan_deletes(target, context, files, batch, runner)
     elif operation in INSERTS:
-        changes = planner.plan_inserts(target, context, files, batch, runner)
+        added = rows_to_insert(target, context, batch, runner) if operation is WriteOperationType.INSERT else batch
+        changes = planner.plan_inserts(target, context, files, added, runner)
+        changes.left_out = len(batch.rows) - len(added.rows)
     else:
         changes = planner.plan_upsert(target, context, files, batch, deletions, runner)
     return changes

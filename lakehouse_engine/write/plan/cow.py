@@ -38,13 +38,15 @@ class FileChange:
 
 
 class CowPlan:
-    """Collects changes of files and new groups; numbers the tasks. `moves` counts records that leave one partition for another."""
+    """Collects changes of files and new groups; numbers the tasks. `moves` counts records that leave one partition for another, `left_out`
+    rows of an insert that are not added because their key is stored.
+    """
 
     def __init__(self, target: Target, context: WriteContext, files: FileContext, batch: Batch) -> None:
         self.target, self.context, self.files, self.batch = target, context, files, batch
         self.changes: dict[str, FileChange] = {}
         self.creates: list[NewGroup] = []
-        self.moves = 0
+        self.moves = self.left_out = 0
 
     def change(self, base: BaseFile) -> FileChange:
         check_not_pending(base, self.target.clustering)

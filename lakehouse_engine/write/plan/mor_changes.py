@@ -94,7 +94,9 @@ def _distinct(parts: Sequence[pa.Array]) -> pa.Array:
 
 
 class DeltaPlan:
-    """Collects changes of slices and new groups; numbers the tasks. `moves` counts records that leave one partition for another."""
+    """Collects changes of slices and new groups; numbers the tasks. `moves` counts records that leave one partition for another, `left_out`
+    rows of an insert that are not added because their key is stored.
+    """
 
     def __init__(self, target: Target, context: WriteContext, files: FileContext, batch: Batch) -> None:
         assert target.logs is not None
@@ -102,7 +104,7 @@ class DeltaPlan:
         self.logs = target.logs
         self.changes: dict[FileGroupId, SliceChange] = {}
         self.creates: list[NewGroup] = []
-        self.moves = 0
+        self.moves = self.left_out = 0
 
     def change(self, piece: FileSlice) -> SliceChange:
         check_group_not_pending(piece.group, self.target.clustering)

@@ -17,7 +17,7 @@ from lakehouse_engine.model.keys import FILE_NAME, FileGroupId
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import Reduction
-from lakehouse_engine.write.context import WriteContext
+from lakehouse_engine.write.context import WriteContext, looks_up_inserts
 from lakehouse_engine.write.locate.numbered import named_slices
 from lakehouse_engine.write.locate.target import KnownSlices, Target
 from lakehouse_engine.write.plan.changes import no_changes
@@ -180,7 +180,8 @@ class Shares:
     @property
     def _looks_up(self) -> bool:
         """Whether keys are held against stored ones; in a table with buckets a share looks into their files itself."""
-        return not (self.all_new or self.replaced) and self.context.layout is None and self.operation in _LOOKING_UP
+        looks = self.operation in _LOOKING_UP or looks_up_inserts(self.operation, self.context.options)
+        return looks and not (self.all_new or self.replaced) and self.context.layout is None
 
     def _slices(self, partitions: frozenset[str]) -> list[FileSlice]:
         """Slices that planning asks about, by partition."""

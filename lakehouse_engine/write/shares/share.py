@@ -120,7 +120,7 @@ def plan_share(task: ShareTask) -> PlannedShare:
     def numbers(rows: Rows) -> Rows:
         return _renumbered(rows, patched, task.number)
 
-    return PlannedShare(route(work.exchange, plan, numbers), batch.duplicates, plan.moves, file, unseen)
+    return PlannedShare(route(work.exchange, plan, numbers), batch.duplicates + plan.left_out, plan.moves, file, unseen)
 
 
 def _planned(work: ShareWork, number: int, batch: Batch, gone: Sequence[FoundNumbers]) -> Changes:
