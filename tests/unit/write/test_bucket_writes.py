@@ -11,7 +11,7 @@ import pytest
 
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.index.bucket import BucketIndex, bucket_of
-from lakehouse_engine.index.registry import load_index
+from lakehouse_engine.index.registry import keeps_index, load_index
 from lakehouse_engine.model.keys import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.table import HoodieTable
@@ -215,6 +215,8 @@ def test_index_of_one_partition_is_refused_where_a_key_is_unique_in_the_whole_ta
         with pytest.raises(OptionError, match=r"hoodie\.index\.type=BLOOM looks.*created with GLOBAL_SIMPLE.*\[table=t\]"):
             write()
     assert built.table.timeline == before
+    for name, fits in (("AUTO", True), ("GLOBAL_BLOOM", True), ("SIMPLE", False)):
+        assert keeps_index(built.table.config, WriteOptions.read({"hoodie.index.type": name})) is fits
     built.table.upsert(moved, options={"hoodie.index.type": "GLOBAL_BLOOM"})
     assert built.table.to_arrow().num_rows == 1
 
