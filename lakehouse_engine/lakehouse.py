@@ -221,14 +221,27 @@ class Lakehouse:
         return clone_relation(self._catalog, wanted, there._state(name), partial(runner_for, self._spark), self._options)
 
     def repair_table(
-        self, name: str, *, dry_run: bool = False, accept_future: bool = False, trust_files: bool = False
+        self,
+        name: str,
+        *,
+        dry_run: bool = False,
+        accept_future: bool = False,
+        trust_files: bool = False,
+        accept_lost_archive: bool = False,
     ) -> RepairReport:
         """As `HoodieTable.repair`, also where the table cannot be opened because its `hoodie.properties` are damaged or gone."""
         parsed = self._named(name)
         found = self._catalog.find(parsed)
         storage = self._below(found[0] if found is not None else parsed)
         timeout = LOCK_TIMEOUT_MS.read(self._options)
-        return repair(storage, lock_timeout_ms=timeout, dry_run=dry_run, accept_future=accept_future, trust_files=trust_files)
+        return repair(
+            storage,
+            lock_timeout_ms=timeout,
+            dry_run=dry_run,
+            accept_future=accept_future,
+            trust_files=trust_files,
+            accept_lost_archive=accept_lost_archive,
+        )
 
     def abort_uploads(self, *, older_than_hours: int = A_DAY, dry_run: bool = False) -> list[Upload]:
         """Remove what killed writers had sent of files below a warehouse in S3, which no listing shows: uploads that were begun longer ago

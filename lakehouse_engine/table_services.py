@@ -155,13 +155,16 @@ class TableServices:
 
     # services
 
-    def repair(self, *, dry_run: bool = False, accept_future: bool = False, trust_files: bool = False) -> RepairReport:
+    def repair(
+        self, *, dry_run: bool = False, accept_future: bool = False, trust_files: bool = False, accept_lost_archive: bool = False
+    ) -> RepairReport:
         """Take dead writes back, finish what was cut off, and see to damaged and lost metadata; a dry run says what would be done.
 
         Of a table that cannot be opened, since its properties are damaged, see `lakehouse_engine.repair_table`.
 
         `accept_future`: let the table go on from its newest instant, which a wrong clock put into the future. `trust_files`: make the
         damaged record of a completed write anew of the files that carry its instant, though nothing proves that no other is lost.
+        `accept_lost_archive`: let a `write_id` that is not found count as new, though a part of the archive is lost.
         """
         return repair(
             self._storage,
@@ -169,6 +172,7 @@ class TableServices:
             dry_run=dry_run,
             accept_future=accept_future,
             trust_files=trust_files,
+            accept_lost_archive=accept_lost_archive,
         )
 
     def compact(

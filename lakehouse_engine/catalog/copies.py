@@ -17,6 +17,7 @@ from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.config_store import PROPERTIES
 from lakehouse_engine.timeline.heartbeats import HEARTBEATS
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
+from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
 from lakehouse_engine.view.table_state import TableState
 
 _WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
@@ -32,6 +33,7 @@ def copy_table(warehouse: Storage, source: str, target: str, *, lock_timeout_ms:
     table = storage_below(warehouse, source)
     with TableLock(table, lock_timeout_ms):
         state = TableState.load(table)
+        check_no_commit_is_lost(state, lost_commits(state))
         pending = _pending_files(state)
         for file in warehouse.walk(source):
             path = file.path.removeprefix(f"{source}/")

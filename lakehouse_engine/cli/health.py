@@ -70,6 +70,9 @@ def writers(settings: Settings, table: str) -> None:
 @click.option(
     "--trust-files", is_flag=True, help="Make the damaged record of a completed write anew of the files that carry its instant."
 )
+@click.option(
+    "--accept-lost-archive", is_flag=True, help="Let a write_id that is not found count as new, though a part of the archive is lost."
+)
 @dry_run_option
 @with_settings
 def repair(settings: Settings, table: str, **arguments: bool) -> None:

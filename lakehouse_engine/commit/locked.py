@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from lakehouse_engine.commit.beside.courtesy import turn_of_hudi
 from lakehouse_engine.commit.beside.foreign import foreign_writes, refused_writes
+from lakehouse_engine.commit.leftovers.savepoints import put_back_savepoints
 from lakehouse_engine.commit.leftovers.unpublished import dead_temporaries, remove_temporaries
 from lakehouse_engine.commit.metadata_table import drop_metadata_table
 from lakehouse_engine.commit.restore.execute import resume_restore
@@ -107,6 +108,7 @@ def check_nobody_committed(state: TableState) -> None:
 def _recovered(state: TableState, corrupt_writes: bool) -> TableState:
     for restore in state.timeline.pending().filter(lambda instant: instant.action is Action.RESTORE):
         state = resume_restore(state, restore)
+    state = put_back_savepoints(state)
     lost = lost_commits(state)
     if not corrupt_writes:
         check_completed_files(state)

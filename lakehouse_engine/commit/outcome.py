@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import uuid
 
-from lakehouse_engine.errors import OptionError
+from lakehouse_engine.errors import CorruptLogError, OptionError
 from lakehouse_engine.format.timeline.archived_record import archived_commit
 from lakehouse_engine.model.commit_metadata import WRITE_ID_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.archive_gaps import unknown_parts
 from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
 
@@ -34,9 +35,12 @@ def check_write_id(write_id: str) -> None:
 def write_of(state: TableState, write_id: str, operation: WriteOperationType) -> tuple[Instant, HoodieCommitMetadata] | None:
     """The completed write that carries `write_id`, active or archived; None where there is none, or it was taken back.
 
-    Raises `OptionError` where that was another operation, and `FormatError` where a commit is damaged: then it cannot be told.
+    Raises `OptionError` where that was another operation, and `FormatError` where a commit is damaged, or a part of the archive lost: then
+    it cannot be told.
     """
     found = _active(state, write_id) or _archived(state, write_id)
+    if found is None:
+        _check_archive_is_whole(state, write_id)
     if found is not None and found[1].operation_type is not operation:
         raise OptionError(
             f"write_id={write_id!r} is that of {found[0]}, which was an {found[1].operation_type}, no {operation}: an id is of one write",
@@ -44,6 +48,18 @@ def write_of(state: TableState, write_id: str, operation: WriteOperationType) ->
             instant=found[0].requested_time,
         )
     return found
+
+
+def _check_archive_is_whole(state: TableState, write_id: str) -> None:
+    unknown = unknown_parts(state) if state.has_archive or state.archived_files().counted else ()
+    if unknown:
+        raise CorruptLogError(
+            f"whether write_id={write_id!r} was written cannot be told, for a part of the archive is lost ({', '.join(unknown)});"
+            " nothing was written. Put the files back from a backup, or look whether the rows are there; `repair --accept-lost-archive`"
+            " lets every write_id that is not found count as new from then on",
+            path=f"{state.archived_timeline.path}/{unknown[0]}",
+            table=state.config.name,
+        )
 
 
 def _active(state: TableState, write_id: str) -> tuple[Instant, HoodieCommitMetadata] | None:

@@ -23,27 +23,39 @@ from lakehouse_engine.repair.mending.unplanned import unplanned_restore
 from lakehouse_engine.repair.pending import pending
 from lakehouse_engine.repair.unhealed import unhealed
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.lock import TableLock, lock_holder
 from lakehouse_engine.timeline.presence import told_if_gone
+from lakehouse_engine.view.archive_gaps import ACCEPTED_ARCHIVE, LOST_ARCHIVE
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
 def repair(
-    storage: Storage, *, lock_timeout_ms: int, dry_run: bool = False, accept_future: bool = False, trust_files: bool = False
+    storage: Storage,
+    *,
+    lock_timeout_ms: int,
+    dry_run: bool = False,
+    accept_future: bool = False,
+    trust_files: bool = False,
+    accept_lost_archive: bool = False,
 ) -> RepairReport:
     """Take dead writes back, finish rollbacks and restores that were cut off, remove what killed processes left, and see to damaged
     metadata: what can be proven is made anew, what nothing rests on is set aside, what protects something stays.
 
     `accept_future`: let the table go on from instants that a wrong clock put into the future. `trust_files`: make the damaged record of a
-    completed write anew of the files that carry its instant, though nothing proves that no other is lost.
+    completed write anew of the files that carry its instant, though nothing proves that no other is lost. `accept_lost_archive`: from here
+    on a write_id that is not found counts as new, though a lost part of the archive may have had it.
+
     Raises as `locked_table`. A dry run takes no lock, and waits for nobody: what may belong to whoever holds the lock is left.
     """
     with told_if_gone(storage):
-        return _repair(storage, lock_timeout_ms, dry_run, accept_future, trust_files)
+        return _repair(storage, lock_timeout_ms, dry_run, accept_future, trust_files, accept_lost_archive)
 
 
-def _repair(storage: Storage, lock_timeout_ms: int, dry_run: bool, accept_future: bool, trust_files: bool) -> RepairReport:
+def _repair(
+    storage: Storage, lock_timeout_ms: int, dry_run: bool, accept_future: bool, trust_files: bool, accept_lost_archive: bool
+) -> RepairReport:
     blocking = _unopenable(storage)
     if blocking is not None:
         if dry_run:
@@ -54,7 +66,13 @@ def _repair(storage: Storage, lock_timeout_ms: int, dry_run: bool, accept_future
             if again is not None and again.act is not None:
                 logger.warning("repairing %s of %s: %s", again.disorder.what, storage.root, again.disorder.message)
                 again.act()
-            done = repair(storage, lock_timeout_ms=lock_timeout_ms, accept_future=accept_future, trust_files=trust_files)
+            done = repair(
+                storage,
+                lock_timeout_ms=lock_timeout_ms,
+                accept_future=accept_future,
+                trust_files=trust_files,
+                accept_lost_archive=accept_lost_archive,
+            )
         return replace(done, repaired=(blocking.disorder, *done.repaired))
     before = list(disorders(TableState.load(storage), lock_holder(storage), trust_files=trust_files))
     kinds = (*REPAIRED, DisorderKind.FUTURE_INSTANT) if accept_future else REPAIRED
@@ -67,6 +85,8 @@ def _repair(storage: Storage, lock_timeout_ms: int, dry_run: bool, accept_future
     with TableLock(storage, lock_timeout_ms):
         # First, for what follows may not get past a damaged file; and until nothing is left, for one may hide what becomes of another.
         mended = _mend(storage, trust_files)
+        if accept_lost_archive:
+            _accept_lost_archive(storage)
         with locked_table(storage, lock_timeout_ms=lock_timeout_ms, corrupt_writes=True) as state:
             remove_temporaries(storage, all_dead_temporaries(storage))
             delete_strays(state, state.view.partitions())
@@ -77,6 +97,14 @@ def _repair(storage: Storage, lock_timeout_ms: int, dry_run: bool, accept_future
     seen_to = [one for one in before if one.kind in kinds] + mended
     repaired = dict.fromkeys(one for one in seen_to if (one.kind, one.what) not in remaining)
     return RepairReport(table=storage.root, repaired=tuple(repaired), left=tuple(after))
+
+
+def _accept_lost_archive(storage: Storage) -> None:
+    """What is lost was noted in the table just now. The table lock is held."""
+    lost = ConfigStore(storage).read().properties.get(LOST_ARCHIVE)
+    if lost:
+        logger.warning("write_ids that may have been in lost archive files of %s count as new from now on: %s", storage.root, lost)
+        ConfigStore(storage).update({ACCEPTED_ARCHIVE: lost})
 
 
 def _unopenable(storage: Storage) -> Mending | None:

@@ -13,8 +13,11 @@ from lakehouse_engine.errors import FormatError, LakehouseError, StoredFileNotFo
 from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.format.timeline.archived import (
     MERGE_PLAN,
+    ArchiveLinks,
     archive_blocks,
+    archive_file_name,
     archive_file_number,
+    archive_links,
     merged_from,
     read_archive,
     read_archived_instants,
@@ -72,11 +75,13 @@ class ArchivedTimeline:
         """
         return self._newest_beside(self.merge_plan())
 
-    def next_number(self) -> int:
-        """The number of the next archive file, above those of all there are and of one that a merge is about to write."""
+    def next_number(self, counted: int = 0) -> int:
+        """The number of the next archive file, above those of all there are and of one that a merge is about to write. `counted`: the
+        number of the newest one that there has been.
+        """
         plan = self.merge_plan()
         planned = None if plan is None else archive_file_number(plan.target)
-        return 1 + max(self._newest_beside(plan), planned or 0)
+        return 1 + max(self._newest_beside(plan), planned or 0, counted)
 
     def _newest_beside(self, plan: MergePlan | None) -> int:
         numbers = (archive_file_number(file.name) for file in self.files() if plan is None or file.name != plan.target)
@@ -100,6 +105,24 @@ class ArchivedTimeline:
     def entries_with(self, text: str) -> Iterator[ArchivedEntry]:
         """As `entries`, and maybe more than once, of the blocks in which `text` stands, letter by letter: others are not decoded."""
         yield from self._read_all(partial(read_archive, sought=text.encode()), self.files())
+
+    def lost(self, counted: int) -> tuple[str, ...]:
+        """Names of archive files that are gone, as far as others tell of them. `counted`: the number of the newest one that there has been.
+
+        Another program may have merged files that are older than its own: nothing is claimed of those.
+        """
+        files = self.files()
+        links = list(self._read_all(_links, files, _links))
+        numbers = {file.name: archive_file_number(file.name) or 0 for file in files}
+        known = {*numbers, *(name for one in links for name in one.merged)}
+        missing = dict.fromkeys(name for one in links for name in one.after if name not in known)
+        if counted > max(numbers.values(), default=0):
+            missing[archive_file_name(counted)] = None
+        foreign = max((numbers[file.name] for file in files if self._is_foreign(file)), default=0) if missing else 0
+        return tuple(name for name in missing if (archive_file_number(name) or 0) > foreign)
+
+    def _is_foreign(self, file: StoredFile) -> bool:
+        return not any(one.is_ours for one in self._read(file, _links, salvage=_links) or ())
 
     def instants(self) -> list[Instant]:
         """Archived instants in order of time, each at the highest state that the archive has; raises as `entries`."""
@@ -206,6 +229,10 @@ class ArchivedTimeline:
     def listed(self) -> list[StoredFile]:
         """All files in the folder, archive files and what goes with them."""
         return [entry for entry in self.storage.list(self.path) if not entry.is_directory]
+
+
+def _links(data: bytes) -> list[ArchiveLinks]:
+    return [archive_links(read_blocks(data))]
 
 
 def _salvaged_instants(data: bytes) -> list[Instant]:

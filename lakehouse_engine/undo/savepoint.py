@@ -2,21 +2,24 @@
 
  1. under the table lock, the slices that make the table as of the instant, every file of them listed
  2. `<instant>.savepoint.inflight`, then `<instant>.savepoint` with the names of the files: from here on they are pinned
+ 3. the same in the inflight file, so that the savepoint is missed, and can be put back, where somebody deletes its completed file
+    (`commit.leftovers.savepoints`)
 
-A crash between the two leaves an inflight file, which is no savepoint: the next savepoint that is made or deleted removes it.
+A crash before it is completed leaves an empty inflight file, which is no savepoint: the next savepoint that is made or deleted removes it.
 Deletion removes the inflight file first, so that its one step that counts is the removal of the completed one.
 """
 
 from __future__ import annotations
 
 import getpass
+import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from lakehouse_engine.commit.leftovers.log_owners import log_owners
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.rollback.markers import marked_files
-from lakehouse_engine.errors import InstantNotFoundError, SavepointError
+from lakehouse_engine.errors import InstantNotFoundError, SavepointError, StorageError
 from lakehouse_engine.files.log_scanner import LogPromise, ToldLogs
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.files import FileSlice, LogFile, join_path
@@ -34,10 +37,13 @@ from lakehouse_engine.read.complete_slices import complete_slices
 from lakehouse_engine.read.completeness import log_promises, told_logs
 from lakehouse_engine.services.archive.passed import archive_passed, check_passed
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import damaged_savepoints, savepoint_metadata
 from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
 
 
 def create_savepoint(
@@ -68,7 +74,18 @@ def create_savepoint(
         if metadata is not None:
             inflight = timeline.to_inflight(Instant(savepoint.instant, Action.SAVEPOINT, State.REQUESTED))
             timeline.complete(inflight, encode_plan(metadata))
+            _keep_copy(state, timeline, inflight, encode_plan(metadata))
         return savepoint
+
+
+def _keep_copy(state: TableState, timeline: ActiveTimeline, inflight: Instant, content: bytes) -> None:
+    """Not in an object store: a copy that comes late, after the savepoint was deleted, would bring it back."""
+    if in_object_store(state.storage):
+        return
+    try:
+        timeline.copy_to_inflight(inflight, content)
+    except StorageError as error:
+        logger.warning("the savepoint %s of %s has no copy: %s", inflight.requested_time, state.config.name, error)
 
 
 def delete_savepoint(storage: Storage, savepoint: str, *, lock_timeout_ms: int, dry_run: bool = False) -> Savepoint:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from lakehouse_engine.commit.leftovers.savepoints import lost_savepoints
 from lakehouse_engine.commit.leftovers.strays import stray_files
 from lakehouse_engine.commit.leftovers.unpublished import all_dead_temporaries
 from lakehouse_engine.errors import FormatError, LakehouseError, MetadataError, StoredFileNotFoundError
@@ -25,6 +26,7 @@ from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import PROPERTIES, ConfigStore
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.verify.report import Finding, FindingKind
+from lakehouse_engine.view.archive_gaps import missed_files
 from lakehouse_engine.view.lost_commits import completed_path, lost_commits
 from lakehouse_engine.view.table_state import TableState
 
@@ -44,6 +46,9 @@ def check_timeline(state: TableState) -> Iterator[tuple[Instant, Finding]]:
             path = f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}"
             if state.storage.head(path) is None:
                 yield requested, Finding(FindingKind.MISSING_FILE, path, f"the plan of {instant} is not there")
+    for savepoint in lost_savepoints(state):
+        message = "the completed file of a savepoint is gone; the next change of the table, or `repair`, puts it back"
+        yield savepoint, Finding(FindingKind.MISSING_FILE, completed_path(state, savepoint), message)
     for instant in lost_commits(state):
         message = "the completed file of a write is gone, and later changes rest on that write"
         yield instant, Finding(FindingKind.MISSING_FILE, completed_path(state, instant), message)
@@ -65,6 +70,9 @@ def check_archive(state: TableState) -> Iterator[Finding]:
         finding = None if file.name == torn else _check_archived(state, file)
         if finding is not None:
             yield finding
+    for name in missed_files(state):
+        message = "the archive file is gone: what it said of earlier writes, and of their write_ids, is not known"
+        yield Finding(FindingKind.CORRUPT_ARCHIVE, f"{archive.path}/{name}", message)
 
 
 def _check_archived(state: TableState, file: StoredFile) -> Finding | None:

@@ -41,7 +41,7 @@ class ArchivedFiles:
 
     `is_known` is False where there is an archive and what its writes left cannot be told. `problems` are damaged files, each with what is
     wrong with it, by path. `checkpoint` is the one that this rests on. Of writes up to `told_to` ("": of none) all files are known;
-    `all_told` says whether that is every archived write.
+    `all_told` says whether that is every archived write. `counted` is the number of the newest archive file that the checkpoint counts.
     """
 
     live: LiveFiles
@@ -51,6 +51,7 @@ class ArchivedFiles:
     checkpoint: str | None = None
     told_to: str = ""
     all_told: bool = True
+    counted: int = 0
 
     @property
     def marks(self) -> tuple[object, ...]:
@@ -114,7 +115,7 @@ def _read(table: _Table, listed: Sequence[StoredFile]) -> ArchivedFiles:
                 problems.append((table.checkpoints.path(time), error.message))
                 continue
             newer = [file for file in listed if (archive_file_number(file.name) or 0) > found.archive_number]
-            known = ArchivedFiles(found.live, time, checkpoint=time, told_to=min(found.told_to, time))
+            known = ArchivedFiles(found.live, time, checkpoint=time, told_to=min(found.told_to, time), counted=found.archive_number)
             return _with_archive(table, newer, known, problems)
     return _with_archive(table, listed, ArchivedFiles(LiveFiles()), problems)
 
@@ -134,13 +135,13 @@ def _with_archive(table: _Table, files: Sequence[StoredFile], known: ArchivedFil
     except LakehouseError as error:
         problems.append((str(error.context.get("path", table.archive.path)), error.message))
         logger.warning("what archived writes of %s left is not known: %s", table.storage.root, error)
-        return ArchivedFiles(LiveFiles(), is_known=False, problems=tuple(problems), all_told=False)
+        return ArchivedFiles(LiveFiles(), is_known=False, problems=tuple(problems), all_told=False, counted=known.counted)
     for path, problem in problems:
         logger.warning("%s of %s is passed over: %s", path, table.storage.root, problem)
     boundary = max((write.instant_time for write in writes), default=known.boundary)
     # A clean takes no file of the table as it is: one that it took says that something that replaced it is not told here.
     live = known.live.after(writes).without(frozenset(cleaned)) if writes else known.live
-    return ArchivedFiles(live, boundary, True, tuple(problems), known.checkpoint, known.told_to, all_told)
+    return ArchivedFiles(live, boundary, True, tuple(problems), known.checkpoint, known.told_to, all_told, known.counted)
 
 
 def _is_newer_write(table: _Table, entry: ArchivedEntry, boundary: str) -> bool:

@@ -67,7 +67,7 @@ def damages(data: bytes, way: str, dice: random.Random) -> Iterator[bytes | None
 def cases(built: Built, part: str, way: str, seed: str) -> Iterator[tuple[str, Path]]:
     """The table with one file of `part` damaged, again and again; whole again afterwards. Empty files have nothing to lose."""
     names = [name for name in built.files() if kind_of(name) == part and (built.path / name).stat().st_size]
-    names = [name for name in names if not untellable_file(part, way, name, names)]
+    names = [name for name in names if not untellable(part, way, name, names)]
     dice = random.Random(f"{seed}/{part}/{way}")
     for name in dice.sample(names, min(FILES, len(names))) if part in MANY and not IS_FULL else names:
         path = built.path / name
@@ -81,13 +81,10 @@ def cases(built: Built, part: str, way: str, seed: str) -> Iterator[tuple[str, P
             path.write_bytes(data)
 
 
-def untellable(part: str, way: str) -> bool:
-    """Damage that makes another table that is whole, too: without its completed file a savepoint was never completed."""
-    return way == "delete" and part == "savepoint"
-
-
-def untellable_file(part: str, way: str, name: str, commits: list[str]) -> bool:
-    """The newest commit is untellable as well: nothing rests on it, so that without its completed file it is a dead write."""
+def untellable(part: str, way: str, name: str, commits: list[str]) -> bool:
+    """Damage that makes another table that is whole, too: nothing rests on the newest commit, so that it is a dead write without its
+    completed file.
+    """
     return way == "delete" and part == "commit" and name == max(commits)
 
 
@@ -138,7 +135,7 @@ def parameters(ways: tuple[str, ...]) -> list[Any]:
         for variant in VARIANTS
         for part in PARTS
         for way in ways
-        if has_part(variant, part) and not untellable(part, way)
+        if has_part(variant, part)
     ]
 
 

@@ -3,7 +3,7 @@
 `.commits_.archive.<N>_1-0-1` is a log file of Avro blocks whose header holds nothing but the schema; a record is one state of one
 instant. Hudi knows the keys that a header may have, so what seals a block of ours is in the text of its schema, where Avro allows
 properties: the seal, of the schema and the content, and which of how many blocks of its file it is. A file without all of them was cut.
-The first block of a file that was merged from others names these.
+The first block of a file that was merged from others names these, and each names the file before it, which is missed if it is deleted.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import logging
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
@@ -39,6 +40,7 @@ _STATES = {state.name: state for state in State}
 _HEAD = f'{{"{SEAL_KEY}":"'.encode()
 _OURS = re.compile(
     rf'\{{"{re.escape(SEAL_KEY)}":".{{{len(BLANK_SEAL)}}}","lakehouse\.block":"([0-9]+)/([0-9]+)",(?:"lakehouse\.merged":"([^"]*)",)?'
+    r'(?:"lakehouse\.after":"([^"]*)",)?'
 )
 
 
@@ -53,8 +55,22 @@ def archive_file_number(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def render_archive(instants: Iterable[Sequence[ArchivedEntry]], batch: int, *, sealed: bool = True) -> bytes:
-    """The content of one archive file: the entries of each instant, in order. Not `sealed`, it is as Hudi's.
+@dataclass(frozen=True, slots=True)
+class ArchiveLinks:
+    """What an archive file says of others: `merged` are those that it was made of, `after` those that were there before it, `is_ours`
+    whether it says anything.
+    """
+
+    merged: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    is_ours: bool = False
+
+
+def render_archive(
+    instants: Iterable[Sequence[ArchivedEntry]], batch: int, *, sealed: bool = True, after: Iterable[str] = ()
+) -> bytes:
+    """The content of one archive file: the entries of each instant, in order. Not `sealed`, it is as Hudi's. `after`: names of the files
+    that are there before it.
 
     A block is closed after the instant with which it reaches `batch` records. Raises `MetadataError` where a record does not fit.
     """
@@ -67,7 +83,10 @@ def render_archive(instants: Iterable[Sequence[ArchivedEntry]], batch: int, *, s
             records = []
     contents += [_content(records)] if records else []
     places = [f"{number}/{len(contents)}" if sealed else None for number in range(1, len(contents) + 1)]
-    return b"".join(_block(content, place) for content, place in zip(contents, places, strict=True))
+    first = tuple(after)
+    return b"".join(
+        _block(content, place, after=() if number else first) for number, (content, place) in enumerate(zip(contents, places, strict=True))
+    )
 
 
 def merge_archives(files: Mapping[str, Sequence[LogBlock]]) -> bytes:
@@ -76,10 +95,23 @@ def merge_archives(files: Mapping[str, Sequence[LogBlock]]) -> bytes:
     """
     blocks = [block for part in files.values() for block in part]
     schemas = [_OURS.sub("{", block.schema or "", count=1).lstrip() for block in blocks]
+    links = ArchiveLinks(tuple(files), _before_all(files))
     return b"".join(
-        _block(bytes(block.content), f"{number}/{len(blocks)}", schema, merged=" ".join(files) if number == 1 else None)
+        _block(
+            bytes(block.content),
+            f"{number}/{len(blocks)}",
+            schema,
+            merged=links.merged if number == 1 else (),
+            after=links.after if number == 1 else (),
+        )
         for number, (block, schema) in enumerate(zip(blocks, schemas, strict=True), 1)
     )
+
+
+def _before_all(files: Mapping[str, Sequence[LogBlock]]) -> tuple[str, ...]:
+    named = dict.fromkeys(name for blocks in files.values() for name in archive_links(blocks).after)
+    inside = {*files, *(name for blocks in files.values() for name in archive_links(blocks).merged)}
+    return tuple(name for name in named if name not in inside)
 
 
 def archive_blocks(data: bytes) -> list[LogBlock]:
@@ -93,9 +125,14 @@ def archive_blocks(data: bytes) -> list[LogBlock]:
 
 def merged_from(blocks: Iterable[LogBlock]) -> tuple[str, ...]:
     """Names of the files that `merge_archives` made one of, which is whole; none for what one archiving wrote, or another program."""
+    return archive_links(blocks).merged
+
+
+def archive_links(blocks: Iterable[LogBlock]) -> ArchiveLinks:
+    """What the first block of an archive file says of other files."""
     first = next(iter(blocks), None)
     ours = None if first is None or first.type is not BlockType.AVRO_DATA else _OURS.match(first.schema or "")
-    return () if ours is None or ours[3] is None else tuple(ours[3].split())
+    return ArchiveLinks() if ours is None else ArchiveLinks(tuple((ours[3] or "").split()), tuple((ours[4] or "").split()), True)
 
 
 def read_archive(data: bytes, sought: bytes = b"") -> list[ArchivedEntry]:
@@ -142,13 +179,16 @@ def _content(records: Sequence[bytes]) -> bytes:
     return struct.pack(">ii", CONTENT_VERSION, len(records)) + b"".join(struct.pack(">i", len(record)) + record for record in records)
 
 
-def _block(content: bytes, place: str | None, written: str | None = None, *, merged: str | None = None) -> bytes:
+def _block(
+    content: bytes, place: str | None, written: str | None = None, *, merged: Sequence[str] = (), after: Sequence[str] = ()
+) -> bytes:
     """`place`: number of the block / of all blocks of its file, both counted from 1; None for one without a seal. `written`: the schema,
-    where it is not ours of today. `merged`: names of the files that this one is made of.
+    where it is not ours of today. `merged` and `after` as in `ArchiveLinks`.
     """
     schema = schema_text(_ENTRY) if written is None else written.encode()
     if place is not None:
-        mark = "" if merged is None else f'"lakehouse.merged":"{merged}",'
+        mark = f'"lakehouse.merged":"{" ".join(merged)}",' if merged else ""
+        mark += f'"lakehouse.after":"{" ".join(after)}",' if after else ""
         rest = f'","lakehouse.block":"{place}",{mark}'.encode() + schema.removeprefix(b"{")
         schema = seal_behind(_HEAD, rest + content)[: -len(content)]
     return render_block(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: schema.decode("utf-8")}, content)

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakehouse_engine.commit.checkpoint import renew_checkpoint
+from lakehouse_engine.commit.leftovers.savepoints import lost_savepoints
 from lakehouse_engine.errors import FormatError, LakehouseError, MetadataError, StoredFileNotFoundError
-from lakehouse_engine.format.timeline.archived import render_archive, salvage_archive
+from lakehouse_engine.format.log.reader import read_blocks
+from lakehouse_engine.format.timeline.archived import archive_links, render_archive, salvage_archive
 from lakehouse_engine.format.timeline.archived_record import archived_commit
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.archived import ArchivedEntry
@@ -31,8 +33,11 @@ from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.checkpoints import LIVE, SAVEPOINTED, LiveCheckpoints
+from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.verify.ways_out import earlier_moments
+from lakehouse_engine.view.archive_gaps import A_PART, missed_files, with_lost
+from lakehouse_engine.view.lost_commits import completed_path
 from lakehouse_engine.view.table_state import TableState
 
 
@@ -44,11 +49,16 @@ def mendings(state: TableState, *, trust_files: bool = False) -> Iterator[Mendin
     for damage in damaged_states(ActiveTimeline(state.storage, state.layout)):
         is_commit = damage.instant.is_completed and damage.instant.action.is_write
         yield _commit_file(state, damage, trust_files) if is_commit else _state_file(state, damage)
+    for instant, content in lost_savepoints(state).items():
+        damage = DamagedState(instant, completed_path(state, instant), State.COMPLETED, "the completed file of the savepoint is gone")
+        yield _put_back(state.storage, damage, content)
     for damage in lost_files_of_commits(state):
         yield _commit_file(state, damage, trust_files)
     archive = state.archived_timeline
     for file, error in archive.damaged():
         yield _archive_file(state, file, error)
+    for name in missed_files(state):
+        yield _lost_archive_file(state, name)
     yield from _kept_commits(state, archive)
     yield from lost_compaction_plans(state)
     yield from _checkpoints(state)
@@ -70,6 +80,11 @@ def _state_file(state: TableState, damage: DamagedState) -> Mending:
     states = _all_states(instant)
     message = f"{damage.message}: the {instant.action} {_what_is_lost(damage)}; its files are set aside in {FOLDER}"
     return mending(damage.path, message, lambda: _drop(state, states))
+
+
+def _put_back(storage: Storage, damage: DamagedState, content: bytes) -> Mending:
+    message = f"{damage.message}: it is put back from the copy in the inflight file"
+    return mending(damage.path, message, lambda: storage.create(damage.path, content))
 
 
 def _made_anew(storage: Storage, damage: DamagedState, content: bytes, how: str) -> Mending:
@@ -143,16 +158,31 @@ def _archive_file(state: TableState, file: StoredFile, error: FormatError) -> Me
         if not state.archived_files().is_known:
             # What the damaged part says is gone for good: from here on the files that are there are those that must be.
             renew_checkpoint(state)
-        entries = salvage_archive(state.storage.read(file.path))
+        data = state.storage.read(file.path)
+        entries, after = salvage_archive(data), archive_links(read_blocks(data)).after
         set_aside(state.storage, file.path)
+        # Before the file looks whole: of a write_id that is not found it must stay known that it may have been in there.
+        ConfigStore(state.storage).update(with_lost(state, f"{file.name}{A_PART}" if entries else file.name))
         if entries:
-            state.storage.overwrite(file.path, render_archive(_by_instant(entries), ARCHIVAL_BATCH.default))
+            state.storage.overwrite(file.path, render_archive(_by_instant(entries), ARCHIVAL_BATCH.default, after=after))
         else:
             state.storage.delete(file.path)
 
     kept = len(salvage_archive(state.storage.read(file.path)))
-    message = f"{error.message}: {kept} entries are whole and stay; the damaged file is set aside in {FOLDER}"
+    message = f"{error.message}: {kept} entries are whole and stay; the damaged file is set aside in {FOLDER}, and noted in the table"
     return mending(file.path, message, replace)
+
+
+def _lost_archive_file(state: TableState, name: str) -> Mending:
+    message = (
+        "the archive file is gone: that is noted in the table. Writes with a write_id that is not found are refused until the file is put"
+        " back from a backup, or until `repair --accept-lost-archive`"
+    )
+
+    def note() -> None:
+        ConfigStore(state.storage).update(with_lost(state, name))
+
+    return mending(f"{state.archived_timeline.path}/{name}", message, note)
 
 
 def _by_instant(entries: list[ArchivedEntry]) -> list[list[ArchivedEntry]]:

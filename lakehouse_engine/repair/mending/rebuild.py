@@ -70,8 +70,13 @@ def _whole(active: ActiveTimeline, kind: type[_Kind], instant: Instant) -> _Kind
 
 
 def _savepoint(state: TableState, instant: Instant) -> HoodieSavepointMetadata | None:
-    """As it would be made today, where every write since is on the timeline and says that no file as of the instant is gone."""
+    """The copy in its inflight file. Else as it would be made today, where every write since is on the timeline and says that no file as of
+    the instant is gone.
+    """
     time = instant.requested_time
+    copy = _other(state, HoodieSavepointMetadata, instant, State.INFLIGHT)
+    if copy is not None:
+        return copy
     if not state.timeline.completed().writes().contains(time) or time < proven_since(state):
         return None
     try:

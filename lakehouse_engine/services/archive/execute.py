@@ -82,12 +82,15 @@ def execute_archive(state: TableState, instants: Sequence[Instant], options: Arc
     _keep_aside(state, [files[_key(instant)] for instant in instants if _is_savepointed(state, instant)])
     _remember_other_writers(state, instants)
     keep_savepointed(state)
-    content, archive = render_archive(entries, options.batch), state.archived_timeline
+    archive, counted = state.archived_timeline, state.archived_files().counted
+    # A name that was lost is not taken again: it is named as the one before, and missed from then on.
+    lost = [archive_file_name(counted)] if counted > archive.newest_number() else []
     # The newest file is one of an archiving alone, and the checkpoint counts the merged one: so nothing that may fail is between.
-    merged = merge_archive_files(archive, options)
-    number = archive.next_number()
+    merged = merge_archive_files(archive, options, counted)
+    number = archive.next_number(counted)
     path = f"{archive.path}/{archive_file_name(number)}"
-    state.storage.create(path, content)
+    newest = [file.name for file in archive.files()[-1:]]
+    state.storage.create(path, render_archive(entries, options.batch, after=[*newest, *lost]))
     _take_away(state, instants, files, number)
     return (path,) if merged is None else (merged, path)
 

@@ -26,19 +26,20 @@ _MOST = 500
 """Files that are merged at once: under the table's lock each is read and deleted."""
 
 
-def merge_archive_files(archive: ArchivedTimeline, options: ArchiveOptions) -> str | None:
+def merge_archive_files(archive: ArchivedTimeline, options: ArchiveOptions, counted: int = 0) -> str | None:
     """Merge the newest files of the archive where there are enough small ones; the path of the merged one. The table lock is held.
+    `counted` as in `ArchivedTimeline.next_number`.
 
     Archiving goes on without it: what fails is logged, and tried again by the next one.
     """
     try:
-        return _merge(archive, options) if options.merges else None
+        return _merge(archive, options, counted) if options.merges else None
     except StorageError as error:
         logger.warning("files of the archive of %s were not merged: %s", archive.storage.root, error)
         return None
 
 
-def _merge(archive: ArchivedTimeline, options: ArchiveOptions) -> str | None:
+def _merge(archive: ArchivedTimeline, options: ArchiveOptions, counted: int) -> str | None:
     listed = archive.listed()
     chosen = mergeable(archive.files(listed), options)
     if not chosen or any(entry.name == MERGE_PLAN for entry in listed):
@@ -46,7 +47,7 @@ def _merge(archive: ArchivedTimeline, options: ArchiveOptions) -> str | None:
     sources = _whole(archive, chosen)
     if len(sources) < options.merged_files:
         return None
-    path = f"{archive.path}/{archive_file_name(archive.next_number())}"
+    path = f"{archive.path}/{archive_file_name(archive.next_number(counted))}"
     _replace(archive, path, sources)
     return path
 

@@ -33,6 +33,7 @@ from lakehouse_engine.services.compact.merging import CompactTask, compact_slice
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.view.archive_gaps import ACCEPTED_ARCHIVE, LOST_ARCHIVE
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.result import result_of
 from lakehouse_engine.write.tasks.base_files import created_stat
@@ -50,6 +51,8 @@ _OWN = frozenset(
     {
         CHECKSUM_KEY,
         MATERIALIZED_KEY,
+        LOST_ARCHIVE,
+        ACCEPTED_ARCHIVE,
         "hoodie.table.metadata.partitions",
         "hoodie.table.metadata.partitions.inflight",
         "hoodie.table.index.defs.path",

@@ -17,9 +17,10 @@ from lakehouse_engine.table_services import TableServices
 _DRY_RUN = Argument("dry_run", Kind.FLAG, False)
 _CASCADE = Argument("cascade", Kind.FLAG, False)
 _ACCEPT_FUTURE = Argument("accept_future", Kind.FLAG, False)
+_LOST_ARCHIVE = Argument("accept_lost_archive", Kind.FLAG, False)
 _OPTIONS = Argument("options", Kind.OPTIONS, {})
 _RESTORE = ("cascade", "dry_run", "accept_future")
-_REPAIR = ("dry_run", "accept_future", "trust_files")
+_REPAIR = ("dry_run", "accept_future", "trust_files", "accept_lost_archive")
 _COMPACTION_OPS = {
     "run": "run",
     "scheduleandexecute": "schedule_and_run",
@@ -227,7 +228,7 @@ SERVICES = (
     ),
     procedure(
         "repair_table",
-        (TABLE, _ACCEPT_FUTURE, Argument("trust_files", Kind.FLAG, False), _DRY_RUN),
+        (TABLE, _ACCEPT_FUTURE, Argument("trust_files", Kind.FLAG, False), _LOST_ARCHIVE, _DRY_RUN),
         {"result": TEXT, "disorder": TEXT, "what": TEXT, "message": TEXT},
         _repair_table,
     ),

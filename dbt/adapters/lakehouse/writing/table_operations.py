@@ -213,7 +213,8 @@ def _table_info(table: Any, given: Mapping[str, Any]) -> Rows:
 
 def _repair(table: Any, given: Mapping[str, Any]) -> Rows:
     """One row for each thing that was repaired (on a dry run: would be), or is left."""
-    report = table.repair(**{name: flag(given, name) for name in ("dry_run", "accept_future", "trust_files")})
+    names = ("dry_run", "accept_future", "trust_files", "accept_lost_archive")
+    report = table.repair(**{name: flag(given, name) for name in names})
     done = "would be repaired" if report.dry_run else "repaired"
     found = [(done, one) for one in report.repaired] + [("left", one) for one in report.left]
     rows = [{"result": result, "disorder": str(one.kind), "what": one.what, "message": one.message} for result, one in found]

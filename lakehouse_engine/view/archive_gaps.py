@@ -1,0 +1,39 @@
+"""Parts of the archive that are lost: what was written in them is not known any more.
+
+`repair` remembers in the table's properties which archive files it could not keep whole, and which are gone. Files that are gone and not
+remembered yet are told by those that name them (`timeline.archived`).
+"""
+
+from __future__ import annotations
+
+from lakehouse_engine.view.table_state import TableState
+
+LOST_ARCHIVE = "lakehouse.archive.lost"
+"""Property: names of archive files that are lost, or lost blocks, separated by spaces."""
+ACCEPTED_ARCHIVE = "lakehouse.archive.lost.accepted"
+"""Property: those of them that somebody has put up with: a write_id that is not found counts as a new one."""
+
+
+A_PART = ":part"
+"""Behind the name of a file of which some blocks are lost: the rest of it has its name."""
+
+
+def missed_files(state: TableState) -> tuple[str, ...]:
+    """Names of archive files that are gone, and of which `repair` does not know yet. Each archive file is looked into."""
+    known = _names(state, LOST_ARCHIVE)
+    return tuple(name for name in state.archived_timeline.lost(state.archived_files().counted) if name not in known)
+
+
+def unknown_parts(state: TableState) -> tuple[str, ...]:
+    """Names of archive files of which it is not known what they said, and which nobody has put up with. As `missed_files`."""
+    settled = {*_names(state, ACCEPTED_ARCHIVE), *(file.name for file in state.archived_timeline.files())}
+    return tuple(name for name in (*_names(state, LOST_ARCHIVE), *missed_files(state)) if name not in settled)
+
+
+def with_lost(state: TableState, *names: str) -> dict[str, str | None]:
+    """The property that remembers these archive files too. What was put up with before is another loss."""
+    return {LOST_ARCHIVE: " ".join(dict.fromkeys([*_names(state, LOST_ARCHIVE), *names]))}
+
+
+def _names(state: TableState, key: str) -> list[str]:
+    return state.config.properties.get(key, "").split()
