@@ -78,7 +78,7 @@ def check_contents(
     promises, told = log_promises(whole, None), told_logs(whole, None)
     live = {log.path for piece in whole.view.latest_slices() for log in piece.log_files}
     slices = [piece for path in state.view.partitions() for group in state.view.file_groups(path) for piece in group.slices]
-    slices = [piece for piece in slices if _is_asked(piece, only)]
+    slices = [piece for piece in slices if is_asked(piece, only)]
     for done, piece in enumerate(slices):
         progress("file slices", done, len(slices))
         if piece.base_file is not None:
@@ -99,12 +99,13 @@ def check_moment(
     plan = plan_snapshot(state, moment)
     if plan.reader is not None and not quick:
         for piece in plan.logged:
-            if _is_asked(piece.slice, only):
+            if is_asked(piece.slice, only):
                 yield from _check_logs(state, piece, plan.reader.scope)
 
 
-def _is_asked(piece: FileSlice, only: Collection[str] | None) -> bool:
-    if only is None or (piece.base_file is not None and piece.base_file.path in only):
+def is_asked(piece: FileSlice, only: Collection[str] | None) -> bool:
+    """Whether a file of a slice, or its partition, is among these paths (None: all are)."""
+    if only is None or piece.partition_path in only or (piece.base_file is not None and piece.base_file.path in only):
         return True
     return any(log.path in only for log in piece.log_files)
 

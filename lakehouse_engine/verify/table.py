@@ -11,7 +11,7 @@ from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.timeline.config_store import PROPERTIES
 from lakehouse_engine.verify.agreement import check_agreement
-from lakehouse_engine.verify.files import check_contents, check_missing, check_moment, check_sizes
+from lakehouse_engine.verify.files import check_contents, check_missing, check_moment, check_sizes, is_asked
 from lakehouse_engine.verify.keys import check_keys
 from lakehouse_engine.verify.metadata import (
     check_archive,
@@ -63,7 +63,7 @@ def _still_there(report: VerifyReport, now: TableState, *, quick: bool) -> Verif
     asked = frozenset(finding.path for finding in report.findings)
     kinds = {finding.kind for finding in report.findings}
     known = {_identity(finding) for finding in report.findings}
-    again = _Verification(now, _silent, asked, with_keys=FindingKind.DUPLICATE_KEY in kinds)
+    again = _Verification(now, _silent, asked, all_keys=FindingKind.DUPLICATE_KEY in kinds)
     again.run(quick=quick or kinds.isdisjoint(_OF_CONTENTS))
     again.findings = {key: finding for key, finding in again.findings.items() if _identity(finding) in known}
     return replace(report, findings=tuple(again.findings.values()), way_out=again.way_out())
@@ -76,12 +76,14 @@ def _identity(finding: Finding) -> tuple[FindingKind, str, str]:
 
 @dataclass(slots=True)
 class _Verification:
-    """`only`: paths of the data files whose contents are checked (None: all)."""
+    """`only`: paths of the data files whose contents are checked (None: all); `all_keys`: keys of all files nevertheless, for one may be in
+    any two of them.
+    """
 
     state: TableState
     progress: Progress
     only: frozenset[str] | None = None
-    with_keys: bool = True
+    all_keys: bool = True
     findings: dict[tuple[FindingKind, str], Finding] = field(default_factory=dict)
     """The first of each kind about a path."""
     skipped: dict[str, None] = field(default_factory=dict)
@@ -104,7 +106,7 @@ class _Verification:
             self._attempt("properties", lambda: self._add(check_agreement(self.state)))
         if not quick:
             self._attempt("contents of files", lambda: self._add(check_contents(self.state, damaged, self.progress, self.only)))
-            rows = self._check_keys(slices) if self.with_keys else 0
+            rows = self._check_keys(slices if self.all_keys else [piece for piece in slices if is_asked(piece, self.only)])
         return self._report(slices, rows, retained)
 
     def _check_metadata(self) -> set[Instant]:
