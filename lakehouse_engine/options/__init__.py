@@ -54,6 +54,7 @@ __all__ = [
     "PAYLOAD_CLASS",
     "SHIP_ENGINE",
     "STORED_PREFIX",
+    "TABLE_KEYS",
     "TASK_RUNNER",
     "TASK_THREADS",
     "TUNING_PREFIXES",
@@ -125,6 +126,25 @@ TUNING_PREFIXES = (
 """Keys that only tune Hudi's own machinery: accepted, without effect here, and reported once by whoever passes them."""
 
 
+TABLE_KEYS = {
+    "hoodie.datasource.write.recordkey.field": "record_key",
+    "hoodie.table.recordkey.fields": "record_key",
+    "hoodie.datasource.write.precombine.field": "ordering_fields",
+    "hoodie.table.precombine.field": "ordering_fields",
+    "hoodie.table.ordering.fields": "ordering_fields",
+    "hoodie.table.partition.fields": "partition_by",
+    "hoodie.datasource.write.table.type": "table_type",
+    "hoodie.table.type": "table_type",
+}
+"""Keys of Hudi for what a table is made with, and the argument of `create_table` that each means."""
+_SAID_AS = {
+    "record_key": "primaryKey in SQL, unique_key in dbt",
+    "ordering_fields": "preCombineField in SQL",
+    "partition_by": "PARTITIONED BY in SQL",
+    "table_type": "type in SQL",
+}
+
+
 def check_known(raw: Mapping[str, Any], *, also: tuple[str, ...] = ()) -> list[str]:
     """Refuse unknown keys, and values that do not parse; return keys that are Hudi's own tuning and have no effect here.
 
@@ -143,6 +163,9 @@ def check_known(raw: Mapping[str, Any], *, also: tuple[str, ...] = ()) -> list[s
             continue
         if asks_for_nothing(key, raw[key]):
             continue
+        if key in TABLE_KEYS:
+            named = TABLE_KEYS[key]
+            raise UnknownOptionError(f"{key!r} is what a table is made with, not an option: give it as {named} ({_SAID_AS[named]})")
         near = difflib.get_close_matches(key, [*OPTIONS, *also], n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise UnknownOptionError(f"the engine does not act on the option {key!r}{hint}")

@@ -45,6 +45,7 @@ from lakehouse_engine.statements.columns import constrain
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.defaults import check_defaults
 from lakehouse_engine.statements.generated import settled
+from lakehouse_engine.statements.table_properties import TableProperties
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.write.alter import set_properties, set_query
@@ -109,7 +110,7 @@ def create_table(run: Execution, statement: CreateTable) -> Any:
     spec = replace(spec, constraints=settled(run, name, spec))
     if found is not None and statement.or_replace and found[1] is RelationKind.TABLE:
         table = run.open_table(found[0])
-        if "type" not in {key.lower() for key, _ in statement.properties}:
+        if "table_type" not in TableProperties.of(statement.properties).fields:
             spec = replace(spec, table_type=short_type(table.config))
         result = _replace(run, table, found[0], spec, frame)
         keep_comments(run, found[0], statement)
@@ -156,6 +157,8 @@ def create_table_like(run: Execution, statement: CreateTableLike) -> None:
     table = run.table(statement.source)
     config = table.config
     given = table_spec(name, CreateTable(statement.name, properties=statement.properties), table.schema, usual_type=short_type(config))
+    if given.partition_by not in ((), config.partition_fields):
+        raise OptionError(f"CREATE TABLE ... LIKE {source} takes its partitions: {', '.join(config.partition_fields) or 'none'}")
     run.make_table(
         name,
         replace(
@@ -221,31 +224,29 @@ def _replace(run: Execution, table: HoodieTable, name: RelationName, spec: Table
 
 
 def table_spec(name: RelationName, statement: CreateTable, schema: pa.Schema, *, usual_type: str = "cow") -> TableSpec:
-    """Table properties in Hudi's SQL spelling: primaryKey, preCombineField (orderingFields), type, and hoodie.* keys."""
-    given = {key.lower(): value for key, value in statement.properties}
-    hoodie = {key: value for key, value in statement.properties if key.lower().startswith("hoodie.") or key in OPTIONS}
-    known = {"primarykey", "precombinefield", "orderingfields", "type"}
-    other = [key for key, _ in statement.properties if key.lower() not in known and key not in hoodie]
-    if other:
-        raise OptionError(f"the table property {other[0]!r} has no effect; there are primaryKey, preCombineField, type and hoodie.* keys")
-    keys = statement.primary_key or _names(given.get("primarykey"))
-    table_type = given.get("type", usual_type).lower()
+    """Raises `OptionError` for clauses and properties that say different things, and as `TableProperties.of`."""
+    given = TableProperties.of(statement.properties)
+    table_type = given.fields.get("table_type", usual_type)
     if table_type not in TABLE_TYPES:
-        raise OptionError(f"the table property type = {given['type']!r} of {name} is neither 'cow' nor 'mor'")
+        raise OptionError(f"the table property type = {table_type!r} of {name} is neither 'cow' nor 'mor'")
     return TableSpec(
         name=name.name,
         schema=schema,
-        record_key=_as_written(keys, schema),
-        ordering_fields=_as_written(_names(given.get("precombinefield") or given.get("orderingfields")), schema),
-        partition_by=_as_written(statement.partition_by, schema),
+        record_key=_as_written(_agreed(given, "record_key", statement.primary_key, "PRIMARY KEY"), schema),
+        ordering_fields=_as_written(given.names("ordering_fields"), schema),
+        partition_by=_as_written(_agreed(given, "partition_by", statement.partition_by, "PARTITIONED BY"), schema),
         table_type=table_type,
-        properties=hoodie,
+        properties=given.options,
         constraints=constraints_of(statement.columns),
     )
 
 
-def _names(text: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+def _agreed(given: TableProperties, field: str, columns: Sequence[str], clause: str) -> Sequence[str]:
+    """Columns that a clause names, or a property, or both alike."""
+    named = given.names(field)
+    if columns and named and [one.lower() for one in columns] != [one.lower() for one in named]:
+        raise OptionError(f"{clause} names {', '.join(columns)}, and the table properties name {', '.join(named)}; keep one")
+    return columns or named
 
 
 def _as_written(names: Sequence[str], schema: pa.Schema) -> tuple[str, ...]:

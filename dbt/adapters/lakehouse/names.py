@@ -13,6 +13,14 @@ _OWN_SAVEPOINTS = "dbt_"
 _RUN_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
+_META_COLUMNS = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name")
+
+
+def is_meta_column(name: str) -> bool:
+    """Whether a column is one of the five that each commit writes."""
+    return name.strip("`").lower() in _META_COLUMNS
+
+
 def own_savepoint(invocation_id: str) -> str:
     """How the savepoints of a protected run are called."""
     return f"{_OWN_SAVEPOINTS}{invocation_id}"

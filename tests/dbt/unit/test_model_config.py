@@ -77,6 +77,11 @@ def test_short_names_of_services_become_hoodie_keys_which_the_profile_does_not_o
     assert found["hoodie.keep.max.commits"] == "8"
 
 
+def test_excluded_meta_columns_are_left_out_as_no_merge_changes_them() -> None:
+    found = ModelConfig.from_config("m", config(unique_key="id", merge_exclude_columns=["v", "_hoodie_commit_time", "_HOODIE_FILE_NAME"]))
+    assert found.merge_exclude_columns == ("v",)
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
@@ -91,6 +96,7 @@ def test_short_names_of_services_become_hoodie_keys_which_the_profile_does_not_o
         (config(partition_by={"field": "day", "data_type": "date"}), "partition_by is a column or a list of columns, not dict"),
         (config(unique_key=5), "unique_key is a column or a list of columns, not int '5'"),
         (config(unique_key="id", merge_update_columns=[{"a": 1}]), "merge_update_columns is a column or a list"),
+        (config(unique_key="id", merge_update_columns=["v", "`_Hoodie_File_Name`"]), "names `_Hoodie_File_Name`, which each commit"),
         (config(index="bucket"), "needs a record key"),
         (config(index="bucket", unique_key="id", incremental_strategy="delete+insert"), "needs a record key"),
         (config(index="blom"), "did you mean 'bloom'"),

@@ -17,7 +17,7 @@ from dbt.adapters.lakehouse.config.clauses import SKIPPED_STEPS, MergeClauses, c
 from dbt.adapters.lakehouse.config.external_config import EXTERNAL, KEYS, external_findings
 from dbt.adapters.lakehouse.config.keys import CONFIG_OF_OPTION, DBT_KEYS, ELSEWHERE, OWN_KEYS, WITHOUT_EFFECT
 from dbt.adapters.lakehouse.config.service_config import SERVICES_LATER, default_options, service_findings, service_options, texts
-from dbt.adapters.lakehouse.names import did_you_mean, nearest
+from dbt.adapters.lakehouse.names import did_you_mean, is_meta_column, nearest
 
 STRATEGIES = ("append", "merge", "insert_overwrite", "delete+insert", "replace_where", "microbatch")
 STORED = ("table", "incremental", "snapshot", "seed", "materialized_view")
@@ -111,7 +111,7 @@ class ModelConfig:
             hive_style=config.get("hive_style_partitioning") is not False,
             strategy=strategy,
             merge_update_columns=names(config.get("merge_update_columns")),
-            merge_exclude_columns=names(config.get("merge_exclude_columns")),
+            merge_exclude_columns=tuple(one for one in names(config.get("merge_exclude_columns")) if not is_meta_column(one)),
             predicates=names(config.get("incremental_predicates") or config.get("predicates")),
             delete_condition=config.get("delete_condition") or None,
             clauses=MergeClauses.of(name, config) if materialized == "incremental" and strategy == "merge" else MergeClauses(),
@@ -279,6 +279,9 @@ def _check_key_configs(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     yield from _check_needs_of_key(name, config)
     if config.get("merge_update_columns") and config.get("merge_exclude_columns"):
         yield f"{name}: give merge_update_columns or merge_exclude_columns, not both"
+    for own in names(config.get("merge_update_columns")):
+        if is_meta_column(own):
+            yield f"{name}: merge_update_columns names {own}, which each commit writes itself; leave it out"
 
 
 def _check_needs_of_key(name: str, config: Mapping[str, Any]) -> Iterator[str]:
