@@ -8,6 +8,7 @@ and types"). A type that widens into one of them without loss is converted; anyt
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -21,6 +22,7 @@ TIMESTAMP_NTZ = pa.timestamp("us")
 MAX_DECIMAL_PRECISION = 38
 
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_]+")
 _WIDENED: dict[pa.DataType, pa.DataType] = {
     pa.bool_(): pa.bool_(),
     pa.int8(): pa.int32(),
@@ -96,10 +98,24 @@ def check_names(fields: Iterable[pa.Field], path: str = "") -> None:
         if not _AVRO_NAME.match(name):
             raise SchemaIncompatibleError(
                 f"the column name {name!r}{where} is not letters, digits and underscores starting with a letter or underscore,"
-                " which is all an Avro name can hold; rename it",
+                f" which is all an Avro name can hold{_renaming(name, names)}",
                 column=f"{path}.{name}" if path else name,
             )
     check_differ(names, where)
+
+
+def _renaming(name: str, taken: Sequence[str]) -> str:
+    """What to do about a name that Avro cannot hold: an alias that reads alike, and that no other column has."""
+    plain = unicodedata.normalize("NFKD", name.replace("\N{LATIN SMALL LETTER SHARP S}", "ss"))
+    plain = "".join(character for character in plain if not unicodedata.combining(character))
+    made = _NOT_IN_NAME.sub("_", plain).strip("_")
+    if not made:
+        return "; rename it"
+    made = f"_{made}" if made[0].isdigit() else made
+    while made.lower() in {other.lower() for other in taken}:
+        made += "_"
+    shown = name.replace("`", "``")
+    return f"; rename it, in a query by an alias: `{shown}` as {made}"
 
 
 def check_differ(names: Sequence[str], where: str = "") -> None:

@@ -149,3 +149,22 @@ def test_bytes_that_are_not_text_are_refused_from_untrusted_sources() -> None:
 def test_canonical_columns_are_not_copied() -> None:
     table = pa.table({"a": pa.array([1, 2], pa.int64())})
     assert canonical_table(table).column("a").chunk(0).buffers()[1].address == table.column("a").chunk(0).buffers()[1].address
+
+
+@pytest.mark.parametrize(
+    ("names", "alias"),
+    [
+        (["größe"], "`größe` as grosse"),
+        (["user name"], "`user name` as user_name"),
+        (["2nd"], "`2nd` as _2nd"),
+        (["a.b", "A_B"], "`a.b` as a_b_"),
+        (["a`b"], "`a``b` as a_b"),
+        (["Prénom – client"], "`Prénom – client` as Prenom_client"),
+        (["価格"], "rename it"),
+    ],
+)
+def test_a_name_that_avro_cannot_hold_is_refused_with_an_alias(names: list[str], alias: str) -> None:
+    with pytest.raises(SchemaIncompatibleError) as caught:
+        canonical_schema(pa.schema([(name, pa.int64()) for name in names]))
+    assert alias in str(caught.value)
+    assert caught.value.context["column"] == names[0]
