@@ -25,6 +25,7 @@ from lakehouse_engine.spark.frames.partitions import as_path
 from lakehouse_engine.spark.tasks.pickling import dumps
 from lakehouse_engine.spark.tasks.shipping import code_of, engine_described, engine_digest
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.read_only import ReadOnlyStorage
 from lakehouse_engine.timeline.config_store import PROPERTIES
 
 _ROUNDS = 2
@@ -95,7 +96,11 @@ def ensure_server(spark: SparkSession, storage: Storage) -> None:
 
 
 def check_executors(spark: SparkSession, storage: Storage) -> None:
-    """As `ensure_executors`, asked anew."""
+    """As `ensure_executors`, asked anew. Of a table that is only read they are asked whether they can read it."""
+    if isinstance(storage, ReadOnlyStorage):
+        greetings = [Greeting(*answer) for answer in _ask(spark, _question(storage, None, PROPERTIES))]
+        judge(greetings, storage, storage.read(PROPERTIES))
+        return
     area, token = StagingArea(storage), uuid.uuid4().hex.encode()
     try:
         folder = area.folder()
@@ -179,8 +184,11 @@ def _short(text: str) -> str:
     return " | ".join(lines[:1] + lines[-2:] if len(lines) > 3 else lines)[:1000]
 
 
-def _question(storage: Storage, folder: str, token: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """What executors run. Everything is imported within, and the storage comes pickled: the engine is not needed to read this."""
+def _question(storage: Storage, folder: str | None, token: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What executors run. Everything is imported within, and the storage comes pickled: the engine is not needed to read this.
+
+    `folder`: where they create a file; None where nothing may be written.
+    """
     pickled, digest = dumps(storage), engine_digest()
 
     def question(batches: Iterator[Any]) -> Iterator[Any]:
@@ -211,6 +219,8 @@ def _question(storage: Storage, folder: str, token: str) -> Callable[[Iterator[A
                 if storage.head(token) is None:
                     return host, python, found, described
                 content = storage.read(token)
+                if folder is None:
+                    return host, python, found, described, content, token
                 storage.create(created, b"")
             except (errors.LakehouseError, ImportError, OSError) as error:
                 return host, python, found, described, None, None, f"failed ({error})"

@@ -14,6 +14,7 @@ from lakehouse_engine.errors import ExecutorStorageError, StorageError
 from lakehouse_engine.spark.tasks import handshake
 from lakehouse_engine.spark.tasks.handshake import Greeting, judge
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.read_only import ReadOnlyStorage
 
 TOKEN, PATH, FOLDER = b"token", "f/token", "f"
 
@@ -41,9 +42,9 @@ def _import() -> object:
     raise ModuleNotFoundError("No module named 'obstore'")
 
 
-def asked(storage: Any) -> list[Greeting]:
+def asked(storage: Any, folder: str | None = FOLDER) -> list[Greeting]:
     """The answer of this process, as one of an executor."""
-    question = handshake._question(storage, FOLDER, PATH)
+    question = handshake._question(storage, folder, PATH)
     batch = pa.record_batch([pa.array([0])], ["id"])
     return [Greeting(*pickle.loads(answer)) for made in question(iter([batch])) for answer in made.column(0).to_pylist()]
 
@@ -57,6 +58,14 @@ def root(tmp_path: Path) -> str:
 @pytest.mark.parametrize("kind", [LocalStorage, Store])
 def test_an_executor_that_reads_and_writes_is_good(kind: type[LocalStorage], root: str) -> None:
     judge(asked(kind(root)), LocalStorage(root), TOKEN)
+
+
+@pytest.mark.parametrize("kind", [LocalStorage, Store, Forbidden])
+def test_an_executor_of_what_is_only_read_need_not_write(kind: type[LocalStorage], root: str) -> None:
+    storage = ReadOnlyStorage(kind(root), "prod")
+    before = LocalStorage(root).walk()
+    judge(asked(storage, None), storage, TOKEN)
+    assert LocalStorage(root).walk() == before
 
 
 @pytest.mark.parametrize(("kind", "words"), [(Unknown, "cannot open the storage.*'obstore'"), (Forbidden, "403 Forbidden")])
