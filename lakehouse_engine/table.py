@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakehouse_engine.engine import TaskRunner, local_runner, looking_runner
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.files.crossing import told_of_crossing
-from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.files.schema import user_schema
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 from lakehouse_engine.options import ServiceOptions, WriteOptions, layered
@@ -84,7 +84,7 @@ class HoodieTable(TableServices):
     @property
     def schema(self) -> pa.Schema:
         """User columns, in canonical Arrow types."""
-        return table_schema(self.state)
+        return user_schema(self.state)
 
     @property
     def keys_are_global(self) -> bool:
@@ -104,6 +104,7 @@ class HoodieTable(TableServices):
         end: Moment | None = None,
         on_restore: str = "fail",
         filters: pc.Expression | None = None,
+        deleted: bool = False,
     ) -> pa.Table:
         """Rows as an Arrow table; no JVM is used.
 
@@ -115,8 +116,11 @@ class HoodieTable(TableServices):
 
         `filters`, an expression over columns (`pc.field("day") == "2026-01-01"`; the meta columns too), keeps the rows that it is true of.
         Partitions, files and row groups in which no row can be such are not read. Raises `OptionError` for one that does not fit the table.
+
+        `deleted`: of a table with soft deletes the deleted rows, too, with the column `_lakehouse_deleted_at`.
         """
-        asked, runner = Query(query, as_of, begin, end, on_restore, filters), looking_runner(local_runner(self._options), self._storage)
+        asked = Query(query, as_of, begin, end, on_restore, filters, deleted)
+        runner = looking_runner(local_runner(self._options), self._storage)
 
         def read(now: TableState) -> pa.Table:
             with told_of_crossing(now):
@@ -137,6 +141,7 @@ class HoodieTable(TableServices):
         end: Moment | None = None,
         on_restore: str = "fail",
         filters: pc.Expression | None = None,
+        deleted: bool = False,
     ) -> DataFrame:
         """The same rows as a DataFrame, pinned to what is committed now; `to_arrow` says what the arguments mean.
 
@@ -149,7 +154,7 @@ class HoodieTable(TableServices):
         if session is None:
             raise MissingOptionError("dataframe() needs a SparkSession: pass one, or use to_arrow()")
         check_session(session)
-        asked = Query(query, as_of, begin, end, on_restore, filters)
+        asked = Query(query, as_of, begin, end, on_restore, filters, deleted)
 
         def frame(now: TableState) -> DataFrame:
             with told_of_crossing(now):

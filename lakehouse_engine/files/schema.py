@@ -8,6 +8,7 @@ from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.files.base_file import open_base_file, stored_schema
 from lakehouse_engine.format.avro.avro_arrow import avro_to_arrow
 from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.record.merging.soft_deletes import shown_schema
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.view.table_state import TableState
 
@@ -23,6 +24,11 @@ def table_schema(state: TableState, as_of: str | None = None) -> pa.Schema:
     if found is None and as_of is not None:
         found = _committed(state, None) or _stored(state, None)
     return found if found is not None else pa.schema([])
+
+
+def user_schema(state: TableState, as_of: str | None = None) -> pa.Schema:
+    """The columns of `table_schema` that reads show: not the one that soft deletes keep."""
+    return shown_schema(state.config, table_schema(state, as_of))
 
 
 def _committed(state: TableState, as_of: str | None) -> pa.Schema | None:

@@ -15,6 +15,8 @@ META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME
 """The five meta columns, in the order in which every base file has them."""
 IS_DELETED = "_hoodie_is_deleted"
 """A boolean user column with this name marks a row as a deletion."""
+DELETED_AT = "_lakehouse_deleted_at"
+"""The column of a table with soft deletes that says when a row was deleted; null in all others."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

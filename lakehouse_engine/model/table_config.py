@@ -23,6 +23,8 @@ have been one: paths do not tell what columns hold any more."""
 
 MATERIALIZED_KEY = "lakehouse.materialized.query"
 """The query that a materialized view holds the rows of."""
+DELETES_KEY = "lakehouse.deletes"
+"""`soft`: deleted rows stay stored, and reads leave them out (`record.merging.soft_deletes`)."""
 UNFINISHED_KEY = "lakehouse.unfinished.build"
 """Who builds the table in several commits, of which the last one is not there yet."""
 
@@ -151,6 +153,13 @@ class TableConfig:
     def materialized_query(self) -> str | None:
         """The text of the query whose rows the table holds, where it is a materialized view."""
         return self.properties.get(MATERIALIZED_KEY) or None
+
+    @property
+    def deletes_softly(self) -> bool:
+        text = self.properties.get(DELETES_KEY, "hard").strip().lower()
+        if text not in ("hard", "soft"):
+            raise PropertiesError(f"{DELETES_KEY}={text!r} is neither hard nor soft")
+        return text == "soft"
 
     @property
     def unfinished_build(self) -> str | None:

@@ -46,14 +46,14 @@ def read_arrow(
     row groups of files without logs are passed over when their statistics show that they have none. Raises as `read_base_file` and
     `SliceReader.read`, and `OptionError` where a filter cannot be computed.
     """
-    wanted = plain(projected_schema(plan.schema, columns, meta_columns))
+    wanted = plain(projected_schema(plan.shown, columns, meta_columns))
     tables = (runner or LocalRunner()).run(read_task, plan_tasks(plan, wanted.names), name="read")
     return concat(tables, wanted)
 
 
 def iter_arrow(plan: ScanPlan, *, columns: Sequence[str] | None = None, meta_columns: MetaColumns = False) -> Iterator[pa.Table]:
     """As `read_arrow`, one table for each row group, and for the rows that only the logs of a slice have, read as they are asked for."""
-    wanted = plain(projected_schema(plan.schema, columns, meta_columns))
+    wanted = plain(projected_schema(plan.shown, columns, meta_columns))
     for task in plan_tasks(plan, wanted.names):
         yield from iter_task(task)
 

@@ -20,6 +20,7 @@ from lakehouse_engine.options.unavailable import CHANGE_DATA
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.pruning import may_be_foreign, path_rules
 from lakehouse_engine.read.scan import FROM_START, ON_RESTORE, Filters, ScanPlan, plan_incremental, plan_snapshot
+from lakehouse_engine.record.merging.soft_deletes import hidden_column, not_deleted
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.plans import oldest_overtaken
 from lakehouse_engine.view.table_state import TableState
@@ -33,7 +34,7 @@ class Query:
 
     `as_of` goes with the first two, `begin`, `end` and `on_restore` (see `plan_incremental`) with the last; the moments are anything that
     `moment_of` takes. Only rows of which `filters`, over the columns of the result and the meta columns, is true
-    are read.
+    are read. `deleted`: with rows that were deleted softly, and when.
     """
 
     kind: str = "snapshot"
@@ -42,6 +43,7 @@ class Query:
     end: str | date | datetime | None = None
     on_restore: str = "fail"
     filters: pc.Expression | None = field(default=None, compare=False)
+    deleted: bool = False
 
     def __post_init__(self) -> None:
         if self.kind.lower() == "cdc":
@@ -71,7 +73,8 @@ def plan_query(
     """The plan of a query of the table, as it was at `state` or later.
 
     Instants and files that `state` has may be gone by now, archived or taken back by another process: then the table is looked at anew.
-    `options` count over those that the table has stored. With `paths`, the plan has the rules of partition paths. `narrowing` makes the
+    `options` count over those that the table has stored. With `paths`, which is for Spark, the plan has the rules of partition paths, and
+    rows that were deleted softly are left to whoever reads it (`ScanPlan.hidden`). `narrowing` makes the
     filters of a query that has none, for the schema that its rows have at that time. Raises `OptionError`
     for a moment or an option that does not parse, or filters that do not fit, `UnsettledInstantError` for a moment of the past to which
     a writer of Hudi may add yet, and as `plan_snapshot` and `plan_incremental`; with `paths` `SchemaIncompatibleError` for a range that
@@ -81,11 +84,16 @@ def plan_query(
     verify, trusts = VERIFY_CHECKSUMS.read(given), TRUST_PARTITION_PATHS.read(given)
 
     def filters(now: TableState, moment: str | None) -> Filters | None:
-        expression = query.filters if query.filters is not None or narrowing is None else narrowing(table_schema(now, moment))
+        schema = table_schema(now, moment)
+        expression = query.filters if query.filters is not None or narrowing is None else narrowing(schema)
+        if not (paths or query.deleted) and hidden_column(now.config, schema):
+            expression = not_deleted() if expression is None else expression & not_deleted()
         return None if expression is None else Filters(expression, trusts)
 
     def plan(now: TableState) -> ScanPlan:
         found = _plan(now, query, filters)
+        if not query.deleted:
+            found = replace(found, hidden=hidden_column(now.config, found.schema))
         if not paths:
             return found
         foreign = may_be_foreign(now) or _has_retyped(now, found)

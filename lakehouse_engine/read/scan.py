@@ -55,6 +55,7 @@ class ScanPlan:
     `wanted` is true of belong to the result; of partitions that can have none, files and slices are not in the plan. `rules` say what
     partition paths tell of the rows in them, where that was asked for and is known. `replaced_only` are paths of base files under logs in
     which no row is wanted: they only say which rows of theirs the logs replace. `foreign`: some file may be of another program.
+    `hidden`: a column that is not shown, and in which rows that belong to the result have null.
     """
 
     storage: Storage
@@ -69,6 +70,12 @@ class ScanPlan:
     rules: PathRules | None = None
     replaced_only: frozenset[str] = frozenset()
     foreign: bool = True
+    hidden: str | None = None
+
+    @property
+    def shown(self) -> pa.Schema:
+        """The columns of the result."""
+        return self.schema if self.hidden is None else pa.schema([one for one in self.schema if one.name != self.hidden])
 
     def verified(self, verify: bool) -> ScanPlan:
         """The same plan, with or without looking at checksums (`lakehouse.read.verify.checksums`)."""

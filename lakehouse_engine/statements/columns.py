@@ -15,9 +15,11 @@ import pyarrow as pa
 from lakehouse_engine.catalog.catalog import RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import ConstraintError, OptionError, SchemaIncompatibleError, SqlError, UnsupportedSqlError
+from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.constraints import Constraints
-from lakehouse_engine.model.keys import RECORD_KEY
+from lakehouse_engine.model.keys import DELETED_AT, RECORD_KEY
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
+from lakehouse_engine.record.merging.soft_deletes import hidden_column
 from lakehouse_engine.record.nested import Path, alone, children, field_at, placed, with_new_fields
 from lakehouse_engine.record.schema import check_reserved
 from lakehouse_engine.record.spark_types import BY_NAME, spark_name
@@ -307,5 +309,7 @@ def _rewrite(run: Execution, parts: Parts, table: HoodieTable, edits: Edits) -> 
         if path not in edits.dropped:
             value = edited(quote_name(field.name), field.type, path, edits)
             columns.append(f"{value} as {quote_name(edits.renamed.get(path, field.name))}")
-    rows = run.spark.sql(f"select {', '.join(columns)} from {quote_name(run.target(parts))}")
+    if hidden_column(table.config, table_schema(table.state)):
+        columns.append(quote_name(DELETED_AT))
+    rows = run.spark.sql(f"select {', '.join(columns)} from {quote_name(run.target(parts, deleted=True))}")
     return table.insert_overwrite_table(rows, replace_schema=True, redefines=True, drop_deletions=False, expected=run.expected(parts))

@@ -74,9 +74,9 @@ class Execution:
         columns = ", ".join(f"({expression})" for expression in expressions)
         return [field.dataType for field in self.query(f"select {columns} from {source}").schema.fields]
 
-    def target(self, parts: Parts, needs: Needs = EVERYTHING) -> str:
-        """A view of the rows of the table to be changed, with their meta columns: at least those that are needed."""
-        return self.pins.target(self.pins.name(parts), self.reads, needs)
+    def target(self, parts: Parts, needs: Needs = EVERYTHING, *, deleted: bool = False) -> str:
+        """A view of the rows of the table to be changed, with their meta columns: at least those that are needed, `deleted` ones too."""
+        return self.pins.target(self.pins.name(parts), self.reads, needs, deleted=deleted)
 
     def narrow(self, parts: Parts, partitions_of: Callable[[TableState], frozenset[str] | None]) -> None:
         """Say which partitions of the table to be changed were read, if `partitions_of` its state are not all of them (None)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import OptionError
+from lakehouse_engine.model.table_config import DELETES_KEY
 from lakehouse_engine.options import OPTIONS, TABLE_KEYS
 from lakehouse_engine.record.keys.keygen import PARTITION_FIELD_OPTION
 from lakehouse_engine.sql.grammar.statements import Properties
@@ -46,7 +47,7 @@ class TableProperties:
 
 
 def _check_is_option(key: str) -> None:
-    if not key.lower().startswith("hoodie.") and key not in OPTIONS:
+    if not key.lower().startswith("hoodie.") and key not in (*OPTIONS, DELETES_KEY):
         raise OptionError(f"the table property {key!r} has no effect; there are primaryKey, preCombineField, type and hoodie.* keys")
 
 

@@ -16,7 +16,7 @@ from lakehouse_engine.index.registry import keeps_buckets
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.instant import Action
-from lakehouse_engine.model.table_config import MATERIALIZED_KEY, UNFINISHED_KEY, TableConfig
+from lakehouse_engine.model.table_config import DELETES_KEY, MATERIALIZED_KEY, UNFINISHED_KEY, TableConfig
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import (
     BUCKET_ENGINE,
@@ -31,6 +31,7 @@ from lakehouse_engine.options import (
     layered,
 )
 from lakehouse_engine.record.merging.payloads import payload_of
+from lakehouse_engine.record.merging.soft_deletes import check_soft_deletes
 from lakehouse_engine.record.nested import Path, placed
 from lakehouse_engine.record.schema import check_reserved, reconcile
 from lakehouse_engine.record.types import canonical_schema
@@ -119,6 +120,15 @@ def set_constraints(storage: Storage, change: Callable[[Constraints], Constraint
     with TableLock(storage, lock_timeout_ms):
         store = ConfigStore(storage)
         return store.update(change(store.read().constraints).properties())
+
+
+def set_soft_deletes(storage: Storage, *, lock_timeout_ms: int) -> TableConfig:
+    """From now on deleted rows stay stored; the next write adds the column. Raises as `check_soft_deletes`."""
+    with TableLock(storage, lock_timeout_ms):
+        store = ConfigStore(storage)
+        config = store.read()
+        check_soft_deletes(config, payload_of(config))
+        return store.update({DELETES_KEY: "soft"})
 
 
 def set_query(storage: Storage, query: str | None, *, lock_timeout_ms: int) -> TableConfig:

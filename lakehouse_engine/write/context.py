@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 
 import pyarrow as pa
 
@@ -13,7 +14,7 @@ from lakehouse_engine.index.base import Index, StoredKeys
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.index.simple import GeneratedKeys, MetaColumnKeys
-from lakehouse_engine.model.keys import COMMIT_SEQNO, PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.model.keys import COMMIT_SEQNO, DELETED_AT, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
@@ -25,6 +26,7 @@ from lakehouse_engine.record.merging.deletions import DeleteMarks
 from lakehouse_engine.record.merging.mergers import RecordMerger, storing_as_given
 from lakehouse_engine.record.merging.ordering_fields import OrderingFields
 from lakehouse_engine.record.merging.payloads import merger_of, payload_of
+from lakehouse_engine.record.merging.soft_deletes import SoftDeletes, check_soft_deletes, with_deleted_at
 from lakehouse_engine.record.schema import check_reserved, reconcile, typed_nulls
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.storage.base import Storage
@@ -61,6 +63,7 @@ class WriteContext:
     allow_timestamp_ntz: bool
     given_keys: bool
     update_columns: tuple[str, ...] | None
+    soft: SoftDeletes | None = None
     unsaid_by_logs: bool = False
     single_rows: bool = False
 
@@ -112,6 +115,7 @@ class WriteContext:
             allow_timestamp_ntz=self.allow_timestamp_ntz,
             given_keys=self.given_keys,
             constraints=self.config.constraints,
+            soft=self.soft,
         )
 
     def key_keying(self, incoming: pa.Schema, *, ordering: bool = False) -> DeleteKeying:
@@ -151,11 +155,13 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
     payload.check_marker(request.options.delete_marker)
     _check_columns(config, request, OrderingFields.of(config.ordering_fields, table_schema(state) or schema))
     _check_update_columns(config, request, schema)
-    updated = _updated_columns(request, schema)
+    updated = _updated_columns(config, request, schema)
     index = load_index(state, request.options)
     if request.operation in _MERGES and looks_everywhere(request, index):
         check_complete(state)
-    ordering = payload.ordering(config, schema)
+    marks = payload.delete_marks({**config.properties, **request.options.delete_marker})
+    if config.deletes_softly:
+        check_soft_deletes(config, payload)
     return WriteContext(
         storage=state.storage,
         config=config,
@@ -164,8 +170,9 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
         generator=generator,
         index=index,
         merger=merger_of(config, request.options.payload_class, update_columns=updated, as_given=request.as_given),
-        ordering=ordering,
-        marks=payload.delete_marks({**config.properties, **request.options.delete_marker}),
+        ordering=payload.ordering(config, schema),
+        marks=marks,
+        soft=SoftDeletes(marks, datetime.now(timezone.utc)) if config.deletes_softly else None,
         options=request.options,
         allow_timestamp_ntz=ntz,
         given_keys=request.given_keys,
@@ -177,7 +184,7 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
 
 def with_ordering(state: TableState, request: WriteRequest) -> WriteRequest:
     """The request with the ordering columns, and what those are generated of, among the columns to update: a row that wins leaves its
-    ordering value, or the next late row would win against an older one.
+    ordering value, or the next late row would win against an older one. Where deletes are soft, it also says whether it is one.
     """
     if request.update_columns is None or request.data is None:
         return request
@@ -186,8 +193,13 @@ def with_ordering(state: TableState, request: WriteRequest) -> WriteRequest:
     computed = [one for one in config.constraints.generated_among(schema.names) if one.column.lower() in {name.lower() for name in moved}]
     inputs = [name for one in computed for name in one.inputs]
     known = {name.lower() for name in (*request.update_columns, *config.record_key_fields)}
-    more = [name for name in dict.fromkeys((*moved, *inputs)) if name.lower() not in known]
+    more = [name for name in dict.fromkeys((*moved, *inputs, *_soft_columns(config))) if name.lower() not in known]
     return replace(request, update_columns=(*request.update_columns, *more))
+
+
+def _soft_columns(config: TableConfig) -> tuple[str, ...]:
+    """What every row of a batch has, whether or not it was given."""
+    return (DELETED_AT,) if config.deletes_softly else ()
 
 
 def looks_everywhere(request: WriteRequest, index: Index) -> bool:
@@ -201,14 +213,14 @@ def looks_up_inserts(operation: WriteOperationType, options: WriteOptions) -> bo
     return operation is WriteOperationType.INSERT and options.insert_dup_policy != INSERT_DUP_POLICY.default
 
 
-def _updated_columns(request: WriteRequest, schema: pa.Schema) -> tuple[str, ...] | None:
+def _updated_columns(config: TableConfig, request: WriteRequest, schema: pa.Schema) -> tuple[str, ...] | None:
     """The columns that a matched row takes from the batch; None for all.
 
     A column that the batch leaves out is not known to be null: stored rows keep theirs, and only new ones have none.
     """
     if request.update_columns is not None or request.data is None or request.operation not in _MATCHES:
         return request.update_columns
-    offered = {field.name.lower() for field in request.data.schema}
+    offered = {field.name.lower() for field in request.data.schema} | {*_soft_columns(config)}
     named = tuple(name for name in schema.names if name.lower() in offered)
     return None if len(named) == len(schema) else named
 
@@ -286,6 +298,8 @@ def _write_schema(state: TableState, request: WriteRequest) -> pa.Schema:
     offered = request.data.schema
     if request.given_keys:
         offered = pa.schema([field for field in offered if not field.name.startswith("_hoodie_record_key")])
+    if state.config.deletes_softly:
+        offered, table = with_deleted_at(offered), with_deleted_at(table) if len(table) else table
     if not request.replace_schema:
         offered = typed_nulls(offered, table)
     incoming = canonical_schema(offered, allow_timestamp_ntz=request.options.allow_timestamp_ntz or _has_ntz(table))
@@ -314,7 +328,7 @@ def _check_columns(config: TableConfig, request: WriteRequest, ordering: Orderin
 
 
 def _check_update_columns(config: TableConfig, request: WriteRequest, schema: pa.Schema) -> None:
-    offered = None if request.data is None else {field.name.lower() for field in request.data.schema}
+    offered = None if request.data is None else {field.name.lower() for field in request.data.schema} | {*_soft_columns(config)}
     for name in request.update_columns or ():
         if name not in schema.names:
             raise OptionError(f"the column to update {name!r} is not in the table; it has {', '.join(schema.names)}", column=name)

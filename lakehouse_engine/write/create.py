@@ -14,7 +14,7 @@ from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
 from lakehouse_engine.index.consistent import refuse_changing_buckets
 from lakehouse_engine.index.registry import INDEXES, stored_index_type
 from lakehouse_engine.model.constraints import NO_CONSTRAINTS, Constraints
-from lakehouse_engine.model.table_config import MATERIALIZED_KEY, TableConfig, TableType
+from lakehouse_engine.model.table_config import DELETES_KEY, MATERIALIZED_KEY, TableConfig, TableType
 from lakehouse_engine.options import (
     DELETE_FIELD,
     DELETE_MARKER,
@@ -34,6 +34,7 @@ from lakehouse_engine.options.unavailable import stored_keys
 from lakehouse_engine.record.keys.keygen import choose_key_generator
 from lakehouse_engine.record.merging.ordering_fields import OrderingFields
 from lakehouse_engine.record.merging.payloads import EVENT_TIME_STRATEGY, PAYLOADS, last_name, payload_of
+from lakehouse_engine.record.merging.soft_deletes import check_soft_deletes, with_deleted_at
 from lakehouse_engine.record.schema import check_reserved
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.storage.base import Storage
@@ -43,7 +44,7 @@ from lakehouse_engine.timeline.locks.settings import check_provider_fits
 _KEY_GENERATORS = "org.apache.hudi.keygen."
 TABLE_TYPES = {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ}
 HIVE_STYLE, URL_ENCODE = "hoodie.datasource.write.hive_style_partitioning", "hoodie.datasource.write.partitionpath.urlencode"
-_TABLE_KEYS = ("hoodie.table.keygenerator.class", HIVE_STYLE, URL_ENCODE, "hoodie.database.name")
+_TABLE_KEYS = ("hoodie.table.keygenerator.class", HIVE_STYLE, URL_ENCODE, "hoodie.database.name", DELETES_KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def create_table(storage: Storage, spec: TableSpec, defaults: Mapping[str, Any] 
     for key in (HIVE_STYLE, URL_ENCODE):
         if str(spec.properties.get(key, "true")).lower() not in ("true", "false"):
             raise OptionError(f"{key}={spec.properties[key]!r} is neither true nor false", table=spec.name)
-    schema = canonical_schema(spec.schema, allow_timestamp_ntz=options.allow_timestamp_ntz)
+    schema = canonical_schema(_columns(spec), allow_timestamp_ntz=options.allow_timestamp_ntz)
     check_reserved(schema)
     _check(spec, schema)
     config = TableConfig(_properties(spec, schema, options))
@@ -97,8 +98,17 @@ def create_table(storage: Storage, spec: TableSpec, defaults: Mapping[str, Any] 
     payload.check_columns(schema)
     payload.check_marker(options.delete_marker)
     payload.delete_marks(config.properties)
+    if config.deletes_softly:
+        check_soft_deletes(config, payload)
     INDEXES[stored_index_type(config)](config, options)
     return ConfigStore(storage).create(config)
+
+
+def _columns(spec: TableSpec) -> pa.Schema:
+    deletes = str(spec.properties.get(DELETES_KEY, "hard")).lower()
+    if deletes not in ("hard", "soft"):
+        raise OptionError(f"{DELETES_KEY}={deletes!r} is neither hard nor soft", table=spec.name)
+    return with_deleted_at(spec.schema) if deletes == "soft" else spec.schema
 
 
 def _check(spec: TableSpec, schema: pa.Schema) -> None:

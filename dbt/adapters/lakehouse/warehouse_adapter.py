@@ -263,6 +263,11 @@ class WarehouseAdapter(SparkAdapter):
         """The base files of a merge-on-read table; of a copy-on-write table all of it."""
         return travel.read_optimized(relation)
 
+    @available.parse(lambda relation, *a, **k: str(relation))
+    def relation_with_deleted(self, relation: LakehouseRelation) -> str:
+        """A table with soft deletes, and its deleted rows too."""
+        return travel.with_deleted(relation)
+
 
 def _named(relation: LakehouseRelation) -> tuple[str, str]:
     return str(relation.schema).lower(), str(relation.identifier).lower()

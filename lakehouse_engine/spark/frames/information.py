@@ -13,7 +13,7 @@ from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.information import Described, information_rows
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import LakehouseError
-from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.files.schema import user_schema
 from lakehouse_engine.record.spark_types import spark_name
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.sql.binding.predicate import Predicate, expression_of
@@ -59,7 +59,7 @@ def _of_table(state: TableState) -> list[Described]:
     config, constraints = state.config, state.config.constraints
     places = {name: number for number, name in enumerate(config.partition_fields, 1)}
     found = []
-    for field in table_schema(state):
+    for field in user_schema(state):
         length, generated = constraints.length_of(field.name), constraints.generated_as(field.name)
         found.append(
             Described(

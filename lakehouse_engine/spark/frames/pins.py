@@ -198,9 +198,9 @@ class Pins:
     def _is_table(self, parts: Parts) -> bool:
         return self._catalog.kind_of(self.qualified(parts)) is RelationKind.TABLE
 
-    def target(self, name: RelationName, reads: Reads, needs: Needs = EVERYTHING) -> str:
-        """A view of the table's rows with its meta columns, for statements that change it."""
-        return self.keep(self._scan(self._catalog.table(name), reads, Query(), needs, meta_columns=True, verify=True))
+    def target(self, name: RelationName, reads: Reads, needs: Needs = EVERYTHING, *, deleted: bool = False) -> str:
+        """A view of the table's rows with its meta columns, for statements that change it; `deleted`: also those deleted softly."""
+        return self.keep(self._scan(self._catalog.table(name), reads, Query(deleted=deleted), needs, meta_columns=True, verify=True))
 
     def stored_rows(self, name: RelationName, reads: Reads, rows: Predicate | None = None) -> DataFrame:
         """The table's rows with their meta columns, which are its own, checked as they are read: what is written anew must not carry damage
@@ -289,7 +289,7 @@ class Pins:
         return ViewText(view.sql, tuple(column for column, _ in view.columns))
 
     def _pin_information(self, relation: str, pin: Pin, for_columns: bool) -> str:
-        if pin.as_of is not None or pin.changes is not None or pin.read_optimized:
+        if pin.as_of is not None or pin.changes is not None or pin.read_optimized or pin.deleted:
             raise UnsupportedSqlError(f"information_schema.{relation} has no history: it says what the warehouse holds now")
 
         def query(text: str) -> DataFrame:
@@ -326,7 +326,7 @@ class Pins:
             query = Query("incremental", None, self._moment(pin.changes.begin, args), end)
             return self.keep(self._scan(stored, reads, query, pin.needs, meta_columns=True))
         as_of = None if pin.as_of is None else self._moment(pin.as_of, args)
-        query = Query("read_optimized" if pin.read_optimized else "snapshot", as_of)
+        query = Query("read_optimized" if pin.read_optimized else "snapshot", as_of, deleted=pin.deleted)
         return self.keep(self._scan(stored, reads, query, pin.needs, meta_columns=pin.meta_columns))
 
     def _moment(self, as_of: AsOf, args: Arguments) -> str | datetime:

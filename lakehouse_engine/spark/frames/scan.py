@@ -38,9 +38,10 @@ def scan(
     options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
     """As `shared_scan`, with columns of its own, so that two frames of one table can be joined."""
-    found, wanted = _scanned(spark, plan, columns, meta_columns, None, options), _wanted(plan, columns, meta_columns)
+    read = _with_hidden(plan, columns)
+    found, wanted = _scanned(spark, plan, read, meta_columns, None, options), _wanted(plan, read, meta_columns)
     frame = found.wider if isinstance(found, Composed) else found
-    return frame.selectExpr(*(f"{name} as {name}" for name in map(quote_name, wanted.names)))
+    return _shown(frame.selectExpr(*(f"{name} as {name}" for name in map(quote_name, wanted.names))), plan)
 
 
 def shared_scan(
@@ -67,8 +68,23 @@ def shared_scan(
     Checksums of footers and page headers, and of logs that are read here, are checked here, unless this process did before; all others by
     whoever reads them. Raises as `read_arrow`, but for what is found damaged by executors, and as `prepare_executors`.
     """
-    found = _scanned(spark, plan, columns, meta_columns, named, options)
-    return found.frame if isinstance(found, Composed) else found
+    named = named if named is None or plan.hidden is None else {*named, plan.hidden.lower()}
+    found = _scanned(spark, plan, _with_hidden(plan, columns), meta_columns, named, options)
+    return _shown(found.frame if isinstance(found, Composed) else found, plan)
+
+
+def _with_hidden(plan: ScanPlan, columns: Sequence[str] | None) -> Sequence[str] | None:
+    """The columns to read: with the hidden one. Raises `SchemaIncompatibleError` for one that is not shown."""
+    if columns is None or plan.hidden is None:
+        return columns
+    return [*projected_schema(plan.shown, columns).names, plan.hidden]
+
+
+def _shown(frame: DataFrame, plan: ScanPlan) -> DataFrame:
+    """The rows and columns that belong to the result."""
+    if plan.hidden is None:
+        return frame
+    return frame.where(f"{quote_name(plan.hidden)} is null").drop(plan.hidden)
 
 
 def _scanned(

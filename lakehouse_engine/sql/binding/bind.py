@@ -22,7 +22,7 @@ from lakehouse_engine.sql.binding.read_files import files_of
 from lakehouse_engine.sql.binding.scan import scan
 from lakehouse_engine.sql.grammar.lexer import QUERY_WORDS, quote_name, significant
 from lakehouse_engine.sql.grammar.references import Argument, Chain, Parts, Reference, ReferenceKind, Scan, Travel, folded, plain
-from lakehouse_engine.sql.grammar.relations import CHANGES_FUNCTION, FILES_FUNCTION, READ_OPTIMIZED_FUNCTION
+from lakehouse_engine.sql.grammar.relations import CHANGES_FUNCTION, FILES_FUNCTION, READ_OPTIMIZED_FUNCTION, WITH_DELETED_FUNCTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Changes:
 class Pin:
     """One thing to be read: a relation, as it is now, as it was, what changed in it, or its base files only; or files that are no table.
 
-    `needs`: what of it. `meta_columns`: with Hudi's meta columns in front.
+    `needs`: what of it. `meta_columns`: with Hudi's meta columns in front. `deleted`: with rows that were deleted softly.
     """
 
     parts: Parts
@@ -60,6 +60,7 @@ class Pin:
     read_optimized: bool = False
     meta_columns: bool = False
     files: FilesRead | None = None
+    deleted: bool = False
     needs: Needs = field(default=EVERYTHING, compare=False)
 
 
@@ -179,19 +180,26 @@ def _changes_pin(reference: Reference) -> Pin:
     return Pin(_named(CHANGES_FUNCTION, arguments[0]), changes=Changes(mode, _moment(CHANGES_FUNCTION, arguments[2]), end))
 
 
-def _read_optimized_pin(reference: Reference) -> Pin:
+def _moment_pin(reference: Reference) -> Pin:
+    """Of a function that reads a table now or as of a moment."""
+    [function] = folded(reference.parts)
     arguments = reference.arguments or ()
     if not 1 <= len(arguments) <= 2:
-        raise UnsupportedSqlError(f"{READ_OPTIMIZED_FUNCTION} takes ('schema.table' [, as of]); got {len(arguments)} arguments")
-    as_of = _moment(READ_OPTIMIZED_FUNCTION, arguments[1]) if len(arguments) == 2 else None
-    return Pin(_named(READ_OPTIMIZED_FUNCTION, arguments[0]), as_of=as_of, read_optimized=True)
+        raise UnsupportedSqlError(f"{function} takes ('schema.table' [, as of]); got {len(arguments)} arguments")
+    as_of, name = _moment(function, arguments[1]) if len(arguments) == 2 else None, _named(function, arguments[0])
+    return Pin(name, as_of=as_of, read_optimized=function == READ_OPTIMIZED_FUNCTION, deleted=function == WITH_DELETED_FUNCTION)
 
 
 def _files_pin(reference: Reference) -> Pin:
     return Pin(reference.parts, files=files_of(reference.arguments or ()))
 
 
-_FUNCTIONS = {CHANGES_FUNCTION: _changes_pin, READ_OPTIMIZED_FUNCTION: _read_optimized_pin, FILES_FUNCTION: _files_pin}
+_FUNCTIONS = {
+    CHANGES_FUNCTION: _changes_pin,
+    READ_OPTIMIZED_FUNCTION: _moment_pin,
+    WITH_DELETED_FUNCTION: _moment_pin,
+    FILES_FUNCTION: _files_pin,
+}
 
 
 def _moment(function: str, argument: Argument) -> AsOf:

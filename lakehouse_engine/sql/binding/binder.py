@@ -80,8 +80,9 @@ class _Binder:
 
     def _stored(self, pin: Pin, view: ViewText, path: tuple[Parts, ...]) -> str:
         name = ".".join(pin.parts)
-        if pin.as_of is not None or pin.changes is not None or pin.read_optimized:
-            raise UnsupportedSqlError(f"{name} is a view: times, changes and base files are read from the tables under it", relation=name)
+        if pin.as_of is not None or pin.changes is not None or pin.read_optimized or pin.deleted:
+            read = "times, changes, base files and deleted rows are read"
+            raise UnsupportedSqlError(f"{name} is a view: {read} from the tables under it", relation=name)
         own = folded(pin.parts)
         if own in path:
             circle = " -> ".join(".".join(parts) for parts in (*path[path.index(own) :], own))

@@ -12,7 +12,8 @@ from lakehouse_engine.sql.grammar.references import Argument, Travel
 CHANGES_FUNCTION = "hudi_table_changes"
 READ_OPTIMIZED_FUNCTION = "hudi_read_optimized"
 FILES_FUNCTION = "read_files"
-TABLE_FUNCTIONS = (CHANGES_FUNCTION, READ_OPTIMIZED_FUNCTION, FILES_FUNCTION)
+WITH_DELETED_FUNCTION = "lakehouse_with_deleted"
+TABLE_FUNCTIONS = (CHANGES_FUNCTION, READ_OPTIMIZED_FUNCTION, WITH_DELETED_FUNCTION, FILES_FUNCTION)
 
 OTHER_FUNCTIONS = {
     "hudi_query_timeline": "CALL show_timeline(table => ...) shows the timeline, with showArchived => true the archived instants, too",

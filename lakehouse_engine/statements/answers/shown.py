@@ -13,7 +13,7 @@ from lakehouse_engine.catalog.catalog import RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import LakehouseError, MissingOptionError
 from lakehouse_engine.model.constraints import Constraints
-from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.model.table_config import DELETES_KEY, TableConfig
 from lakehouse_engine.options import INDEX_TYPE
 from lakehouse_engine.record.merging.payloads import PAYLOADS
 from lakehouse_engine.spark.abilities import abilities_of
@@ -235,7 +235,8 @@ def _own_options(config: TableConfig) -> dict[str, str]:
     """Those that a table made without options would not have."""
     payload = PAYLOADS[usual_payload(config.ordering_fields)].java_class
     usual = {INDEX_TYPE.key: "GLOBAL_SIMPLE", "hoodie.compaction.payload.class": payload, HIVE_STYLE: "true", URL_ENCODE: "true"}
-    return {key: value for key, value in options_of(config).items() if usual.get(key) != value}
+    soft = {DELETES_KEY: "soft"} if config.deletes_softly else {}
+    return {key: value for key, value in options_of(config).items() if usual.get(key) != value} | soft
 
 
 def _comment_clause(comment: str | None) -> str:

@@ -26,6 +26,7 @@ from lakehouse_engine.record.keys.keygen import KeyGenerator, generated_keys
 from lakehouse_engine.record.merging.mergers import RecordMerger
 from lakehouse_engine.record.merging.ordering import latest_per_key
 from lakehouse_engine.record.merging.ordering_fields import OrderingFields
+from lakehouse_engine.record.merging.soft_deletes import SoftDeletes
 from lakehouse_engine.record.schema import conform, has_untyped, typed_nulls
 from lakehouse_engine.record.types import canonical_table
 from lakehouse_engine.storage.base import Storage
@@ -45,8 +46,9 @@ class Keying:
     """How raw rows become rows of the table: canonical types, the table's columns, record key and partition path.
 
     Picklable; runs where the rows are. `schema` has the table's user columns; `columns` restricts the result to some of them (a
-    delete needs keys only). Every row keeps `constraints`. A table without key fields has its keys made from `instant_time` (empty where
-    there is none yet) and where a row was met; with `given_keys` those of new rows, whose given key is null.
+    delete needs keys only). Every row keeps `constraints`; with `soft` deletions stay rows. A table without key fields has its keys made
+    from `instant_time` (empty where there is none yet) and where a row was met; with `given_keys` those of new rows, whose given key is
+    null.
     """
 
     schema: pa.Schema
@@ -56,6 +58,7 @@ class Keying:
     allow_timestamp_ntz: bool
     given_keys: bool = False
     constraints: Constraints = NO_CONSTRAINTS
+    soft: SoftDeletes | None = None
 
     def key(self, rows: pa.Table, *, task: int = 0, first_row: int = 0) -> pa.Table:
         """Rows with `_hoodie_record_key` and `_hoodie_partition_path` in front. Raises `WriteError`s for rows that cannot be held."""
@@ -64,7 +67,7 @@ class Keying:
         if any(map(has_untyped, user.schema.types)):
             user = user.cast(typed_nulls(user.schema, self.schema))
         shaped = conform(canonical_table(user, allow_timestamp_ntz=self.allow_timestamp_ntz, untrusted=True), self.schema)
-        shaped = fitted(shaped, self.constraints)
+        shaped = fitted(shaped if self.soft is None else self.soft.applied(shaped), self.constraints)
         if given is not None and not (self.keyless and given.null_count):
             keys = given.cast(pa.string())
         elif self.keyless:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.commit.staging import StagingArea
 from lakehouse_engine.errors import CommitConflictError
-from lakehouse_engine.model.keys import RECORD_KEY
+from lakehouse_engine.model.keys import DELETED_AT, RECORD_KEY
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.write.batch.input import ArrowInput, Input, RowKeying
 from lakehouse_engine.write.source import Rows, RowSource
@@ -65,8 +65,8 @@ class Stage:
 
 
 def _as_given(source: RowSource, offered: pa.Schema) -> pa.Table:
-    """Kept rows without what keying added to them."""
-    names = {name.lower() for name in offered.names}
+    """Kept rows without what keying added to them, but for the times of deletions, whose marks it took."""
+    names = {name.lower() for name in (*offered.names, DELETED_AT)}
     rows = source.take(None)
     return rows.select([name for name in rows.column_names if name.lower() in names])
 

@@ -256,3 +256,30 @@ def test_a_key_that_a_python_model_asks_for_is_its_own() -> None:
     check_config("m", {key: asked[key] for key in asked if key != "parttion_by"}, ["mine", "config_keys_used"])
     with pytest.raises(DbtConfigError, match="'parttion_by' is not known; did you mean 'partition_by'"):
         check_config("m", asked, ["mine", "config_keys_used", "parttion_by"])
+
+
+SOFT = {"unique_key": "id", "ordering_fields": "ts"}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (config(**SOFT, deletes="sft"), "deletes 'sft' is not one of hard, soft.*did you mean 'soft'"),
+        (config(**SOFT, deletes={"mode": "soft", "purge": "3 days"}), "deletes has no 'purge'.*did you mean 'purge_after'"),
+        (config(**SOFT, deletes={"mode": "soft", "purge_after": "soon"}), "purge_after 'soon' is no number of hours, days or weeks"),
+        (config(**SOFT, deletes={"purge_after": "3 days"}), "purge_after goes with deletes mode 'soft'"),
+        (config(unique_key="id", deletes="soft"), "deletes 'soft' needs ordering_fields"),
+        (config(deletes="soft"), "with the strategy 'merge'"),
+        (config(unique_key="id", incremental_strategy="append", deletes="soft"), "with the strategy 'merge'"),
+        ({"materialized": "table", **SOFT, "deletes": "soft"}, "needs an incremental model"),
+    ],
+)
+def test_soft_deletes_are_refused_where_they_make_no_sense(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(DbtConfigError, match=said):
+        check_config("m", values, [])
+
+
+def test_soft_deletes_are_a_word_or_a_mapping() -> None:
+    given = ("hard", "soft", {"mode": "soft", "purge_after": "30 days"})
+    found = [ModelConfig.from_config("m", config(**SOFT, deletes=value)) for value in given]
+    assert [(one.deletes_softly, one.purge_after) for one in found] == [(False, None), (True, None), (True, "30 days")]

@@ -34,7 +34,7 @@ def layout(shape: TableShape, properties: Mapping[str, str]) -> dict[str, Any]:
         "partition_by": shape.partition_by,
         "table_type": shape.table_type,
         "hive_style": shape.hive_style,
-        "properties": dict(properties),
+        "properties": {**properties, **({"lakehouse.deletes": "soft"} if shape.deletes_softly else {})},
     }
 
 

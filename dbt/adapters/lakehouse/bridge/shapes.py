@@ -18,11 +18,13 @@ class TableShape:
     ordering_fields: tuple[str, ...]
     hive_style: bool
     table_type: str = "cow"
+    deletes_softly: bool = False
 
     def fits(self, wanted: TableShape) -> bool:
         """Whether a table of this shape can hold what is wanted to have the other one."""
         return (
             self.table_type == wanted.table_type
+            and self.deletes_softly == wanted.deletes_softly
             and same_names(self.record_key, wanted.record_key)
             and same_names(self.partition_by, wanted.partition_by)
             and same_names(self.ordering_fields, wanted.ordering_fields)

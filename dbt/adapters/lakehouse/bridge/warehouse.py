@@ -291,8 +291,12 @@ class Warehouse:
             self.drop(schema, identifier)
 
     def rows(self, schema: str, identifier: str) -> Any:
-        """The table's newest rows, as a DataFrame."""
-        return self.table(schema, identifier).dataframe()
+        """The table's newest rows, as a DataFrame; with those that were deleted softly, and when."""
+        return self.table(schema, identifier).dataframe(deleted=True)
+
+    def delete_softly(self, schema: str, identifier: str) -> None:
+        """Rows that are deleted stay from now on."""
+        _alter.set_soft_deletes(self.table(schema, identifier).storage, lock_timeout_ms=options.LOCK_TIMEOUT_MS.read(self.options))
 
     # functions
 
@@ -360,6 +364,7 @@ class Warehouse:
             ordering_fields=config.ordering_fields,
             hive_style=config.hive_style_partitioning,
             table_type=table_type_of(config.table_type),
+            deletes_softly=config.deletes_softly,
         )
 
     def identity_anew(self, shape: TableShape, given: Mapping[str, str]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ OWN_KEYS = (
     "predicates",
     "delete_condition",
     *CLAUSE_KEYS,
+    "deletes",
     "on_duplicate_source_keys",
     "index",
     "audit",

@@ -14,6 +14,7 @@ from dbt.adapters.base import AdapterConfig
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.config.clauses import SKIPPED_STEPS, MergeClauses, clause_findings
+from dbt.adapters.lakehouse.config.deletes import deletes_findings, deletes_softly, purge_after
 from dbt.adapters.lakehouse.config.external_config import EXTERNAL, KEYS, external_findings
 from dbt.adapters.lakehouse.config.keys import CONFIG_OF_OPTION, DBT_KEYS, ELSEWHERE, OWN_KEYS, WITHOUT_EFFECT
 from dbt.adapters.lakehouse.config.service_config import SERVICES_LATER, default_options, service_findings, service_options, texts
@@ -58,6 +59,7 @@ class LakehouseConfig(AdapterConfig):
     target_alias: str | None = None
     on_duplicate_source_keys: str = "latest"
     index: str = "auto"
+    deletes: dict[str, Any] | str = "hard"
     audit: bool = False
     table_version: int = 6
     hoodie: dict[str, Any] | None = None
@@ -88,6 +90,8 @@ class ModelConfig:
     on_duplicate_source_keys: str | None = None
     index: str = "auto"
     event_time: str | None = None
+    deletes_softly: bool = False
+    purge_after: str | None = None
     hoodie: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -119,6 +123,8 @@ class ModelConfig:
             on_duplicate_source_keys=_lower(config.get("on_duplicate_source_keys"), "") or None,
             index=_lower(config.get("index"), "auto"),
             event_time=config.get("event_time") or None,
+            deletes_softly=deletes_softly(config),
+            purge_after=purge_after(config),
             hoodie={**default_options(config), **(defaults or {}), **service_options(config), **texts(config.get("hoodie") or {})},
         )
 
@@ -212,6 +218,8 @@ def _value_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     if not unreadable:  # what these say together can be told only where each can be read
         yield from _check_key_configs(name, config)
         yield from _check_strategy(name, config)
+        is_ordered = bool(_ordering_fields(config))
+        yield from deletes_findings(name, config, strategy_of(config), has_key=bool(names(config.get("unique_key"))), is_ordered=is_ordered)
         yield from _check_audit(name, config)
     yield from _check_materialized(name, config)
     if config.get("materialized") == EXTERNAL:

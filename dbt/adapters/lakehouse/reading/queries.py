@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.config.clauses import SOURCE, TARGET
 
+DELETED_AT = "_lakehouse_deleted_at"
+"""The engine's column that says when a row was deleted softly."""
+
 
 @dataclass(frozen=True)
 class SnapshotColumns:
@@ -66,6 +69,12 @@ def split_deleted(
         f"select {picked} from {marked} where not __dbt_deleted and not __dbt_goes",
         f"select {picked} from {marked} where __dbt_deleted and __dbt_goes",
     )
+
+
+def kept_as_deleted(kept: str, gone: str) -> str:
+    """One query of the rows to upsert and of those to delete (`split_deleted`), where the latter stay as deleted ones."""
+    live = f"select *, cast(null as timestamp) as {DELETED_AT} from ({kept})"
+    return f"{live} union all select *, current_timestamp() as {DELETED_AT} from ({gone})"
 
 
 def outside_predicates(

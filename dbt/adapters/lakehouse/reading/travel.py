@@ -23,6 +23,11 @@ def read_optimized(relation: LakehouseRelation) -> str:
     return _narrowed(relation, f"hudi_read_optimized('{relation.render()}')")
 
 
+def with_deleted(relation: LakehouseRelation) -> str:
+    """The relation with its rows that were deleted softly."""
+    return _narrowed(relation, f"lakehouse_with_deleted('{relation.render()}')")
+
+
 def _narrowed(relation: LakehouseRelation, rows: str) -> str:
     """What `--empty`, `--sample` and the batch of a microbatch model leave of a `ref`: it holds for rows of another time, too."""
     if relation.event_time_filter is not None:

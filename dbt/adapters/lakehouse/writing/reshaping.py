@@ -11,6 +11,7 @@ from dbt.adapters.lakehouse.bridge.outcomes import EngineError, is_outcome_unkno
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
+from dbt.adapters.lakehouse.reading.queries import DELETED_AT
 
 _UNTOUCHED = {
     "hoodie.clean.automatic": "false",
@@ -34,7 +35,7 @@ class Reshaping:
 
     def write(self, columns: Sequence[str]) -> str | None:
         """Write the table anew with these columns; the commit, if there was anything to change."""
-        shaped = self.warehouse.sql(f"select {', '.join(columns)} from {self._name}")
+        shaped = self.warehouse.sql(self._query(columns))
         expected = self.warehouse.expected(self.schema, self.identifier)
         given = {"options": {**self.config.options, **_UNTOUCHED}, "extra_metadata": dict(self.metadata), "expected": expected}
         written = retried(
@@ -58,6 +59,12 @@ class Reshaping:
                 f"{self.config.name}: {cause}. The columns of {self._name} were changed by {instant} before that, and could"
                 f" not be put back: {error}; take that commit back with dbt run-operation rollback"
             ) from cause
+
+    def _query(self, columns: Sequence[str]) -> str:
+        if not self.warehouse.shape(self.schema, self.identifier).deletes_softly:
+            return f"select {', '.join(columns)} from {self._name}"
+        stored = self._name.replace("'", "''")
+        return f"select {', '.join([*columns, DELETED_AT])} from lakehouse_with_deleted('{stored}')"
 
     @property
     def _name(self) -> str:

@@ -23,7 +23,15 @@ from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.bridge.words import spark_name
 from dbt.adapters.lakehouse.columns import ColumnPlan, plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
-from dbt.adapters.lakehouse.reading.queries import SOURCE, TARGET, SnapshotColumns, snapshot_changes, split_deleted
+from dbt.adapters.lakehouse.reading.queries import (
+    DELETED_AT,
+    SOURCE,
+    TARGET,
+    SnapshotColumns,
+    kept_as_deleted,
+    snapshot_changes,
+    split_deleted,
+)
 from dbt.adapters.lakehouse.writing.checks.checking import check_batch, check_condition, check_predicates, check_rows, check_shape
 from dbt.adapters.lakehouse.writing.checks.constraints import Check, Unique
 from dbt.adapters.lakehouse.writing.checks.first_build import check_increments
@@ -158,6 +166,7 @@ class TableWriter:
             ordering_fields=tuple(resolve_paths(self.config.ordering_fields, columns, "ordering_fields", name)),
             hive_style=self.config.hive_style,
             table_type=self.config.table_type,
+            deletes_softly=self.config.deletes_softly,
         )
 
     def _fits(self, frame: Any) -> bool:
@@ -181,11 +190,13 @@ class TableWriter:
             updates = self._update_columns(columns_of(batch))
             if self.config.clauses:
                 return self._merge_by_clauses(batch, options, updates)
+            purged = self._purged(columns_of(batch))
             if self.config.delete_condition is None and not self.config.predicates:
-                return self._put("upsert", batch, options, merge_update_columns=updates)
+                return self._put("upsert", batch, options, merge_update_columns=updates, **purged)
             with kept(self.warehouse, batch) as (rows, source):
                 self._check_predicates(source, columns_of(batch))
                 staying, more = self._split(rows, source, self._identity)
+                more |= purged
                 return self._put("upsert", staying, options, merge_update_columns=updates, **more)
 
     def _merge_by_clauses(self, batch: Any, options: Mapping[str, str], updates: Sequence[str] | None) -> Any:
@@ -295,6 +306,8 @@ class TableWriter:
             frame = frame.selectExpr("*", *(f"cast(null as {kind}) as {quoted(name)}" for name, kind in computed.items()))
         frame = self._typed(frame)
         self._check_shape(frame)
+        if self.config.deletes_softly and not self.warehouse.shape(self.schema, self.identifier).deletes_softly:
+            self.warehouse.delete_softly(self.schema, self.identifier)
         # A shorter one is looked for in the rows that come; stored ones keep theirs until the table is built anew.
         self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
         plan, _ = self._met(frame, self.config.on_schema_change)
@@ -360,9 +373,19 @@ class TableWriter:
         columns = columns_of(batch)
         keys = resolve(identity, columns, "unique_key", self.config.name)
         ordering = resolve_paths(self.config.ordering_fields, columns, "ordering_fields", self.config.name)
-        condition = self.config.delete_condition, self.config.clauses.source
-        kept, gone = map(self.warehouse.sql, split_deleted(source, columns, keys, ordering, *condition))
-        return kept, {"delete_keys": gone}
+        kept, gone = split_deleted(source, columns, keys, ordering, self.config.delete_condition, self.config.clauses.source)
+        if self.config.deletes_softly:
+            return self.warehouse.sql(kept_as_deleted(kept, gone)), {}
+        return self.warehouse.sql(kept), {"delete_keys": self.warehouse.sql(gone)}
+
+    def _purged(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Rows whose deletion is long ago, to delete for good, as an argument of the write: unless they came back meanwhile."""
+        if self.config.purge_after is None:
+            return {}
+        shape = self._shape(columns)
+        names = dict.fromkeys((*shape.record_key, *shape.partition_by, *(name.split(".")[0] for name in shape.ordering_fields)))
+        old = f"{DELETED_AT} < current_timestamp() - interval {self.config.purge_after}"
+        return {"delete_keys": self.warehouse.rows(self.schema, self.identifier).where(old).select(*map(quoted, names))}
 
     def _rewrite(self, condition: str, source: str, columns: Sequence[str], options: Mapping[str, str]) -> Any:
         """One commit: the stored rows that `condition` holds for go, the rows of `source` come. Other files are not touched."""

@@ -105,6 +105,10 @@ def check_shape(
             f"{model}: hive_style_partitioning is {_flag(wanted.hive_style)} but the table was built with"
             f" {_flag(mine.hive_style)}; {rebuild}"
         )
+    if mine.deletes_softly and not wanted.deletes_softly:
+        raise DbtDatabaseError(
+            f"{model}: deletes is hard but the table keeps deleted rows (deletes: soft); {rebuild}, without them, or set deletes: soft"
+        )
     if not keeps_index():
         raise DbtDatabaseError(
             f"{model}: index (or the number of its buckets, or their field) is not that of the table, and would not find each key where it"
