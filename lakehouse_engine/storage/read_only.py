@@ -75,6 +75,9 @@ class ReadOnlyStorage:
     def delete_tree(self, path: str) -> NoReturn:
         self.refuse(path)
 
+    def delete_empty(self, path: str) -> NoReturn:
+        self.refuse(path)
+
     def rename_tree(self, source: str, target: str) -> NoReturn:
         self.refuse(source)
 
