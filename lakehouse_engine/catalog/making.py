@@ -21,6 +21,7 @@ from lakehouse_engine.errors import (
     LakehouseError,
     StorageError,
     StoredFileExistsError,
+    StoredFileNotFoundError,
     TableNotFoundError,
     WriteError,
 )
@@ -66,7 +67,10 @@ def make_filled(
     for folder in (*others, home):
         remove_dead_stages(catalog.storage, catalog.storage.list(folder), folder)
     area = StagingArea(catalog.storage, home)
-    folder = area.folder()
+    try:
+        folder = area.folder()
+    except StoredFileNotFoundError as error:
+        raise _removed(area, target) from error
     try:
         with _told_if_removed(area, target):
             result = _filled(fill, target, storage_below(catalog.storage, folder))

@@ -28,7 +28,7 @@ _NOT_LINKED = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 """Another file system; one without links, or a file of somebody else's that the kernel protects; too many names."""
 _STAYS = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY)
 """Somebody put a file there meanwhile; a file system is mounted there."""
-_TRIES = 3
+_TRIES = 10
 """A file is published in a directory that others remove, for it is empty, and that is made again each time."""
 
 
@@ -293,7 +293,8 @@ class LocalStorage:
                 os.unlink(temporary)
 
     def _sync_directory(self, directory: str, path: str) -> None:
-        with as_storage_errors("make durable", path, self.root):
+        # Another process that removed the directory since then has removed what was made in it.
+        with as_storage_errors("make durable", path, self.root), suppress(FileNotFoundError):
             _fsync(directory)
 
 

@@ -100,7 +100,7 @@ def a_listing_of_nothing_is_a_table_without_rows(patch: Patch) -> None:
 Mutant = Callable[[Patch], None]
 
 MUTANTS: list[tuple[Mutant, str]] = [
-    (the_folder_goes_with_what_is_in_it, "a schema dropped beside a writer who makes another table"),
+    (the_folder_goes_with_what_is_in_it, "a schema dropped beside who makes a table in it"),
     (tables_go_without_their_lock, "a schema dropped beside a writer"),
     (tables_go_without_their_lock, "a table dropped beside a writer"),
     (renames_and_exchanges_without_the_lock, "a table renamed beside a writer"),

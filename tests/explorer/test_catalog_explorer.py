@@ -18,7 +18,7 @@ FULL = os.environ.get("LAKEHOUSE_EXPLORER", "") == "full"
 FEW, MANY = 6, int(os.environ.get("LAKEHOUSE_EXPLORER_SCHEDULES", "400"))
 """Schedules of a case."""
 BY_NAME = {str(case): case for case in CASES}
-SCHEDULES = 60
+SCHEDULES = 300
 
 
 @pytest.mark.timeout(7200)

@@ -11,7 +11,6 @@ from typing import Any
 from tests.support.linear import NEVER, Op
 
 VIEW = "view"
-_ROUNDS = 2
 Relations = frozenset[tuple[str, Any]]
 """(name, rows) of tables, with the rows as (key, value) pairs, and (name, VIEW)."""
 
@@ -22,7 +21,7 @@ def spread(op: Op, names: tuple[str, ...]) -> list[Op]:
     """The parts of an operation that take effect each for itself: what gets a name again while a schema is dropped is dropped again."""
     if op.what != "drop_schema":
         return [op]
-    return [replace(op, what="drop_any", given=(name,)) for name in names for _ in range(_ROUNDS)]
+    return [replace(op, what="drop_any", given=(name,), repeats=True) for name in names]
 
 
 def step(state: Relations, op: Op) -> Relations | None:

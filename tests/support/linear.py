@@ -5,7 +5,7 @@ Each operation took effect at some moment between its call and its answer; one w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -22,6 +22,8 @@ class Op:
     begin: float
     end: float = NEVER
     answer: Any = None
+    repeats: bool = False
+    """It may take effect several times."""
 
     def __str__(self) -> str:
         return f"{self.what}{self.given} -> {self.answer!r} [{self.begin:g}, {self.end:g}]"
@@ -43,12 +45,22 @@ def is_linear(ops: Sequence[Op], start: State, step: Step[State], end: State | N
         seen.add((done, state))
         if done & told == told and end in (None, state):
             return True
-        left = [number for number in range(len(ordered)) if not done >> number & 1]
-        first = min((ordered[number].end for number in left), default=NEVER)
-        for number in left:
-            if ordered[number].begin > first:
-                break
-            after = step(state, ordered[number])
-            if after is not None:
-                waiting.append((done | 1 << number, after))
+        found = list(_following(ordered, done, state, step))
+        # What was told that it changed nothing may as well come first.
+        idle = [(after, then) for after, then, one in found if then == state and one.end < NEVER and not one.repeats]
+        waiting += idle[:1] or [(after, then) for after, then, _ in found]
     return False
+
+
+def _following(ordered: Sequence[Op], done: int, state: State, step: Step[State]) -> Iterator[tuple[int, State, Op]]:
+    left = [number for number in range(len(ordered)) if not done >> number & 1]
+    first = min((ordered[number].end for number in left), default=NEVER)
+    for number in left:
+        one = ordered[number]
+        if one.begin > first:
+            break
+        after = step(state, one)
+        if after is not None:
+            yield done | 1 << number, after, one
+        if after is not None and one.repeats and after != state:
+            yield done, after, one
