@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from lakehouse_engine import Lakehouse
+from lakehouse_engine.errors import DuplicateKeyError
 
 MADE = "create table s.{name} (id int, v string, ts int, _hoodie_is_deleted boolean) tblproperties ({properties})"
 PROPERTIES = "primaryKey = 'id', preCombineField = 'ts', 'lakehouse.deletes' = 'soft', type = '{kind}'"
@@ -55,3 +56,13 @@ def test_statements_and_frames_show_live_rows_and_keep_the_others(lakehouse: Lak
     assert "'lakehouse.deletes' = 'soft'" in lakehouse.sql("show create table s.t").collect()[0][0]
     lakehouse.sql("create table s.u as select 1 as id, false as _hoodie_is_deleted union all select 9, true")
     assert listed(lakehouse, "select id from s.u") == [(1,)]
+
+
+def test_a_row_does_not_move_to_where_a_deleted_one_of_its_key_is_kept(lakehouse: Lakehouse) -> None:
+    properties = PROPERTIES.format(kind="cow") + ", 'hoodie.index.type' = 'SIMPLE'"
+    columns = "id int, p string, ts int, _hoodie_is_deleted boolean"
+    lakehouse.sql(f"create table s.t ({columns}) partitioned by (p) tblproperties ({properties})")
+    lakehouse.sql("insert into s.t values (1, 'x', 20, true), (1, 'y', 10, false)")
+    with pytest.raises(DuplicateKeyError, match="would be moved to the partition 'p=x', which holds another row of that key"):
+        lakehouse.sql("update s.t set p = 'x' where id = 1")
+    assert listed(lakehouse, "select id, p from s.t") == [(1, "y")]

@@ -50,7 +50,7 @@ def check_arrivals(run: Execution, name: Parts, table: HoodieTable, moved: DataF
     ordering = payload_of(table.config).ordering(table.config, table.schema)
     values = [".".join(map(quote_name, path)) for path in ordering.paths]
     needs = _needs(table, leaving[to].unique().to_pylist(), ordering.roots)
-    stored = _with_values(run.spark.table(run.target(name, needs)), values, "was", *_PLACE)
+    stored = _with_values(run.spark.table(run.target(name, needs, deleted=True)), values, "was", *_PLACE)
     met = stored.join(_arrivals(run, moved, leaving, to, values), _PLACE)
     left = changed.select(*_PLACE).distinct().withColumn("leaves", lit(True))
     behind = lit(ordering.binlog) if ordering.binlog or not values else col("now") < col("was")
