@@ -22,7 +22,7 @@ from datetime import datetime
 from lakehouse_engine.commit.checkpoint import keep_savepointed, write_checkpoint
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import FormatError
-from lakehouse_engine.format.timeline.archived import archive_file_name, render_archive
+from lakehouse_engine.format.timeline.archived import archive_file_name, archive_file_number, render_archive
 from lakehouse_engine.format.timeline.archived_record import archived_entry
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, format_instant_time
@@ -84,12 +84,15 @@ def execute_archive(state: TableState, instants: Sequence[Instant], options: Arc
     keep_savepointed(state)
     archive, counted = state.archived_timeline, state.archived_files().counted
     # A name that was lost is not taken again: it is named as the one before, and missed from then on.
-    lost = [archive_file_name(counted)] if counted > archive.newest_number() else []
+    plan = archive.merge_plan()
+    # What a merge of Hudi's writes may go again.
+    before = [file.name for file in archive.files() if plan is None or file.name != plan.target][-1:]
+    lost = [archive_file_name(counted)] if counted > max(map(_number, before), default=0) else []
     # The newest file is one of an archiving alone, and the checkpoint counts the merged one: so nothing that may fail is between.
     merged = merge_archive_files(archive, options, counted)
     number = archive.next_number(counted)
     path = f"{archive.path}/{archive_file_name(number)}"
-    newest = [file.name for file in archive.files()[-1:]]
+    newest = before if merged is None else [merged.rpartition("/")[2]]
     state.storage.create(path, render_archive(entries, options.batch, after=[*newest, *lost]))
     _take_away(state, instants, files, number)
     return (path,) if merged is None else (merged, path)
@@ -100,6 +103,10 @@ def _remember_other_writers(state: TableState, instants: Sequence[Instant]) -> N
     writes = [instant for instant in instants if instant.is_completed and instant.action.is_write]
     if state.config.partition_fields and paths_may_tell(state.config) and has_other_writers(state, writes):
         ConfigStore(state.storage).update({ROWS_KEEP_PARTITIONS_KEY: "true"})
+
+
+def _number(name: str) -> int:
+    return archive_file_number(name) or 0
 
 
 def _take_away(state: TableState, instants: Sequence[Instant], files: _States, archive_number: int) -> None:
