@@ -21,8 +21,11 @@ def check_provider(run: Execution, statement: Statement) -> None:
     if schema is None or run.spark.catalog.databaseExists(schema):
         return
     name = f"{schema}.{parts[1]}"
-    how = "STORED AS or EXTERNAL" if provider in ("STORED", "EXTERNAL") else f"USING {provider.lower()}"
-    message = f"{how} of {name}: tables of the warehouse are Hudi tables. Leave it out or write USING hudi"
+    if provider == "EXTERNAL":
+        message = f"EXTERNAL TABLE {name}: tables of the warehouse are Hudi tables in its directory. Leave EXTERNAL and LOCATION out"
+    else:
+        how = "STORED AS" if provider == "STORED" else f"USING {provider.lower()}"
+        message = f"{how} of {name}: tables of the warehouse are Hudi tables. Leave it out or write USING hudi"
     raise UnsupportedSqlError(f"{message}; a temporary view reads files of another format (CREATE TEMPORARY VIEW ... USING)", relation=name)
 
 
