@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse_engine import Lakehouse
-from lakehouse_engine.errors import TableError
+from lakehouse_engine.errors import ReadOnlyError, TableError
 from lakehouse_engine.spark.frames.stashed import StashedRows, stash
 from lakehouse_engine.storage.locations import storage_for
 from tests.object_store.dbt_store import Store, s3_store
@@ -117,3 +118,26 @@ def test_rows_are_kept_for_another_session(spark: SparkSession, s3_store: Store)
     assert stash(frame.limit(3), storage, "few")(spark.newSession()).count() == 3
     assert not storage.list("few")
     assert stash(frame.where("id < 0").repartition(2), storage, "none")(spark.newSession()).count() == 0
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_bucket_attached_to_a_directory_is_read_and_cloned_and_not_changed(
+    kind: str, lakehouse: Lakehouse, s3_store: Store, spark: SparkSession, tmp_path: Path
+) -> None:
+    keys = f"tblproperties (primaryKey = 'id', type = '{kind}')"
+    lakehouse.sql(f"create table s.t (id int, name string) {keys}")
+    lakehouse.sql("insert into s.t values (1, 'a'), (2, 'b')")
+    lakehouse.sql("update s.t set name = 'c' where id = 2")
+    lakehouse.sql("create view s.v as select name from s.t where id = 2")
+    there = storage_for(lakehouse.warehouse, s3_store.options)
+    before = there.walk()
+    place = {"warehouse": lakehouse.warehouse, "storage_options": s3_store.options}
+    ours = Lakehouse(str(tmp_path / "ours"), spark=spark.newSession(), options=lakehouse._options, catalogs={"prod": place})
+    assert rows(ours, "select * from prod.s.t") == [(1, "a"), (2, "c")]
+    assert rows(ours, "select * from prod.s.v") == [("c",)]
+    ours.sql("create table s.t clone prod.s.t")
+    assert rows(ours, "select p.name, o.name from prod.s.t p join s.t o using (id)") == [("a", "a"), ("c", "c")]
+    for text in ("delete from prod.s.t", "drop table prod.s.t"):
+        with pytest.raises(ReadOnlyError):
+            ours.sql(text)
+    assert there.walk() == before
