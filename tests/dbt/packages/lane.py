@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -39,6 +40,8 @@ class Lane:
 
     `needs` are packages that it is run with, each under its dbt name; `dispatch` the packages that are asked first for macros of a
     package; `edits` a text of a file of the project and what takes its place, where it knows adapters by name; `commands` those of dbt.
+    `inner` are packages that the project itself has in folders of their names, `settings` what is added to its dbt_project.yml, `files`
+    what it is given, by path.
     """
 
     name: str
@@ -48,6 +51,9 @@ class Lane:
     dispatch: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     edits: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     commands: tuple[tuple[str, ...], ...] = (("seed",), ("run",), ("test",))
+    inner: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -127,14 +133,21 @@ def lay_out(lane: Lane, source: Path, folder: Path) -> None:
     """Copy the project and its packages, and write its profile and commands."""
     shutil.copytree(source / lane.package / lane.project, folder, ignore=LEFT_OUT)
     for name in lane.packages:
-        shutil.copytree(source / name, folder / "dbt_packages" / name, ignore=LEFT_OUT)
+        if source / name != source / lane.package / lane.project:
+            shutil.copytree(source / name, folder / "dbt_packages" / name, ignore=LEFT_OUT)
+    for name in lane.inner:
+        shutil.move(folder / name, folder / "dbt_packages" / name)
+    for name, text in lane.files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
     for wanted in ("packages.yml", "package-lock.yml", "dependencies.yml"):
         (folder / wanted).unlink(missing_ok=True)
     project = folder / "dbt_project.yml"
     given = yaml.safe_load(project.read_text(encoding="utf-8"))
     first = [{"macro_namespace": name, "search_order": [given["name"], *order, name]} for name, order in lane.dispatch.items()]
     kept = [one for one in given.get("dispatch", ()) if one["macro_namespace"] not in lane.dispatch]
-    project.write_text(yaml.safe_dump({**given, "dispatch": [*first, *kept]}, sort_keys=False), encoding="utf-8")
+    whole = merged({**given, "dispatch": [*first, *kept]}, lane.settings)
+    project.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
     for name, (old, new) in lane.edits.items():
         text = (folder / name).read_text(encoding="utf-8")
         if old not in text:
@@ -144,6 +157,14 @@ def lay_out(lane: Lane, source: Path, folder: Path) -> None:
     profile = {given["profile"]: {"target": "lakehouse", "outputs": {"lakehouse": target}}}
     (folder / "profiles.yml").write_text(yaml.safe_dump(profile), encoding="utf-8")
     (folder / "commands.json").write_text(json.dumps(lane.commands), encoding="utf-8")
+
+
+def merged(given: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
+    """A mapping with another one added, mappings in both likewise."""
+    return {
+        **given,
+        **{key: merged(given.get(key) or {}, value) if isinstance(value, Mapping) else value for key, value in added.items()},
+    }
 
 
 def findings(outcome: Outcome, known: Mapping[str, str]) -> list[str]:

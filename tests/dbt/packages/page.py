@@ -21,9 +21,40 @@ KINDS = ("seed", "snapshot", "model", "test", "unit_test")
 HEAD = """# dbt packages
 
 Packages work as they are installed. `target.database` is `spark_catalog`, the name of the one catalog, and `information_schema` answers for
-the warehouse. For macros of `audit_helper`, `dbt_expectations` and `elementary` that have no form for Spark, the adapter has its own, which
-`adapter.dispatch` finds right before the package's; a project's own macros, and its `dispatch` in `dbt_project.yml`, come first as ever.
-`spark_utils` is not needed; with it in front of `dbt_utils`, its macros are used.
+the warehouse. `adapter.dispatch` looks for macros named `lakehouse__`, `spark__`, `databricks__` and `default__`, in this order, so that a
+package that knows Databricks and not Spark needs no shims.
+
+For macros of `audit_helper`, `dbt_expectations`, `dbt_utils` and `elementary` that have no form for Spark, or a wrong one, the adapter has
+its own, which `adapter.dispatch` finds right before the package's; a project's own macros, and its `dispatch` in `dbt_project.yml`, come
+first as ever. `spark_utils` is not needed; with it in front of `dbt_utils`, its macros are used.
+
+| Macro | What the package's own does on Spark |
+|---|---|
+| `dbt_utils.deduplicate` | loses every row with a null in it |
+| `dbt_utils.width_bucket` | counts edges from zero instead of from the least value, and below that value downwards |
+| `dbt_utils.unpivot` | casts to `varchar`, which Spark has only with a length |
+| `dbt_utils.not_accepted_values` | never finds a value with a backslash |
+| `audit_helper.compare_and_classify_query_results` and the like | take ('x', null) and (null, 'x') for one row |
+| `audit_helper.quick_are_queries_identical` | has no form for Spark |
+| `dbt_expectations.regexp_instr` | drops flags, and warns of `is_raw` |
+| `dbt_expectations.expect_column_most_common_value_to_be_in_set` | rounds numbers to whole ones |
+| `elementary`: tables of the information schema, fields of the target | ask for Unity Catalog, or for a profile of Databricks |
+
+`dbt_project_evaluator` decides two things by the names of the adapters that it knows. It writes a query for each step of a project's chains
+and has to be told how many, at least `chained_views_threshold` (5); dependencies over more steps are not seen. And the models that all
+others read have to be tables, as views would be computed in each. In `dbt_project.yml`:
+
+```yaml
+vars:
+  dbt_project_evaluator:
+    max_depth_dag: 9
+models:
+  dbt_project_evaluator:
+    marts:
+      core:
+        int_direct_relationships: {+materialized: table}
+        int_all_dag_relationships: {+materialized: table}
+```
 
 What follows is of the packages' own integration projects, which `make packages` runs from copies of them (`LAKEHOUSE_PACKAGES`: a folder
 with a folder for each package, by default `.cache/packages`). Each node that fails has to be one of those below, or to stand on one, and
@@ -38,9 +69,13 @@ def written() -> str:
     lines = ["| Project of | Version | " + " | ".join(_title(kind) for kind in KINDS) + " |", "|---|---|" + "---|" * len(KINDS)]
     lines += [_row(known, counts[known.lane.name]) for known in KNOWN]
     failing = [text for known in KNOWN if known.failing for text in (f"\n## {known.lane.name}\n", *_reasons(known))]
-    edits = [f"- {known.lane.name}: `{name}` says {new} for {old}." for known in KNOWN for name, (old, new) in known.lane.edits.items()]
-    changed = "\nProjects that know adapters by name are told of this one:\n\n" + "\n".join(edits) + "\n" if edits else ""
+    edits = [_edit(known, name, *texts) for known in KNOWN for name, texts in known.lane.edits.items()]
+    changed = "\nTexts of projects that are for other adapters are changed:\n\n" + "\n".join(edits) + "\n" if edits else ""
     return HEAD + "\n".join(lines) + "\n" + changed + "\n".join(failing) + "\n"
+
+
+def _edit(known: Known, name: str, old: str, new: str) -> str:
+    return f"- {known.lane.name}: `{name}` says {' '.join(new.split())} for {' '.join(old.split())}."
 
 
 def _title(kind: str) -> str:

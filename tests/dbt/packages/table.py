@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.dbt.packages import tpch
 from tests.dbt.packages.lane import Known, Lane
 
 NO_METRICS = ("--exclude", "path:models/metrics")
@@ -14,6 +15,14 @@ SPARK_OF_UTILS = {
         "seven digits and the eighth that differs, in a column of the type `float`: Spark's has 32 bits, in which both numbers are one"
     ),
 }
+AS_TABLES = {name: {"+materialized": "table"} for name in ("int_direct_relationships", "int_all_dag_relationships")}
+"""As the package has them on Databricks: all else reads them, and as views each computes them again."""
+
+BIGQUERYS_PARTITIONS = """partition_by = {
+            'field': 'transaction_ts',
+            'data_type': 'datetime',
+            'granularity': 'day'
+        },"""
 
 KNOWN = (
     Known(Lane("dbt_utils", "dbt_utils"), SPARK_OF_UTILS),
@@ -69,7 +78,46 @@ KNOWN = (
         },
     ),
     Known(
-        Lane("dbt_artifacts", "dbt_artifacts", "integration_test_project", commands=(("build",),)),
-        {"model.microbatch": "its `partition_by` is BigQuery's mapping, for every adapter; here it is a column or a list of columns"},
+        Lane(
+            "dbt_artifacts",
+            "dbt_artifacts",
+            "integration_test_project",
+            edits={"models/microbatch.sql": (BIGQUERYS_PARTITIONS, "partition_by = 'transaction_ts',")},
+            commands=(("build",),),
+        ),
+        {"model.microbatch": "its batch of today has rows of the day before, and rows outside of their batch are refused"},
+    ),
+    Known(
+        Lane(
+            "dbt_project_evaluator",
+            "dbt_project_evaluator",
+            needs=("dbt_utils",),
+            inner=("exclude_package",),
+            settings={"vars": {"max_depth_dag": 9}, "models": {"dbt_project_evaluator": {"marts": {"core": AS_TABLES}}}},
+            edits={"seeds/docs/docs_seeds.yml": ("'spark'", "'spark', 'lakehouse'")},
+            commands=(("build",),),
+        ),
+        {
+            "test.equality_fct_test_coverage.b49f5d7c41": (
+                "it compares quotients with a seed of 32-bit numbers; for Databricks, DuckDB and Trino the package leaves these columns out"
+            ),
+        },
+    ),
+    Known(
+        Lane(
+            "automate_dv_demo with automate_dv",
+            "automate_dv_demo",
+            ".",
+            needs=("automate_dv", "dbt_utils"),
+            files=tpch.seeds(),
+            edits={
+                "models/schema.yml": (
+                    "database: SNOWFLAKE_SAMPLE_DATA\n    schema: TPCH_SF{{ var('tpch_size', 10) }}",
+                    'schema: "{{ target.schema }}"',
+                ),
+                "models/raw_stage/raw_transactions.sql": ("'YYYYMMDD')),  24, '0'))", "'yyyyMMdd')),  24, '0'), repeat('9', 24))"),
+            },
+            commands=(("seed",), ("run",), ("run",)),
+        ),
     ),
 )

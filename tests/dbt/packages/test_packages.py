@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.dbt.packages import page
-from tests.dbt.packages.lane import Known, Outcome, ancestors, copies, digest_of, findings, run, short
+from tests.dbt.packages.lane import Known, Outcome, ancestors, copies, digest_of, findings, merged, run, short
 from tests.dbt.packages.table import KNOWN
 
 PARENTS = {"test.p.on_b": ["model.p.b"], "model.p.b": ["model.p.a"], "model.p.a": []}
@@ -76,3 +76,13 @@ def test_another_version_of_a_copy_has_another_digest(tmp_path: Path) -> None:
     assert digest_of(tmp_path) == before
     macro.write_text("two")
     assert digest_of(tmp_path) != before
+
+
+def test_settings_are_added_to_those_of_the_project() -> None:
+    given = {"vars": {"a": 1}, "models": {"p": {"+enabled": True, "m": None}}, "name": "p"}
+    added = {"vars": {"b": 2}, "models": {"p": {"m": {"+materialized": "table"}}}}
+    assert merged(given, added) == {
+        "vars": {"a": 1, "b": 2},
+        "models": {"p": {"+enabled": True, "m": {"+materialized": "table"}}},
+        "name": "p",
+    }
