@@ -1,6 +1,6 @@
 """Schemas, tables and views that come and go beside those who use them, in every order of calls that there is time for.
 
-`make explorer-full` (LAKEHOUSE_EXPLORER=full) goes deeper.
+LAKEHOUSE_DEPTH=full goes deeper.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tests.explorer.catalog import CASES, CatalogCase
 from tests.explorer.catalog_mutants import MUTANTS, Mutant
 from tests.explorer.explore import Found, explore
 from tests.explorer.run import run
+from tests.support.depth import IS_FULL
 
-FULL = os.environ.get("LAKEHOUSE_EXPLORER", "") == "full"
 FEW, MANY = 6, int(os.environ.get("LAKEHOUSE_EXPLORER_SCHEDULES", "400"))
 """Schedules of a case."""
 BY_NAME = {str(case): case for case in CASES}
@@ -24,7 +24,7 @@ SCHEDULES = 300
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_what_everybody_was_told_could_have_happened_in_some_order(case: CatalogCase) -> None:
-    report = explore(case, schedules=MANY if FULL else FEW)
+    report = explore(case, schedules=MANY if IS_FULL else FEW)
     print(report)
     if report.found is not None:
         raise Found(report.found)
