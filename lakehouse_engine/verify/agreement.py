@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakehouse_engine.errors import OptionError
+from lakehouse_engine.errors import ContradictoryPropertiesError, OptionError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.options import STORED_PREFIX, WriteOptions
+from lakehouse_engine.read.pruning import has_other_writers
 from lakehouse_engine.timeline.config_store import PROPERTIES
 from lakehouse_engine.verify.report import Finding, FindingKind
 from lakehouse_engine.view.table_state import TableState
@@ -16,7 +17,8 @@ from lakehouse_engine.write.batch.key_form import key_generator_for
 def check_agreement(state: TableState) -> Iterator[Finding | str]:
     """What a write would refuse: keys, partition paths, meta columns and file format that some stored rows do not have.
 
-    A few rows of some partitions are read. Raises `ContradictoryPropertiesError`.
+    A few rows of some partitions are read. Of a table that other programs write too it is no finding: they may store less in the properties
+    than they go by.
     """
     config = state.config
     if config.base_file_format != "PARQUET":
@@ -31,5 +33,10 @@ def check_agreement(state: TableState) -> Iterator[Finding | str]:
         options = WriteOptions.read(config.prefixed(STORED_PREFIX))
         moved = config.rows_keep_partitions or not options.update_partition_path
         key_generator_for(state, schema, options.key_generator, moved=moved)
+    except ContradictoryPropertiesError as error:
+        if has_other_writers(state, state.timeline.completed().writes()):
+            yield f"writes of this engine, which would be refused: {error.message}"
+        else:
+            yield Finding(FindingKind.CORRUPT_PROPERTIES, PROPERTIES, error.message)
     except OptionError as error:
         yield f"whether rows have the keys that the properties make: {error.message}"
