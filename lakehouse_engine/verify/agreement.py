@@ -14,11 +14,11 @@ from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.key_form import key_generator_for
 
 
-def check_agreement(state: TableState) -> Iterator[Finding | str]:
+def check_agreement(state: TableState, *, quick: bool) -> Iterator[Finding | str]:
     """What a write would refuse: keys, partition paths, meta columns and file format that some stored rows do not have.
 
-    A few rows of some partitions are read. Of a table that other programs write too it is no finding: they may store less in the properties
-    than they go by.
+    A few rows of some partitions are read, unless `quick`. Of a table that other programs write too it is no finding: they may store less in
+    the properties than they go by.
     """
     config = state.config
     if config.base_file_format != "PARQUET":
@@ -28,6 +28,8 @@ def check_agreement(state: TableState) -> Iterator[Finding | str]:
         if named is not None:
             message = f"hoodie.table.base.file.format={config.base_file_format}, and the table has base files in Parquet ({named})"
             yield Finding(FindingKind.CORRUPT_PROPERTIES, PROPERTIES, message)
+    if quick:
+        return
     schema = table_schema(state)
     try:
         options = WriteOptions.read(config.prefixed(STORED_PREFIX))

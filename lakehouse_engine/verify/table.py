@@ -32,7 +32,9 @@ Result = TypeVar("Result")
 
 _LOOKS_AGAIN = 3
 """Looks at a table that changes while it is checked. The first one settles all but findings that have no path."""
-_OF_CONTENTS = frozenset((FindingKind.UNREADABLE_FILE, FindingKind.NEWER_ROWS, FindingKind.DUPLICATE_KEY))
+_OF_CONTENTS = frozenset(
+    (FindingKind.UNREADABLE_FILE, FindingKind.NEWER_ROWS, FindingKind.DUPLICATE_KEY, FindingKind.CORRUPT_PROPERTIES)
+)
 """Findings that a quick check cannot have."""
 
 
@@ -103,7 +105,7 @@ class _Verification:
             for moment in (None, *sorted(self.state.timeline.savepointed)):
                 self._attempt("reads", lambda moment=moment: self._add(check_moment(self.state, moment, quick=quick, only=self.only)))  # type: ignore[misc]
             self._attempt("earlier moments", self._check_moments)
-            self._attempt("properties", lambda: self._add(check_agreement(self.state)))
+            self._attempt("properties", lambda: self._add(check_agreement(self.state, quick=quick)))
         if not quick:
             self._attempt("contents of files", lambda: self._add(check_contents(self.state, damaged, self.progress, self.only)))
             rows = self._check_keys(slices if self.all_keys else [piece for piece in slices if is_asked(piece, self.only)])
