@@ -17,8 +17,8 @@ from lakehouse_engine.write.batch.key_form import key_generator_for
 def check_agreement(state: TableState, *, quick: bool) -> Iterator[Finding | str]:
     """What a write would refuse: keys, partition paths, meta columns and file format that some stored rows do not have.
 
-    A few rows of some partitions are read, unless `quick`. Of a table that other programs write too it is no finding: they may store less in
-    the properties than they go by.
+    A few rows of some partitions are read, unless `quick`. In a table that other programs write too it is no finding: they may store
+    less in the properties than they go by.
     """
     config = state.config
     if config.base_file_format != "PARQUET":
