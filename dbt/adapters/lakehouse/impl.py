@@ -164,8 +164,9 @@ class LakehouseAdapter(WarehouseAdapter):
             self.know_files(sources)
             check_sources(sources, nodes)
             check_nodes(nodes, self.config.project_name, macros, lambda given: option_findings({**defaults, **given}))
-            around = self.Relation.around
-            check_places(nodes, around.project_root, self.config.credentials.warehouse, allow_files=around.allow_files)
+            around, given = self.Relation.around, self.config.credentials
+            warehouses = [given.warehouse, *(place.warehouse for place in given.catalogs.values())]
+            check_places(nodes, around.project_root, warehouses, allow_files=around.allow_files)
             begin_audits(self._house(), nodes, self._command)
 
     def valid_incremental_strategies(self) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 CATALOG = "spark_catalog"
 """Spark's name of the one catalog, in which the warehouse's schemas are."""
@@ -13,12 +14,14 @@ _OWN_SAVEPOINTS = "dbt_"
 _RUN_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-_META_COLUMNS = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name")
+def node_label(node: Any) -> str:
+    """What errors call a model, seed or snapshot of the project."""
+    return f"{node.resource_type} '{node.name}' ({node.original_file_path})"
 
 
-def is_meta_column(name: str) -> bool:
-    """Whether a column is one of the five that each commit writes."""
-    return name.strip("`").lower() in _META_COLUMNS
+def source_label(source: Any) -> str:
+    """What errors call a source."""
+    return f"source '{source.source_name}.{source.name}' ({source.original_file_path})"
 
 
 def own_savepoint(invocation_id: str) -> str:

@@ -15,7 +15,7 @@ from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge.files import files_of_source
 from dbt.adapters.lakehouse.columns import quoted
-from dbt.adapters.lakehouse.names import CATALOG
+from dbt.adapters.lakehouse.names import CATALOG, source_label
 from dbt.adapters.lakehouse.surroundings import Surroundings, surroundings_of
 
 _AS_IT_IS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|`(?:[^`]|``)+`")
@@ -54,8 +54,7 @@ class LakehouseRelation(SparkRelation):
     def _files_of(cls, source: Any) -> str | None:
         found = files_of_source(source, cls.around.project_root)
         if found is not None and not cls.around.allow_files:
-            named = f"source '{source.source_name}.{source.name}' ({source.original_file_path})"
-            raise DbtConfigError(f"{named} reads files, which the profile does not allow (allow_files: false)")
+            raise DbtConfigError(f"{source_label(source)} reads files, which the profile does not allow (allow_files: false)")
         return found
 
     def __post_init__(self) -> None:

@@ -12,10 +12,10 @@ from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeEr
 from dbt.adapters.lakehouse.bridge.outcomes import ERRORS, dbt_error, is_write_result, mapped_class, response_of, retried
 from dbt.adapters.lakehouse.bridge.told import statistics
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
-from dbt.adapters.lakehouse.bridge.words import check_options
 from lakehouse_engine import Lakehouse, errors
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
+from tests.dbt.unit.checking import check_options
 
 
 def tree(kind: type[errors.LakehouseError]) -> Iterator[type[errors.LakehouseError]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import yaml
 
-from dbt.adapters.lakehouse.bridge.words import check_options
+from dbt.adapters.lakehouse.bridge.words import option_findings
 from dbt.adapters.lakehouse.config.keys import OWN_KEYS
-from dbt.adapters.lakehouse.config.model_config import check_config
 from dbt.adapters.lakehouse.config.service_config import SERVICES, SERVICES_LATER, service_options
+from lakehouse_engine.options import check_known
+from tests.dbt.unit.checking import check_config
 from tests.support.documents import blocks
 
 OF_DBT = ("materialized", "unique_key", "incremental_strategy", "on_schema_change")
@@ -36,4 +37,5 @@ def test_every_name_of_the_services_has_an_example() -> None:
 def test_the_examples_are_accepted() -> None:
     for name, config in examples().items():
         check_config(name, config, [key for key in config if key not in OF_DBT])
-        assert check_options({**service_options(config), **(config.get("hoodie") or {})}) == []
+        given = {**service_options(config), **(config.get("hoodie") or {})}
+        assert (option_findings(given), check_known(given)) == ([], [])

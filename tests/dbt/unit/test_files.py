@@ -10,10 +10,10 @@ from dbt_common.exceptions import DbtConfigError, DbtDatabaseError
 
 from dbt.adapters.lakehouse.bridge.exports import check_place
 from dbt.adapters.lakehouse.config.external_config import ExternalConfig, check_places
-from dbt.adapters.lakehouse.config.model_config import check_config
 from dbt.adapters.lakehouse.config.validation import check_sources
 from dbt.adapters.lakehouse.relation import LakehouseRelation, relation_class
 from dbt.adapters.lakehouse.surroundings import Surroundings
+from tests.dbt.unit.checking import check_config
 
 CSV = {"format": "csv", "path": "data/{name}.csv", "options": {"header": True}}
 
@@ -135,18 +135,19 @@ def node(name: str, location: str) -> Any:
         ("out", "out/x", "are one, or in each other"),
         ("out/x", "/wh/s/t", "the warehouse /wh are in each other"),
         ("out/x", "/", "the warehouse /wh are in each other"),
+        ("out/x", "/prod/s", "the warehouse /prod are in each other"),
     ],
 )
 def test_external_models_write_neither_over_each_other_nor_over_the_warehouse(first, second, message):
     with pytest.raises(DbtConfigError, match=message):
-        check_places({"a": node("a", first), "b": node("b", second)}, "/project", "/wh", allow_files=True)
+        check_places({"a": node("a", first), "b": node("b", second)}, "/project", ["/wh", "/prod"], allow_files=True)
 
 
 def test_external_models_beside_each_other_are_fine_where_files_are_allowed():
     nodes = {"a": node("a", "out/x"), "b": node("b", "out/xy")}
-    check_places(nodes, "/project", "s3://b/wh", allow_files=True)
+    check_places(nodes, "/project", ["s3://b/wh"], allow_files=True)
     with pytest.raises(DbtConfigError, match=r"model 'a' .* \(allow_files: false\)"):
-        check_places(nodes, "/project", "/wh", allow_files=False)
+        check_places(nodes, "/project", ["/wh"], allow_files=False)
 
 
 def test_a_place_is_the_models_own_or_empty(tmp_path):

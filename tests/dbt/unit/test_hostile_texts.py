@@ -18,8 +18,7 @@ from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge.outcomes import dbt_error
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
-from dbt.adapters.lakehouse.bridge.words import check_options
-from dbt.adapters.lakehouse.config.model_config import ModelConfig, check_config, strategy_findings
+from dbt.adapters.lakehouse.config.model_config import ModelConfig, strategy_findings
 from dbt.adapters.lakehouse.config.service_config import SERVICES, service_options
 from dbt.adapters.lakehouse.operations import check_arguments, operate
 from dbt.adapters.lakehouse.reading import travel
@@ -28,6 +27,7 @@ from dbt.adapters.lakehouse.writing.selection import select_tables
 from dbt.adapters.lakehouse.writing.writes import TableWriter
 from dbt.include import lakehouse
 from lakehouse_engine.catalog.names import RelationName
+from tests.dbt.unit.checking import check_config, check_options
 from tests.support.hostile_texts import PAYLOADS, filled_in
 from tests.support.untouched import files_below
 

@@ -10,8 +10,9 @@ from dbt.artifacts.resources.v1.model import ModelConfig
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.config.keys import OWN_KEYS
-from dbt.adapters.lakehouse.config.model_config import STRATEGIES, check_config
+from dbt.adapters.lakehouse.config.model_config import STRATEGIES
 from dbt.adapters.lakehouse.credentials import LakehouseCredentials
+from tests.dbt.unit.checking import check_config
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "migrating.md").read_text(encoding="utf-8")
 DBT_KEYS = {*ModelConfig.__dataclass_fields__, "pre-hook", "post-hook"}

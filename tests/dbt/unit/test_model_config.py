@@ -8,7 +8,8 @@ import pytest
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.config.keys import OWN_KEYS
-from dbt.adapters.lakehouse.config.model_config import ModelConfig, check_config, strategy_findings, strategy_of
+from dbt.adapters.lakehouse.config.model_config import ModelConfig, strategy_findings, strategy_of
+from tests.dbt.unit.checking import check_config
 
 
 def config(**values: Any) -> dict[str, Any]:
@@ -136,6 +137,7 @@ def test_excluded_meta_columns_are_left_out_as_no_merge_changes_them() -> None:
         (config(unique_key="id", merge_update_columns=["a"], merge_exclude_columns=["b"]), "not both"),
         (config(incremental_strategy="append", merge_update_columns=["a"]), "belongs to incremental_strategy 'merge'"),
         (config(hoodie="x"), "mapping"),
+        (config(hoodie=5), "hoodie is a mapping of hoodie.* keys, not int '5'"),
         (config(hoodie={"hoodie.datasource.write.recordkey.field": "id"}), "'unique_key'"),
         (config(clustering={"a": 1}), "not available"),
         (config(grants={"select": ["me"]}), "no users"),

@@ -12,8 +12,8 @@ from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 from dbt.adapters.lakehouse import Plugin
 from dbt.adapters.lakehouse.config import dispatch
 from dbt.adapters.lakehouse.config.dispatch import ask_adapter_first, ask_databricks_last
-from dbt.adapters.lakehouse.config.model_config import check_config
 from dbt.adapters.lakehouse.relation import LakehouseRelation
+from tests.dbt.unit.checking import check_config
 
 
 def test_the_target_has_the_one_catalog_as_its_database_and_the_profile_none():

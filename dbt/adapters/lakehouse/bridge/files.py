@@ -10,7 +10,7 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.later import Later
-from dbt.adapters.lakehouse.names import did_you_mean
+from dbt.adapters.lakehouse.names import did_you_mean, source_label
 from lakehouse_engine import errors
 from lakehouse_engine.options.files import checked_options, files_read
 
@@ -34,7 +34,7 @@ def files_of_source(source: Any, root: str) -> str | None:
     of_source, of_table = (getattr(source, "source_meta", None) or {}).get(META), (source.meta or {}).get(META)
     if of_table is None:
         return None
-    told = f"source '{source.source_name}.{source.name}' ({source.original_file_path}): meta.{META}"
+    told = f"{source_label(source)}: meta.{META}"
     given = _merged(of_source, of_table, told)
     for key in given:
         if key not in KEYS:

@@ -9,11 +9,16 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.later import Later
 from lakehouse_engine import errors, options
+from lakehouse_engine.model import keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakehouse_engine.catalog.functions import StoredFunction
+
+META_COLUMNS = keys.META_COLUMNS
+DELETED_AT = keys.DELETED_AT
+"""The column that says when a row was deleted softly."""
 
 _attached = Later("lakehouse_engine.catalog.attached")
 _dml = Later("lakehouse_engine.sql.grammar.parsers.dml")
@@ -31,18 +36,13 @@ _LEAVING = frozenset({
 """First words of queries and of statements that change rows. All others may change the session: SET, USE, CREATE, DECLARE, ADD, ..."""
 
 
-def check_options(hoodie: Mapping[str, Any]) -> list[str]:
-    """Refuse `hoodie.*` keys that the engine does not act on; returns those that are Hudi's own tuning.
-
-    Raises `DbtConfigError` naming the nearest known key.
-    """
-    if found := option_findings(hoodie):
-        raise DbtConfigError("\n".join(found))
-    return options.check_known(hoodie)
+def is_meta_column(name: str) -> bool:
+    """Whether a column is one of the five that each commit writes."""
+    return name.strip("`").lower() in META_COLUMNS
 
 
 def option_findings(hoodie: Mapping[str, Any]) -> list[str]:
-    """What is wrong with `hoodie.*` options: of every key and value by itself, else of all together."""
+    """What is wrong with `hoodie.*` options: each key and value by itself, and all together where each is right."""
     found = [text for key, value in hoodie.items() if (text := _refusal(options.check_known, {key: value}))]
     if found:
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.bridge.files import below, options_of
+from dbt.adapters.lakehouse.config.findings import refuse
 from dbt.adapters.lakehouse.config.keys import OWN_KEYS
-from dbt.adapters.lakehouse.names import did_you_mean
+from dbt.adapters.lakehouse.names import did_you_mean, node_label
 
 EXTERNAL = "external"
 KEYS = ("location", "format", "options")
@@ -32,8 +33,8 @@ class ExternalConfig:
 
     @classmethod
     def of(cls, name: str, config: Mapping[str, Any], root: str) -> ExternalConfig:
-        """The configs of a node. Relative locations are below `root`. Raises `DbtConfigError` as `check_external`."""
-        check_external(name, config)
+        """The configs of a node. Relative locations are below `root`. Raises `DbtConfigError` with all findings."""
+        refuse(external_findings(name, config))
         partition_by = config.get("partition_by") or ()
         return cls(
             name,
@@ -42,12 +43,6 @@ class ExternalConfig:
             (partition_by,) if isinstance(partition_by, str) else tuple(partition_by),
             options_of(_format(config), config.get("options")),
         )
-
-
-def check_external(name: str, config: Mapping[str, Any]) -> None:
-    """Raise `DbtConfigError` with all findings."""
-    if found := list(external_findings(name, config)):
-        raise DbtConfigError("\n".join(found))
 
 
 def external_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
@@ -83,24 +78,24 @@ def _location_findings(name: str, location: str) -> Iterator[str]:
         yield f"{name}: location '{location}' is a folder, in which Spark writes one file or more: leave the ending out"
 
 
-def check_places(nodes: Mapping[str, Any], root: str, warehouse: str, *, allow_files: bool) -> None:
-    """Refuse external models that would write over each other or into the warehouse, or that the profile does not allow.
+def check_places(nodes: Mapping[str, Any], root: str, warehouses: Sequence[str], *, allow_files: bool) -> None:
+    """Refuse external models that would write over each other or into a warehouse, or that the profile does not allow.
 
     Raises `DbtConfigError` with all of them.
     """
-    found = [(_named(node), below(node.config["location"], root)) for node in nodes.values() if node.config.get("materialized") == EXTERNAL]
-    findings = [
+    placed = [node for node in nodes.values() if node.config.get("materialized") == EXTERNAL]
+    found = [(node_label(node), below(node.config["location"], root)) for node in placed]
+    refuse([
         *(f"{name}: it writes files, which the profile does not allow (allow_files: false)" for name, _ in found if not allow_files),
-        *_in_each_other([*((f"{name}", place) for name, place in found)], warehouse),
-    ]
-    if findings:
-        raise DbtConfigError("\n".join(findings))
+        *_in_each_other(found, [one for one in warehouses if "://" not in one]),
+    ])
 
 
-def _in_each_other(found: list[tuple[str, str]], warehouse: str) -> Iterator[str]:
+def _in_each_other(found: list[tuple[str, str]], warehouses: Sequence[str]) -> Iterator[str]:
     for number, (name, place) in enumerate(found):
-        if "://" not in warehouse and _overlap(place, warehouse):
-            yield f"{name}: location {place} and the warehouse {warehouse} are in each other: write the files somewhere else"
+        for warehouse in warehouses:
+            if _overlap(place, warehouse):
+                yield f"{name}: location {place} and the warehouse {warehouse} are in each other: write the files somewhere else"
         for other, theirs in found[:number]:
             if _overlap(place, theirs):
                 yield f"{name}: location {place} and that of {other}, {theirs}, are one, or in each other: give it a folder of its own"
@@ -113,7 +108,3 @@ def _overlap(one: str, other: str) -> bool:
 
 def _format(config: Mapping[str, Any]) -> str:
     return str(config.get("format") or FORMATS[0]).lower()
-
-
-def _named(node: Any) -> str:
-    return f"{node.resource_type} '{node.name}' ({node.original_file_path})"

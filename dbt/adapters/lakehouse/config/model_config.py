@@ -1,24 +1,25 @@
 """The typed configs of one model, and their translation to engine options.
 
-`check_config` is what `dbt parse` and `dbt compile` call for every node; `ModelConfig.from_node` is what a write works with.
+`config_findings` is what `dbt parse` and `dbt compile` ask about every node; `ModelConfig.from_node` is what a write works with.
 A value that cannot be right is refused with the model's name, the value and the nearest valid one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from dbt.adapters.base import AdapterConfig
-from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.lakehouse.bridge.words import is_meta_column
 from dbt.adapters.lakehouse.config.clauses import SKIPPED_STEPS, MergeClauses, clause_findings
 from dbt.adapters.lakehouse.config.deletes import deletes_findings, deletes_softly, purge_after
 from dbt.adapters.lakehouse.config.external_config import EXTERNAL, KEYS, external_findings
+from dbt.adapters.lakehouse.config.findings import refuse
 from dbt.adapters.lakehouse.config.keys import CONFIG_OF_OPTION, DBT_KEYS, ELSEWHERE, OWN_KEYS, WITHOUT_EFFECT
 from dbt.adapters.lakehouse.config.service_config import SERVICES_LATER, default_options, service_findings, service_options, texts
-from dbt.adapters.lakehouse.names import did_you_mean, is_meta_column, nearest
+from dbt.adapters.lakehouse.names import did_you_mean, nearest
 
 STRATEGIES = ("append", "merge", "insert_overwrite", "delete+insert", "replace_where", "microbatch")
 STORED = ("table", "incremental", "snapshot", "seed", "materialized_view")
@@ -96,12 +97,12 @@ class ModelConfig:
 
     @classmethod
     def from_node(cls, node: Mapping[str, Any], defaults: Mapping[str, str] | None = None) -> ModelConfig:
-        """The configs of a node as Jinja's `model` holds it. Raises `DbtConfigError` as `check_config` does."""
+        """The configs of a node as Jinja's `model` holds it. Raises `DbtConfigError` with all findings about its values."""
         return cls.from_config(node_name(node), node["config"], defaults)
 
     @classmethod
     def from_config(cls, name: str, config: Mapping[str, Any], defaults: Mapping[str, str] | None = None) -> ModelConfig:
-        check_values(name, config)
+        refuse(_value_findings(name, config))
         materialized = str(config.get("materialized") or "view")
         unique_key = names(config.get("unique_key"))
         strategy = strategy_of(config)
@@ -173,21 +174,6 @@ def node_name(node: Mapping[str, Any]) -> str:
     return str(node.get("unique_id") or node.get("name") or "?")
 
 
-def check_config(name: str, config: Mapping[str, Any], extra: Sequence[str], *, strict: bool = True) -> None:
-    """Raise `DbtConfigError` with all findings about a node's configs, a line each (`config_findings`)."""
-    _refuse(config_findings(name, config, extra, strict=strict))
-
-
-def check_values(name: str, config: Mapping[str, Any]) -> None:
-    """Refuse values that cannot be right, alone or together. Raises `DbtConfigError` with all findings."""
-    _refuse(_value_findings(name, config))
-
-
-def _refuse(findings: Iterable[str]) -> None:
-    if found := list(findings):
-        raise DbtConfigError("\n".join(found))
-
-
 def config_findings(name: str, config: Mapping[str, Any], extra: Sequence[str], *, strict: bool = True) -> Iterator[str]:
     """What is wrong with the configs: unknown keys (those in `extra` that nobody reads) and impossible or contradictory values.
 
@@ -211,25 +197,25 @@ def config_findings(name: str, config: Mapping[str, Any], extra: Sequence[str], 
 
 
 def _value_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
-    yield from _check_choices(name, config)
-    yield from _check_flags(name, config)
-    unreadable = [*_check_conditions(name, config), *_check_columns(name, config)]
+    yield from _choice_findings(name, config)
+    yield from _flag_findings(name, config)
+    unreadable = [*_condition_findings(name, config), *_column_findings(name, config)]
     yield from unreadable
     if not unreadable:  # what these say together can be told only where each can be read
-        yield from _check_key_configs(name, config)
-        yield from _check_strategy(name, config)
+        yield from _key_findings(name, config)
+        yield from _strategy_findings(name, config)
         is_ordered = bool(_ordering_fields(config))
         yield from deletes_findings(name, config, strategy_of(config), has_key=bool(names(config.get("unique_key"))), is_ordered=is_ordered)
-        yield from _check_audit(name, config)
-    yield from _check_materialized(name, config)
+        yield from _audit_findings(name, config)
+    yield from _materialized_findings(name, config)
     if config.get("materialized") == EXTERNAL:
         yield from external_findings(name, config)
-    yield from _check_hoodie(name, config.get("hoodie"))
+    yield from _hoodie_findings(name, config.get("hoodie"))
     yield from service_findings(name, config)
-    yield from _check_unavailable(name, config)
+    yield from _unavailable_findings(name, config)
 
 
-def _check_choices(name: str, config: Mapping[str, Any]) -> Iterator[str]:
+def _choice_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     for key, valid in (
         ("table_type", TABLE_TYPES),
         ("index", INDEXES),
@@ -241,7 +227,7 @@ def _check_choices(name: str, config: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: {key} '{value}' is not one of {', '.join(valid)}{did_you_mean(str(value).lower(), valid)}"
 
 
-def _check_flags(name: str, config: Mapping[str, Any]) -> Iterator[str]:
+def _flag_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     """A text such as 'false' would count as true."""
     for key in FLAGS:
         value = config.get(key)
@@ -249,7 +235,7 @@ def _check_flags(name: str, config: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: {key} is true or false, not {type(value).__name__} '{value}'; write it without quotes"
 
 
-def _check_conditions(name: str, config: Mapping[str, Any]) -> Iterator[str]:
+def _condition_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     """Conditions are SQL: of a mapping the keys would count, and a plain true would hold for every row."""
     unreadable = set()
     for key in CONDITIONS:
@@ -266,7 +252,7 @@ def _check_conditions(name: str, config: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name}: incremental_predicates {list(newer)} and their older name predicates {list(older)} differ; keep one"
 
 
-def _check_columns(name: str, config: Mapping[str, Any]) -> Iterator[str]:
+def _column_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     """Columns are a name or a list of names: of a mapping, as other adapters take one, the keys would count as columns."""
     for key in COLUMNS:
         value = config.get(key)
@@ -275,7 +261,7 @@ def _check_columns(name: str, config: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: {key} is a column or a list of columns, not {type(value).__name__} '{value}'"
 
 
-def _check_key_configs(name: str, config: Mapping[str, Any]) -> Iterator[str]:
+def _key_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     ordering, older = names(config.get("ordering_fields")), names(config.get("precombine_field"))
     if ordering and older and ordering != older:
         yield f"{name}: ordering_fields {list(ordering)} and its alias precombine_field {list(older)} differ; keep one"
@@ -284,7 +270,7 @@ def _check_key_configs(name: str, config: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name}: ordering_fields says which of two records with one key wins; it needs a unique_key"
     if len(ordering or older) > 1:
         yield f"{name}: a table keeps one ordering field, not {list(ordering or older)}; combine them into one column"
-    yield from _check_needs_of_key(name, config)
+    yield from _need_findings(name, config)
     if config.get("merge_update_columns") and config.get("merge_exclude_columns"):
         yield f"{name}: give merge_update_columns or merge_exclude_columns, not both"
     for own in names(config.get("merge_update_columns")):
@@ -292,8 +278,8 @@ def _check_key_configs(name: str, config: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: merge_update_columns names {own}, which each commit writes itself; leave it out"
 
 
-def _check_needs_of_key(name: str, config: Mapping[str, Any]) -> Iterator[str]:
-    """Refuse what would have no effect on rows with generated keys. A snapshot has its own key."""
+def _need_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
+    """Configs that would have no effect on rows with generated keys. A snapshot has its own key."""
     materialized = str(config.get("materialized"))
     if materialized not in ("table", "incremental", "materialized_view", "seed"):
         return
@@ -308,7 +294,7 @@ def _check_needs_of_key(name: str, config: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name}: on_duplicate_source_keys 'error' needs {needed}; {instead}"
 
 
-def _check_strategy(name: str, config: Mapping[str, Any]) -> Iterator[str]:
+def _strategy_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     if config.get("materialized") != "incremental":
         return
     strategy = strategy_of(config)
@@ -332,7 +318,7 @@ def _check_strategy(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     yield from clause_findings(name, config, strategy, fixed)
 
 
-def _check_audit(name: str, config: Mapping[str, Any]) -> Iterator[str]:
+def _audit_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     if not config.get("audit"):
         return
     materialized = str(config.get("materialized") or "view")
@@ -346,7 +332,7 @@ def _check_audit(name: str, config: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name}: audit publishes a model's one write; with incremental_strategy '{strategy}' {why}: leave it out"
 
 
-def _check_materialized(name: str, config: Mapping[str, Any]) -> Iterator[str]:
+def _materialized_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     if config.get("materialized") != "materialized_view":
         return
     if config.get("sql_header"):
@@ -366,17 +352,18 @@ def strategy_findings(name: str, config: Mapping[str, Any], macros: Collection[s
         yield f"{name}: incremental_strategy '{strategy}' is not known; did you mean '{near}'?"
 
 
-def _check_hoodie(name: str, hoodie: Any) -> Iterator[str]:
+def _hoodie_findings(name: str, hoodie: Any) -> Iterator[str]:
     if hoodie is None:
         return
     if not isinstance(hoodie, Mapping):
         yield f"{name}: hoodie is a mapping of hoodie.* keys, not {type(hoodie).__name__} '{hoodie}'"
+        return
     for key in hoodie:
         if key in CONFIG_OF_OPTION:
             yield f"{name}: '{key}' is said by the config '{CONFIG_OF_OPTION[key]}'; use that one"
 
 
-def _check_unavailable(name: str, config: Mapping[str, Any]) -> Iterator[str]:
+def _unavailable_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     if _lower(config.get("index"), "auto") in INDEXES_LATER:
         yield f"{name}: index '{config.get('index')}' is not available in this version; use 'auto', 'bloom' or 'bucket'"
     for service in SERVICES_LATER:

@@ -8,9 +8,10 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.bridge.files import META
+from dbt.adapters.lakehouse.config.findings import refuse
 from dbt.adapters.lakehouse.config.model_config import STORED, config_findings, names, strategy_findings
 from dbt.adapters.lakehouse.config.service_config import service_options
-from dbt.adapters.lakehouse.names import did_you_mean, missing_names
+from dbt.adapters.lakehouse.names import did_you_mean, missing_names, node_label, source_label
 
 CHECKED = ("model", "seed", "snapshot")
 OF_COLUMNS = ("unique_key", "partition_by", "merge_update_columns")
@@ -28,8 +29,7 @@ def check_threads(threads: Any) -> None:
 
 def check_profile(hoodie: Mapping[str, Any], option_findings: OptionFindings) -> None:
     """Check the profile's defaults for every table. Raises `DbtConfigError` with all findings."""
-    if found := [f"hoodie of the profile: {text}" for text in option_findings(hoodie)]:
-        raise DbtConfigError("\n".join(found))
+    refuse(f"hoodie of the profile: {text}" for text in option_findings(hoodie))
 
 
 def check_nodes(nodes: Mapping[str, Any], project: str, macros: Collection[str], option_findings: OptionFindings) -> None:
@@ -40,8 +40,7 @@ def check_nodes(nodes: Mapping[str, Any], project: str, macros: Collection[str],
     """
     found = [text for node in nodes.values() for text in _findings(node, project, macros, option_findings)]
     found += _one_relation_twice(nodes)
-    if found:
-        raise DbtConfigError("\n".join(found))
+    refuse(found)
 
 
 def check_sources(sources: Iterable[Any], nodes: Mapping[str, Any]) -> None:
@@ -54,10 +53,11 @@ def check_sources(sources: Iterable[Any], nodes: Mapping[str, Any]) -> None:
     for source in sources:
         node = built.get((str(source.schema).lower(), str(source.identifier).lower()))
         if node is not None and (source.meta or {}).get(META) is not None:
-            told = f"source '{source.source_name}.{source.name}' ({source.original_file_path})"
-            findings.append(f"{told} reads files as {node.schema}.{node.alias}, which {_named(node)} builds: give it another schema")
-    if findings:
-        raise DbtConfigError("\n".join(findings))
+            built_by = node_label(node)
+            findings.append(
+                f"{source_label(source)} reads files as {node.schema}.{node.alias}, which {built_by} builds: give it another schema"
+            )
+    refuse(findings)
 
 
 def _leaves_relation(node: Any) -> bool:
@@ -68,7 +68,7 @@ def _findings(node: Any, project: str, macros: Collection[str], option_findings:
     if str(getattr(node, "resource_type", "")) not in CHECKED:
         return
     config = node.config
-    name = _named(node)
+    name = node_label(node)
     found = list(config_findings(name, config, list(getattr(config, "_extra", {})), strict=node.package_name == project))
     yield from found
     yield from strategy_findings(name, config, macros)
@@ -99,9 +99,5 @@ def _one_relation_twice(nodes: Mapping[str, Any]) -> Iterator[str]:
             continue
         owner = owners.setdefault((str(node.schema).lower(), str(node.alias).lower()), node)
         if owner is not node:
-            theirs = f"{owner.schema}.{owner.alias} of {_named(owner)}"
-            yield f"{_named(node)}: its {node.schema}.{node.alias} is {theirs}, as the case of names does not count: give one another alias"
-
-
-def _named(node: Any) -> str:
-    return f"{node.resource_type} '{node.name}' ({node.original_file_path})"
+            mine, theirs = f"{node.schema}.{node.alias}", f"{owner.schema}.{owner.alias} of {node_label(owner)}"
+            yield f"{node_label(node)}: its {mine} is {theirs}, as the case of names does not count: give one another alias"

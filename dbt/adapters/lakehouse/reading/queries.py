@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dbt.adapters.lakehouse.bridge.words import DELETED_AT
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.config.clauses import SOURCE, TARGET
-
-DELETED_AT = "_lakehouse_deleted_at"
-"""The engine's column that says when a row was deleted softly."""
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,7 @@ class Audits:
 
     def _hold(self, node: str) -> None:
         table = table_of(_as_mapping(self._nodes[node]))
-        assert table is not None  # `check_config` refuses audit of what is no table
+        assert table is not None  # `config_findings` refuses audit of what is no table
         if self._command not in RUNS_TESTS and self._tests[node]:
             raise DbtRuntimeError(
                 f"{node}: with audit it is published after its tests ({_listed(self._tests[node])}), and dbt {self._command} runs none: "
