@@ -16,12 +16,16 @@ MODELS = {
     "replace_where": "incremental_strategy='replace_where', incremental_predicates=['nmae = 1']",
     "reads_itself": "unique_key='id', incremental_predicates=['DBT_INTERNAL_DEST.id <= (select max(id) from s.reads_itself)']",
     "reads_meta": "unique_key='id', incremental_predicates=[\"DBT_INTERNAL_DEST._hoodie_commit_time > '2'\"]",
+    "renamed": "unique_key='id', target_alias='t', incremental_predicates=['t.id > 0']",
+    "clauses": "unique_key='id', matched_condition='DBT_INTERNAL_DEST.id < (select max(id) from s.clauses)'",
+    "no_clause": "unique_key='id', matched_condition='DBT_INTERNAL_DEST.nmae = 1'",
     "nested": "unique_key='id'",
 }
 REFUSED = {
     "updates": "merge_update_columns names the column 'nmae', which the model does not have; did you mean 'name'?",
     "excludes": "merge_exclude_columns names the column 'nmae', which the model does not have; did you mean 'name'?",
     "merge_where": "incremental_predicates (DBT_INTERNAL_DEST.nmae = 1): [UNRESOLVED_COLUMN",
+    "no_clause": "matched_condition or not_matched_condition: [UNRESOLVED_COLUMN",
     "delete_where": "incremental_predicates (nmae = 1): [UNRESOLVED_COLUMN",
     "replace_where": "incremental_predicates (nmae = 1): [UNRESOLVED_COLUMN",
 }

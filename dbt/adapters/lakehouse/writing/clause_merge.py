@@ -16,7 +16,7 @@ from dbt.adapters.lakehouse.config.model_config import ModelConfig
 from dbt.adapters.lakehouse.names import missing_names
 from dbt.adapters.lakehouse.writing.checks.uniqueness import updated
 from dbt.adapters.lakehouse.writing.clauses import assigned_columns, rows_by_source, rows_to_write
-from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, kept, types_of, viewed
+from dbt.adapters.lakehouse.writing.frames import kept, types_of, viewed
 
 
 @dataclass(frozen=True)
@@ -118,19 +118,3 @@ class ClauseMerge:
 
     def _named(self, wanted: Sequence[str], config: str) -> list[str]:
         return resolve(wanted, list(self.types), config, self.config.name)
-
-
-def check_texts(house: Warehouse, config: ModelConfig, frame: Any) -> None:
-    """Have Spark read the clauses over a table with the columns of `frame`: a build from nothing does not apply them, and the next run
-    would be the first to find a mistake. Raises what Spark raises.
-    """
-    types, clauses = types_of(frame), config.clauses
-    identity = resolve(config.record_key, list(types), "unique_key", config.name)
-    meta = [f"cast(null as string) as {quoted(name)}" for name in ("_hoodie_commit_time", "_hoodie_record_key", *PLACE)]
-    with viewed(house, frame) as source, viewed(house, frame.selectExpr(*meta, *map(quoted, types))) as target:
-        resolve([column for column, _ in clauses.assignments], list(types), "not_matched_by_source_action", config.name)
-        for text in (
-            rows_to_write(source, target, list(types), identity, clauses),
-            rows_by_source(source, target, assigned_columns(types, clauses), identity, clauses),
-        ):
-            columns_of(house.sql(text))

@@ -28,7 +28,7 @@ from dbt.adapters.lakehouse.writing.checks.checking import check_batch, check_co
 from dbt.adapters.lakehouse.writing.checks.constraints import Check, Unique
 from dbt.adapters.lakehouse.writing.checks.first_build import check_increments
 from dbt.adapters.lakehouse.writing.checks.unique_writes import UniqueWrites
-from dbt.adapters.lakehouse.writing.clause_merge import ClauseMerge, check_texts
+from dbt.adapters.lakehouse.writing.clause_merge import ClauseMerge
 from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, kept, selected, types_of, viewed
 from dbt.adapters.lakehouse.writing.reshaping import Reshaping
 
@@ -64,14 +64,12 @@ class TableWriter:
 
         `existing` is what dbt knows to be there; where it knows of nothing, nothing is replaced. `within`: the time range of a first batch.
         """
-        check_increments(self.warehouse, self.config, frame, (self.schema, self.identifier))
         if existing is not None:
             existing = self.warehouse.told_kind(self.schema, self.identifier)  # a hook may have dropped it, or put something else there
         is_table = existing in ("table", "materialized_view")
         if is_table and hasattr(frame, "toArrow"):
             frame = self.warehouse.computed(self.schema, self.identifier, frame)
-        if self.config.clauses:
-            check_texts(self.warehouse, self.config, frame)
+        check_increments(self.warehouse, self.config, frame, (self.schema, self.identifier))
         with self._without_deletions(frame, is_table) as staying, self._within(staying, within) as rows:
             writer = self if within is None else with_fields(self, build=self._build)
             return writer._replace(rows, existing, is_table)
