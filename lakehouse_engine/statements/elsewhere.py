@@ -11,7 +11,7 @@ from lakehouse_engine.sql.grammar.references import Parts, ReferenceKind, plain
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.storage.read_only import refusal
 
-_QUESTIONS = (s.Describe, s.DescribeHistory, s.ShowColumns, s.ShowProperties, s.ShowPartitions, s.ShowCreateTable)
+_QUESTIONS = (s.Describe, s.DescribeHistory, s.ShowColumns, s.ShowProperties, s.ShowPartitions, s.ShowCreateTable, s.ShowIndexes)
 
 
 def sent_there(run: Execution, statement: Any) -> tuple[Execution, Any]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from lakehouse_engine.errors import StorageError, UnusablePlaceError
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.read_only import check_writable
 
 _PROBE = ".lakehouse-probe-"
 
@@ -15,8 +16,9 @@ _PROBE = ".lakehouse-probe-"
 def check_usable(storage: Storage) -> None:
     """Make a file at the root of `storage` and delete it again. Missing folders are made for it, and removed again.
 
-    Raises `UnusablePlaceError`, which says what stands in the way.
+    Raises `UnusablePlaceError`, which says what stands in the way, and `ReadOnlyError` for a storage that is only read.
     """
+    check_writable(storage)
     root = storage.local_path()
     missing = [] if root is None else _missing_folders(root)
     try:

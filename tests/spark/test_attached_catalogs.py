@@ -60,6 +60,8 @@ READS = {
     "select table_name from prod.information_schema.tables": [("cow",), ("mor",), ("names",)],
     "select count(*) from prod.shop.cow where id in (select id from prod.shop.mor where v = 'c')": [(1,)],
     "show columns in prod.shop.cow": [("id",), ("ts",), ("v",)],
+    "show indexes from prod.shop.cow": [],
+    "select *, p._hoodie_record_key from prod.shop.cow p where _hoodie_record_key = '1'": [(1, 1, "a", "1")],
     "select name from (select * from prod.shop.names) where key = 4": [("c",)],
 }
 
@@ -94,6 +96,8 @@ CHANGES = [
     "create schema prod.mine",
     "drop schema prod.shop cascade",
     "call run_clean(table => 'prod.shop.cow')",
+    "vacuum prod.shop.cow",
+    "restore table prod.shop.cow to version as of '-1'",
 ]
 
 

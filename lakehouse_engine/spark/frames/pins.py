@@ -196,6 +196,10 @@ class Pins:
         return Names(self.knows, self._stored_view, pin_table, self._pin_query, self._is_table)
 
     def _is_table(self, parts: Parts) -> bool:
+        """Whether a name is a table, of the warehouse or of an attached one."""
+        if (found := self.elsewhere(parts)) is not None:
+            pins, rest = found
+            return pins._is_table(rest)
         return self._catalog.kind_of(self.qualified(parts)) is RelationKind.TABLE
 
     def target(self, name: RelationName, reads: Reads, needs: Needs = EVERYTHING, *, deleted: bool = False) -> str:
@@ -276,8 +280,7 @@ class Pins:
 
     def pin(self, pin: Pin, reads: Reads, args: Arguments, *, for_columns: bool) -> str:
         """The view of what a statement of another catalog reads here: names in stored views are names of this one."""
-        table = partial(self._pin_table, reads, args, for_columns=for_columns)
-        return bind_pin(pin, Names(self.knows, self._stored_view, table, self._pin_query))
+        return bind_pin(pin, self._names(partial(self._pin_table, reads, args, for_columns=for_columns)))
 
     def _stored_view(self, parts: Parts) -> ViewText | None:
         if self.elsewhere(parts) is not None or self._information(parts) is not None:

@@ -17,11 +17,13 @@ from lakehouse_engine.sql.binding.query_blocks import Block, Group, QueryBlocks,
 from lakehouse_engine.sql.binding.scan import scan
 from lakehouse_engine.sql.grammar.lexer import TokenKind, name_value, quote_name, significant
 from lakehouse_engine.sql.grammar.references import Parts, Reference, ReferenceKind, Scan, folded, plain
-from lakehouse_engine.sql.grammar.relations import CHANGES_FUNCTION
+from lakehouse_engine.sql.grammar.relations import READ_OPTIMIZED_FUNCTION, WITH_DELETED_FUNCTION
 
 _PREFIX = "_hoodie_"
 _OTHER_ROWS = frozenset(("DISTINCT", "GROUP", "HAVING"))
 """With these a SELECT makes rows of its own, which have no meta columns."""
+_OF_TABLES = (READ_OPTIMIZED_FUNCTION, WITH_DELETED_FUNCTION)
+"""Functions whose rows have meta columns that no star shows. `hudi_table_changes` shows them, and files have the columns that they have."""
 AliasOf = Callable[[Reference], str]
 """What qualifies the columns of a reference in the bound text."""
 
@@ -158,7 +160,7 @@ class MetaColumns:
         if reference.alias_at is None:
             return False
         if reference.kind is ReferenceKind.FUNCTION:
-            return folded(reference.parts) != (CHANGES_FUNCTION,)  # that one shows them anyway
+            return folded(reference.parts)[-1] in _OF_TABLES
         return reference.kind is ReferenceKind.READ and self._relations.is_table(plain(reference.parts))
 
     def _view(self, reference: Reference) -> MetaColumns | None:

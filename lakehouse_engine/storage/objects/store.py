@@ -147,6 +147,7 @@ class ObjectStorage:
         except StoredFileNotFoundError:
             return False
         return True
+
     def delete_tree(self, path: str) -> None:
         self._file_key(path)
         below = [entry.path for entry in self._below(path)]

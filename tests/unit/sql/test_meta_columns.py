@@ -96,6 +96,13 @@ def bound(text: str) -> str:
         (f"select * from s.v {LATER}", f"select *{ONE} from {{select * from +s.t AS t where id > 0}} AS v {LATER}"),
         (f"select id from s.t version as of '1' {LATER}", f"select id from +s.t  AS t {LATER}"),
         ("select _hoodie_commit_time from hudi_read_optimized('s.t') r", "select _hoodie_commit_time from +s.t r"),
+        ("select *, _hoodie_commit_time from lakehouse_with_deleted('s.t') r", f"select *{ONE}, _hoodie_commit_time from +s.t r"),
+        # files have the columns that they have
+        ("select *, _hoodie_commit_time from read_files('/x', format => 'orc') f", "select *, _hoodie_commit_time from read_files f"),
+        (
+            "select *, t._hoodie_commit_time from s.t t, read_files('/x', format => 'csv') f",
+            f"select *{of('t')}, t._hoodie_commit_time from +s.t t, read_files f",
+        ),
         # what shows them itself is meant
         (
             "select _hoodie_commit_time, u.* from hudi_table_changes('s.t', 'latest_state', 'earliest') c join s.u on c.id = u.id",

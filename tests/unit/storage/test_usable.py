@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from lakehouse_engine.catalog.catalog import Catalog
-from lakehouse_engine.errors import StorageError, UnusablePlaceError
+from lakehouse_engine.errors import ReadOnlyError, StorageError, UnusablePlaceError
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.storage.read_only import ReadOnlyStorage
 from lakehouse_engine.storage.usable import check_usable
 
 
@@ -70,4 +71,12 @@ def test_usable_places_are_left_as_they_were(tmp_path):
     check_usable(LocalStorage(str(tmp_path / "not" / "there" / "yet")))
     check_usable(LocalStorage(str(tmp_path)))
     check_usable(MemoryStorage())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_attached_warehouse_is_not_tried_and_says_that_it_is_read_only(tmp_path):
+    storage = ReadOnlyStorage(LocalStorage(str(tmp_path / "prod")), "prod")
+    for attempt in (lambda: check_usable(storage), lambda: Catalog(storage).create_schema("more")):
+        with pytest.raises(ReadOnlyError, match="the catalog prod"):
+            attempt()
     assert list(tmp_path.iterdir()) == []
