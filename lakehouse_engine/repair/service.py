@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lakehouse_engine.commit.deletion import delete_strays
 from lakehouse_engine.commit.leftovers.metafiles import put_back_metafiles
@@ -31,6 +31,18 @@ from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The arguments of `repair`."""
+
+    lock_timeout_ms: int
+    dry_run: bool = False
+    accept_future: bool = False
+    trust_files: bool = False
+    accept_lost_archive: bool = False
+
+
 def repair(
     storage: Storage,
     *,
@@ -49,45 +61,43 @@ def repair(
 
     Raises as `locked_table`. A dry run takes no lock, and waits for nobody: what may belong to whoever holds the lock is left.
     """
+    asked = _Asked(lock_timeout_ms, dry_run, accept_future, trust_files, accept_lost_archive)
     with told_if_gone(storage):
-        return _repair(storage, lock_timeout_ms, dry_run, accept_future, trust_files, accept_lost_archive)
+        return _repair(storage, asked)
 
 
-def _repair(
-    storage: Storage, lock_timeout_ms: int, dry_run: bool, accept_future: bool, trust_files: bool, accept_lost_archive: bool
-) -> RepairReport:
+def _repair(storage: Storage, asked: _Asked) -> RepairReport:
     blocking = _unopenable(storage)
-    if blocking is not None:
-        if dry_run:
-            # The rest cannot be told before the table can be opened.
-            return RepairReport(table=storage.root, repaired=(blocking.disorder,), left=(), dry_run=True)
-        with TableLock(storage, lock_timeout_ms):
-            again = _unopenable(storage)
-            if again is not None and again.act is not None:
-                logger.warning("repairing %s of %s: %s", again.disorder.what, storage.root, again.disorder.message)
-                again.act()
-            done = repair(
-                storage,
-                lock_timeout_ms=lock_timeout_ms,
-                accept_future=accept_future,
-                trust_files=trust_files,
-                accept_lost_archive=accept_lost_archive,
-            )
-        return replace(done, repaired=(blocking.disorder, *done.repaired))
-    before = list(disorders(TableState.load(storage), lock_holder(storage), trust_files=trust_files))
-    kinds = (*REPAIRED, DisorderKind.FUTURE_INSTANT) if accept_future else REPAIRED
-    if dry_run:
+    if blocking is None:
+        return _repair_open(storage, asked)
+    if asked.dry_run:
+        # What else is wrong shows only once the table can be opened.
+        return RepairReport(table=storage.root, repaired=(blocking.disorder,), left=(), dry_run=True)
+    with TableLock(storage, asked.lock_timeout_ms):
+        again = _unopenable(storage)
+        if again is not None and again.act is not None:
+            logger.warning("repairing %s of %s: %s", again.disorder.what, storage.root, again.disorder.message)
+            again.act()
+        done = _repair(storage, asked)
+    return replace(done, repaired=(blocking.disorder, *done.repaired))
+
+
+def _repair_open(storage: Storage, asked: _Asked) -> RepairReport:
+    """As `repair`, of a table that can be opened."""
+    before = list(disorders(TableState.load(storage), lock_holder(storage), trust_files=asked.trust_files))
+    kinds = (*REPAIRED, DisorderKind.FUTURE_INSTANT) if asked.accept_future else REPAIRED
+    if asked.dry_run:
         wanted = tuple(one for one in before if one.kind in kinds)
         left = tuple(one for one in before if one.kind not in kinds)
         return RepairReport(table=storage.root, repaired=wanted, left=left, dry_run=True)
-    if accept_future:
-        accept(storage, lock_timeout_ms=lock_timeout_ms)
-    with TableLock(storage, lock_timeout_ms):
+    if asked.accept_future:
+        accept(storage, lock_timeout_ms=asked.lock_timeout_ms)
+    with TableLock(storage, asked.lock_timeout_ms):
         # First, for what follows may not get past a damaged file; and until nothing is left, for one may hide what becomes of another.
-        mended = _mend(storage, trust_files)
-        if accept_lost_archive:
+        mended = _mend(storage, asked.trust_files)
+        if asked.accept_lost_archive:
             _accept_lost_archive(storage)
-        with locked_table(storage, lock_timeout_ms=lock_timeout_ms, corrupt_writes=True) as state:
+        with locked_table(storage, lock_timeout_ms=asked.lock_timeout_ms, corrupt_writes=True) as state:
             remove_temporaries(storage, all_dead_temporaries(storage))
             delete_strays(state, state.view.partitions())
             put_back_metafiles(state)
