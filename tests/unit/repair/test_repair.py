@@ -113,6 +113,7 @@ def test_a_damaged_savepoint_protects_all_that_it_can_have_kept_until_it_is_give
 ) -> None:
     kept = {path for path, by in protected_files(served.state).items()}
     table, path = _damaged(served, "savepoint", damage)
+    table.storage.overwrite(f"{path}.inflight", b"")  # as Hudi leaves it, without a copy to repair the savepoint from
     time = path.rpartition("/")[2].partition(".")[0]
     assert kept <= set(protected_files(table.state))
     table.upsert(batch([("a", 40, "x", "a40")]))
@@ -301,7 +302,8 @@ def test_metafiles_that_are_lost_or_damaged_are_put_back_and_made_anew(archived:
 
 def test_the_inflight_file_of_a_completed_commit_is_set_aside_when_it_is_damaged(archived: LocalTable) -> None:
     table = LocalTable(copy_of(archived.storage), lock_timeout_ms=TIMEOUT)
-    path = next(entry.path for entry in table.storage.list(".hoodie") if entry.name.endswith(".inflight") and entry.size)
+    inflight = (entry for entry in table.storage.list(".hoodie") if entry.name.endswith(".inflight") and entry.size)
+    path = next(entry.path for entry in inflight if "savepoint" not in entry.name)
     _flipped_at_end(table, path)
     assert not verify(table.state).ok
     assert [one.what for one in _repaired(table).repaired] == [path]
