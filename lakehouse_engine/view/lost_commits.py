@@ -144,17 +144,20 @@ def _proves(state: TableState, later: Instant, instant: Instant) -> bool:
         return later.action is Action.SAVEPOINT and later.requested_time == instant.requested_time
     if later.action is Action.CLEAN:
         return _is_planned_here(state, later)
-    if not later.action.is_write or any(Instant(later.requested_time, one, State.REQUESTED) in state.timeline_files for one in _PLANNED):
-        return False  # Hudi may have planned what this engine ran
+    if not later.action.is_write:
+        return False
+    plans = [plan for one in _PLANNED if (plan := Instant(later.requested_time, one, State.REQUESTED)) in state.timeline_files]
+    if plans:
+        return _is_planned_here(state, plans[0])  # Hudi may have planned what this engine ran
     try:
         return WRITER_KEY in state.commit_metadata(later).extra_metadata
     except (FormatError, InstantNotFoundError):
         return False
 
 
-def _is_planned_here(state: TableState, clean: Instant) -> bool:
+def _is_planned_here(state: TableState, instant: Instant) -> bool:
     try:
-        return is_intact(ActiveTimeline(state.storage, state.layout).read(clean.at(State.REQUESTED))) is True
+        return is_intact(ActiveTimeline(state.storage, state.layout).read(instant.at(State.REQUESTED))) is True
     except InstantNotFoundError:
         return False
 

@@ -56,7 +56,8 @@ class Model:
                 self.late += bool(old[DELETED] and not event[DELETED])
                 continue
             self.back += bool(old is not None and old[DELETED] and not event[DELETED])
-            kept = {} if old is None or columns is None else {name: old[name] for name in ("v", "w") if name not in columns}
+            updates = old is not None and not old[DELETED]
+            kept = {name: old[name] for name in ("v", "w") if name not in columns} if updates and columns is not None else {}
             self.stored[key] = {**event, **kept}
 
     def delete(self, keys: list[int]) -> None:

@@ -198,10 +198,14 @@ class PartialUpdate:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumns:
-    """Another merger's result in some columns (`MERGE ... UPDATE SET` of those), the stored row's values in all others."""
+    """Another merger's result in some columns (`MERGE ... UPDATE SET` of those), the stored row's values in all others.
+
+    A stored row with a value in the column `deleted_at` is deleted: the row that wins against it is a new one, and comes as it is.
+    """
 
     merger: RecordMerger
     columns: frozenset[str]
+    deleted_at: str = ""
 
     whole_rows = False
 
@@ -231,7 +235,11 @@ class UpdateColumns:
         named = [name for name in base.column_names if name.lower() in self.columns]
         merged = self.merger.combine(base.select(named), incoming.select(named), wins)
         columns = [merged.column(name) if name in named else base.column(name) for name in base.column_names]
-        return pa.Table.from_arrays(columns, schema=base.schema)
+        made = pa.Table.from_arrays(columns, schema=base.schema)
+        if self.deleted_at not in base.column_names:
+            return made
+        revived = np.asarray(base.column(self.deleted_at).is_valid())
+        return choose(made, incoming, revived if wins is None else revived & wins)
 
     def reduce(self, batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         return self.merger.reduce(batch, keys, ordering)

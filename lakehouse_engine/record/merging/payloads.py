@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from lakehouse_engine.errors import OptionError, SchemaIncompatibleError, UnsupportedTableError
+from lakehouse_engine.model.keys import DELETED_AT
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.options import PAYLOADS_OF_MODES
 from lakehouse_engine.record.merging.deletions import HUDI_MARK, DeleteMarks
@@ -173,7 +174,9 @@ def merger_of(
     """
     merger = payload_of(config, override).merger
     merger = storing_as_given(merger) if as_given else merger
-    return merger if update_columns is None else UpdateColumns(merger, frozenset(name.lower() for name in update_columns))
+    if update_columns is None:
+        return merger
+    return UpdateColumns(merger, frozenset(map(str.lower, update_columns)), DELETED_AT if config.deletes_softly else "")
 
 
 def last_name(text: str) -> str:

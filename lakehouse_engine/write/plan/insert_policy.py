@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import DuplicateKeyError
@@ -35,9 +37,13 @@ def rows_to_insert(target: Target, context: WriteContext, batch: Batch, runner: 
 
 
 def _stored(target: Target, context: WriteContext, batch: Batch, runner: TaskRunner) -> Rows:
-    """Indices of the rows whose key is stored, ascending."""
+    """Indices of the rows whose key is stored, ascending. A look-up answers for one row of each key; the others of its key are here too."""
     if target.logs is None:
         found = [tagged.rows for tagged in target.tag(context, batch, runner)]
     else:
         found = [hits.rows[hits.alive] for hits in find_hits(target, context, batch, runner, ordered=False)]
-    return np.unique(np.concatenate([NO_ROWS, *found]))
+    known = np.unique(np.concatenate([NO_ROWS, *found]))
+    if not len(known):
+        return known
+    keys = batch.identity(context.is_global)
+    return np.flatnonzero(pc.is_in(keys, value_set=keys.take(pa.array(known)))).astype(np.int64)

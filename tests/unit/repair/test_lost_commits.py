@@ -128,6 +128,15 @@ def test_the_newest_write_without_its_completed_file_is_a_dead_one_unless_a_clea
         assert [one.requested_time for one in lost_commits(without(cleaned, time)[0].state)] == [time]
 
 
+def test_a_compaction_that_this_engine_planned_tells_of_the_write_that_it_came_after() -> None:
+    time = WHOLE["mor"].instants()[-1]
+    compacted = LocalTable(copy_of(WHOLE["mor"].storage), lock_timeout_ms=TIMEOUT)
+    compacted.run_compaction()
+    assert lost_commits(without(compacted, time)[0].state) == (), "its plan is older than the write"
+    assert compacted.compact().instant is not None
+    assert [one.requested_time for one in lost_commits(without(compacted, time)[0].state)] == [time]
+
+
 def lost(kind: str) -> tuple[LocalTable, str]:
     time = WHOLE[kind].instants()[1]
     return without(WHOLE[kind], time)[0], time

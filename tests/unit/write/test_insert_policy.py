@@ -55,6 +55,21 @@ def test_rows_whose_key_is_stored_are_left_out_or_refuse_the_insert(tmp_path: Pa
     assert table.insert(rows((11, "y", "new")), options={POLICY: "none", **route}).instant is not None
 
 
+@pytest.mark.parametrize("route", [{}, {"lakehouse.write.broadcast.max.bytes": "0"}], ids=["small", "large"])
+@pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_every_row_of_a_batch_whose_key_is_stored_is_left_out(tmp_path: Path, kind: str, index: str, route: dict[str, str]) -> None:
+    table = Lakehouse(str(tmp_path)).create_table(
+        "s.t", schema=SCHEMA, record_key=["id"], partition_by=["p"], table_type=kind, properties=INDEXES[index]
+    )
+    table.upsert(rows((1, "x", "a")))
+    again = rows((1, "x", "b"), (1, "x", "c"), (1, "x", "d"), (1, "y", "e"))
+    with pytest.raises(DuplicateKeyError, match="stored already, for example '1'"):
+        table.insert(again, options={POLICY: "fail", **route})
+    table.insert(again, options={POLICY: "drop", **route})
+    assert content(table) == [(1, "x", "a"), *([] if index == "global" else [(1, "y", "e")])]
+
+
 def test_policy_of_a_table_counts_for_its_inserts_and_not_for_bulk_inserts(tmp_path: Path) -> None:
     table = Lakehouse(str(tmp_path)).create_table("s.t", schema=SCHEMA, record_key=["id"], properties={POLICY: "drop"})
     table.insert(rows((1, "x", "a"), (1, "x", "b")))
