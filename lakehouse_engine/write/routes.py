@@ -13,10 +13,11 @@ from lakehouse_engine.commit.expected import check_rows_found
 from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
-from lakehouse_engine.model.write_stats import HoodieWriteStat
+from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import EVERY_ROW, Batches
+from lakehouse_engine.write.locate.kept_deletions import check_none_is_kept
 from lakehouse_engine.write.locate.numbered import numbered_rows, unfound
 from lakehouse_engine.write.locate.target import Target
 from lakehouse_engine.write.plan.buckets import plan_new_buckets
@@ -86,6 +87,8 @@ def plan_write(
     row goes to a new file group. Raises as `check` and the planners.
     """
     given, replaced = Given(batches.source(files.instant_time), batches.reduction), batches.replaced()
+    if batches.context.soft is not None and batches.request.operation is WriteOperationType.INSERT:
+        check_none_is_kept(state, batches.context, given.source)
     planning = _Planning(state, batches, files, runner, check, all_new, given, replaced)
     weight = sum(_weight(source) for source in (given.source, replaced, batches.deleted_keys()) if source is not None)
     if weight > batches.context.options.broadcast_bytes:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.errors import OptionError, SchemaIncompatibleError
+from lakehouse_engine.errors import DuplicateKeyError, OptionError, SchemaIncompatibleError
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.write.alter import set_soft_deletes
 from tests.support.readers import read_with_hudi_rs
@@ -156,3 +156,35 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, given: dict[str, Any], s
         make(tmp_path, **given)
     with pytest.raises(SchemaIncompatibleError, match="soft deletes keep their time"):
         make(tmp_path, schema=SCHEMA.append(pa.field(DELETED_AT, pa.int64())))
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE", "BUCKET"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_insert_of_a_key_whose_deleted_row_is_kept_is_refused(tmp_path: Path, kind: str, index: str, route: str) -> None:
+    properties = {"hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "2"}
+    table, options = make(tmp_path, kind, properties=properties), ROUTES[route]
+    table.upsert(rows((1, "a", 10), (2, "b", 10)))
+    table.upsert(rows((1, None, 20)))
+    before = table.timeline
+    for policy in ("none", "drop", "fail"):
+        with pytest.raises(DuplicateKeyError, match=r"the key '1' was deleted, and its row is kept.*upsert or MERGE.*table=t"):
+            table.insert(rows((3, "c", 30), (1, "back", 30)), options={"hoodie.datasource.insert.dup.policy": policy, **options})
+    assert table.timeline == before
+    table.insert(rows((3, "c", 30)), options=options)
+    table.upsert(rows((1, "back", 30)), options=options)
+    table.upsert(rows((1, "again", 31)), options=options)
+    assert shown(table) == {1: ("again", 31), 2: ("b", 10), 3: ("c", 30)}
+    assert table.to_arrow().num_rows == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_that_comes_back_has_nothing_of_the_deleted_one(tmp_path: Path, kind: str) -> None:
+    table = make(tmp_path, kind)
+    table.upsert(rows((1, "a", 10), (2, "b", 10)))
+    table.upsert(rows((1, "old", 20)).set_column(4, "_hoodie_is_deleted", pa.array([True])))
+    table.upsert(rows((1, "new", 30), (2, "new", 30)), merge_update_columns=["p"])
+    assert shown(table) == {1: ("new", 30), 2: ("b", 30)}
+    table.upsert(rows((1, "old", 40)).set_column(4, "_hoodie_is_deleted", pa.array([True])))
+    table.upsert(rows((1, "", 50), (2, "", 50)).drop_columns(["v"]), options={"hoodie.datasource.write.reconcile.schema": True})
+    assert shown(table) == {1: (None, 50), 2: ("b", 50)}
