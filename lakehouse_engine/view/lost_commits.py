@@ -25,6 +25,7 @@ from lakehouse_engine.format.timeline.metadata_json import is_sealed_commit
 from lakehouse_engine.model.commit_metadata import WRITER_KEY
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionOperation, HoodieCompactionPlan
 from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.timeline.active import ActiveTimeline
@@ -110,7 +111,7 @@ def _was_compacted(state: TableState, compaction: Instant) -> bool:
         if any(base in (stat.base_file or "") or (stat.prev_commit == time and stat.log_version is None) for stat in stats):
             return True
         active = ActiveTimeline(state.storage, state.layout)
-        return _is_planned_upon(active, later, base) or _lost_its_input(active, later, compaction)
+        return _is_planned_upon(active, later, base) or _lost_its_input(state, active, compaction)
     except (FormatError, InstantNotFoundError):
         return False  # damage of its own, and told as such
 
@@ -120,13 +121,16 @@ def _is_planned_upon(active: ActiveTimeline, later: Timeline, base: str) -> bool
     return any(base in (operation.data_file_path or "") for plan in plans for operation in plan.operations or ())
 
 
-def _lost_its_input(active: ActiveTimeline, later: Timeline, compaction: Instant) -> bool:
-    """Whether a clean took a file that was to be merged: cleans, those of Hudi too, keep them until the compaction is completed."""
-    cleans = [one for one in later.completed() if one.action is Action.CLEAN]
+def _lost_its_input(state: TableState, active: ActiveTimeline, compaction: Instant) -> bool:
+    """Whether a clean took a file that was to be merged: cleans, those of Hudi too, keep them until the compaction is completed, but for
+    those of groups that a later write replaced.
+    """
+    cleans = [one for one in state.timeline.after(compaction.requested_time).completed() if one.action is Action.CLEAN]
     if not cleans:
         return False
-    plan = active.plan(HoodieCompactionPlan, compaction.at(State.REQUESTED))
-    inputs = {path for operation in plan.operations or () for path in _inputs(operation)}
+    plan, replaced = active.plan(HoodieCompactionPlan, compaction.at(State.REQUESTED)), state.view.replaced_at
+    operations = [one for one in plan.operations or () if FileGroupId(one.partition_path or "", one.file_id or "") not in replaced]
+    inputs = {path for operation in operations for path in _inputs(operation)}
     return any(not inputs.isdisjoint(active.plan(HoodieCleanMetadata, one).deleted_paths()) for one in cleans)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -10,10 +11,13 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import CorruptInstantError, InstantCleanedError
+from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCleanPartitionMetadata
 from lakehouse_engine.read.completeness import earliest_readable
 from lakehouse_engine.repair import repair
 from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.heartbeats import heartbeat_file
 from lakehouse_engine.timeline.timeline import Timeline
@@ -135,6 +139,39 @@ def test_a_compaction_that_this_engine_planned_tells_of_the_write_that_it_came_a
     assert lost_commits(without(compacted, time)[0].state) == (), "its plan is older than the write"
     assert compacted.compact().instant is not None
     assert [one.requested_time for one in lost_commits(without(compacted, time)[0].state)] == [time]
+
+
+def cleaned_by_hudi(table: LocalTable, paths: Iterable[str]) -> None:
+    """A clean that takes these files, whatever waits for them."""
+    names = defaultdict[str, list[str]](list)
+    for path in paths:
+        table.storage.delete(path)
+        names[path.rpartition("/")[0]].append(path.rpartition("/")[2])
+    made = HoodieCleanPartitionMetadata
+    cleaned = {one: made(partition_path=one, policy="", success_delete_files=tuple(of)) for one, of in names.items()}
+    found = HoodieCleanMetadata(
+        start_clean_time="", time_taken_in_millis=0, total_files_deleted=0, earliest_commit_to_retain="", partition_metadata=cleaned
+    )
+    timeline, clean = ActiveTimeline(table.storage, table.state.layout), Instant("9" * 17, Action.CLEAN, State.REQUESTED)
+    timeline.create_requested(clean, b"")
+    timeline.complete(timeline.to_inflight(clean), encode_plan(found, sealed=False))
+
+
+def test_a_compaction_of_groups_that_were_replaced_and_cleaned_before_it_was_done_is_not_lost() -> None:
+    table = LocalTable(MemoryStorage(), lock_timeout_ms=TIMEOUT)
+    create(table.storage, "mor")
+    for version in range(2):
+        table.upsert(batch([("a", version, "x", "a"), ("b", version, "y", "b")]))
+    table.schedule_compaction()
+    die(table, r"commit$", LocalTable.run_compaction)
+    inputs = [file.path for piece in table.state.view.latest_slices() for file in (piece.base_file, *piece.log_files) if file]
+    cleaned = LocalTable(copy_of(table.storage), lock_timeout_ms=TIMEOUT)
+    cleaned_by_hudi(cleaned, inputs)
+    assert [one.action for one in lost_commits(cleaned.state)] == [Action.COMMIT], "nothing replaced them"
+    table.insert_overwrite_table(batch([("c", 1, "z", "c")]))
+    cleaned_by_hudi(table, inputs)
+    assert lost_commits(table.state) == ()
+    assert table.read()["id"].to_pylist() == ["c"]
 
 
 def lost(kind: str) -> tuple[LocalTable, str]:
