@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.errors import ConstraintError
 from lakehouse_engine.model.constraints import Constraints
-from lakehouse_engine.model.keys import IS_DELETED
+from lakehouse_engine.model.keys import DELETED_AT, IS_DELETED
 
 
 def fitted(rows: pa.Table, constraints: Constraints) -> pa.Table:
@@ -23,14 +23,18 @@ def fitted(rows: pa.Table, constraints: Constraints) -> pa.Table:
     return rows
 
 
-def check_constraints(rows: pa.Table, keys: pa.Array | pa.ChunkedArray, constraints: Constraints) -> None:
-    """Refuse rows that break a constraint; those that say that they are deletions may. `keys` has the record key of each row.
+def check_constraints(rows: pa.Table, keys: pa.Array | pa.ChunkedArray, constraints: Constraints, *, soft: bool = False) -> None:
+    """Refuse rows that break a constraint; those that say that they are deletions may. `keys` has the record key of each row. `soft`: those
+    with a time of deletion are deletions, too.
 
     Raises `ConstraintError` naming the column and one of the keys.
     """
     if not constraints:
         return
     lives = pc.invert(pc.fill_null(rows.column(IS_DELETED), False)) if IS_DELETED in rows.column_names else None
+    if soft:
+        stay = rows.column(DELETED_AT).is_null()
+        lives = stay if lives is None else pc.and_(lives, stay)
     for name in constraints.not_null:
         for number in _numbers(rows, name):
             if rows.column(number).null_count:

@@ -75,7 +75,7 @@ class Keying:
             keys = keys if given is None else pc.coalesce(given.cast(pa.string()), keys)
         else:
             keys = self.generator.record_keys(shaped)
-        check_constraints(shaped, keys, self.constraints)
+        check_constraints(shaped, keys, self.constraints, soft=self.soft is not None)
         return _keyed(keys, self.generator.partition_paths(shaped), shaped)
 
 

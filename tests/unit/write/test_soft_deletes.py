@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.errors import DuplicateKeyError, OptionError, SchemaIncompatibleError
+from lakehouse_engine.errors import ConstraintError, DuplicateKeyError, OptionError, SchemaIncompatibleError
+from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
-from lakehouse_engine.write.alter import set_soft_deletes
+from lakehouse_engine.write.alter import set_constraints, set_soft_deletes
 from tests.support.readers import read_with_hudi_rs
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("ts", pa.int64()), ("p", pa.string()), ("_hoodie_is_deleted", pa.bool_())])
@@ -21,6 +22,7 @@ SOFT = {"lakehouse.deletes": "soft"}
 DELETED_AT = "_lakehouse_deleted_at"
 ROUTES = {"at once": {}, "in shares": {"lakehouse.write.broadcast.max.bytes": 0}}
 KINDS = ("cow", "mor")
+EVOLVE = "hoodie.datasource.write.reconcile.schema"
 PAYLOAD, MODELS = "hoodie.datasource.write.payload.class", "org.apache.hudi.common.model."
 
 
@@ -186,5 +188,16 @@ def test_a_row_that_comes_back_has_nothing_of_the_deleted_one(tmp_path: Path, ki
     table.upsert(rows((1, "new", 30), (2, "new", 30)), merge_update_columns=["p"])
     assert shown(table) == {1: ("new", 30), 2: ("b", 30)}
     table.upsert(rows((1, "old", 40)).set_column(4, "_hoodie_is_deleted", pa.array([True])))
-    table.upsert(rows((1, "", 50), (2, "", 50)).drop_columns(["v"]), options={"hoodie.datasource.write.reconcile.schema": True})
+    table.upsert(rows((1, "", 50), (2, "", 50)).drop_columns(["v"]), options={EVOLVE: True})
     assert shown(table) == {1: (None, 50), 2: ("b", 50)}
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_deletions_may_have_nulls_where_live_rows_may_not(tmp_path: Path, route: str) -> None:
+    table, options = make(tmp_path), ROUTES[route]
+    set_constraints(table.storage, lambda _: Constraints(not_null=("v",)), lock_timeout_ms=LOCK_TIMEOUT_MS.default)
+    table.upsert(rows((1, "a", 10)), options=options)
+    table.upsert(rows((1, None, 20), (2, None, 20)), options=options)
+    assert (shown(table), gone(table)) == ({}, {1: 20, 2: 20})
+    with pytest.raises(ConstraintError, match=r"'v' is null.*'1'"):
+        table.upsert(rows((1, None, 30), (3, "c", 30)).drop_columns(["_hoodie_is_deleted"]), options={**options, EVOLVE: True})
