@@ -30,7 +30,7 @@ from dbt.adapters.lakehouse.config.dispatch import ask_adapter_first, ask_databr
 from dbt.adapters.lakehouse.config.external_config import ExternalConfig, check_places
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConfig, ModelConfig
 from dbt.adapters.lakehouse.config.place import project_folder
-from dbt.adapters.lakehouse.config.validation import check_nodes, check_profile, check_sources, check_threads
+from dbt.adapters.lakehouse.config.validation import check_all, check_nodes, check_profile, check_sources, check_threads
 from dbt.adapters.lakehouse.environments import environment_of
 from dbt.adapters.lakehouse.operations import Report, check_arguments, operate
 from dbt.adapters.lakehouse.reading.introspection import keep_comments, store_view
@@ -159,14 +159,16 @@ class LakehouseAdapter(WarehouseAdapter):
         if nodes:
             macros = {macro.name for macro in macro_resolver.macros.values()}
             defaults = self.config.credentials.hoodie
-            check_profile(defaults, option_findings)
             sources = list(getattr(macro_resolver, "sources", {}).values())
-            self.know_files(sources)
-            check_sources(sources, nodes)
-            check_nodes(nodes, self.config.project_name, macros, lambda given: option_findings({**defaults, **given}))
             around, given = self.Relation.around, self.config.credentials
             warehouses = [given.warehouse, *(place.warehouse for place in given.catalogs.values())]
-            check_places(nodes, around.project_root, warehouses, allow_files=around.allow_files)
+            check_profile(defaults, option_findings)
+            check_all(
+                lambda: self.know_files(sources),
+                lambda: check_sources(sources, nodes),
+                lambda: check_nodes(nodes, self.config.project_name, macros, lambda given: option_findings({**defaults, **given})),
+                lambda: check_places(nodes, around.project_root, warehouses, allow_files=around.allow_files),
+            )
             begin_audits(self._house(), nodes, self._command)
 
     def valid_incremental_strategies(self) -> list[str]:

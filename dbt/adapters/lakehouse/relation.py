@@ -32,22 +32,27 @@ def _readable(name: str) -> str:
 class LakehouseRelation(SparkRelation):
     """Two-part names, compared without regard to case, as Spark compares them.
 
-    `files`: what a source reads that is no table, as SQL that stands in the place of its name.
+    `files`: what a source reads that is no table, as SQL that stands in the place of its name. `wrong`: why a source's meta cannot be read.
     """
 
     files: str | None = None
+    wrong: str | None = None
     around: ClassVar[Surroundings] = Surroundings()
 
     @classmethod
     def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> Any:
-        """Of a source whose meta names files: with these. Raises `DbtConfigError` for wrong ones.
+        """Of a source whose meta names files: with these.
 
+        Wrong ones are told by `wrong`: dbt asks while it parses, and the adapter refuses those of all sources when that is done.
         Where dbt asks for the class by the adapter's name, and not the adapter, it gives its config along.
         """
         if cls is LakehouseRelation and hasattr(quoting, "credentials"):
             return relation_class(surroundings_of(quoting)).create_from(quoting, relation_config, **kwargs)
         if str(getattr(relation_config, "resource_type", "")) == "source":
-            kwargs["files"] = cls._files_of(relation_config)
+            try:
+                kwargs["files"] = cls._files_of(relation_config)
+            except DbtConfigError as error:
+                kwargs["wrong"] = error.msg
         return super().create_from(quoting, relation_config, **kwargs)
 
     @classmethod

@@ -16,7 +16,7 @@ from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark import SparkAdapter
 from dbt_common.contracts.metadata import CatalogTable
-from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
+from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.lakehouse.bridge import builds
@@ -87,8 +87,10 @@ class WarehouseAdapter(SparkAdapter):
     # -- sources that read files
 
     def know_files(self, sources: Iterable[Any]) -> None:
-        """Remember which sources of the project read files. Raises `DbtConfigError` as `LakehouseRelation.create_from`."""
+        """Remember which sources of the project read files. Raises `DbtConfigError` with what is wrong with any of them."""
         found = [self.Relation.create_from(self.config, source) for source in sources]
+        if wrong := [one.wrong for one in found if one.wrong]:
+            raise DbtConfigError("\n".join(wrong))
         self._files_by_name = {_named(one): one for one in found if one.files is not None}
 
     def get_relation(self, database: str | None, schema: str, identifier: str) -> LakehouseRelation | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,9 +11,10 @@ from dbt_common.exceptions import DbtConfigError, DbtDatabaseError
 
 from dbt.adapters.lakehouse.bridge.exports import check_place
 from dbt.adapters.lakehouse.config.external_config import ExternalConfig, check_places
-from dbt.adapters.lakehouse.config.validation import check_sources
+from dbt.adapters.lakehouse.config.validation import check_all, check_sources
 from dbt.adapters.lakehouse.relation import LakehouseRelation, relation_class
 from dbt.adapters.lakehouse.surroundings import Surroundings
+from dbt.adapters.lakehouse.warehouse_adapter import WarehouseAdapter
 from tests.dbt.unit.checking import check_config
 
 CSV = {"format": "csv", "path": "data/{name}.csv", "options": {"header": True}}
@@ -68,15 +70,22 @@ REFUSED = [
 
 @pytest.mark.parametrize(("meta", "message"), REFUSED)
 def test_wrong_meta_is_refused_with_the_sources_name(meta, message):
-    with pytest.raises(DbtConfigError, match=message) as caught:
-        relation(source(meta))
-    assert "source 'raw.orders' (models/s.yml): meta.lakehouse" in caught.value.msg
+    found = relation(source(meta))
+    assert re.search(message, found.wrong)
+    assert found.wrong.startswith("source 'raw.orders' (models/s.yml): meta.lakehouse")
+    assert found.files is None
 
 
 def test_a_profile_without_files_refuses_the_source():
-    with pytest.raises(DbtConfigError, match=r"source 'raw.orders' .* \(allow_files: false\)"):
-        relation(source(CSV), allow_files=False)
+    assert re.search(r"source 'raw.orders' .* \(allow_files: false\)", relation(source(CSV), allow_files=False).wrong)
     assert str(relation(source(None), allow_files=False)) == "raw.orders_v2"
+
+
+def test_wrong_sources_are_refused_together():
+    adapter = SimpleNamespace(Relation=relation_class(Surroundings("/project")), config=SimpleNamespace(quoting={}))
+    with pytest.raises(DbtConfigError) as caught:
+        WarehouseAdapter.know_files(adapter, [source("csv", name="a"), source(CSV, name="b"), source({**CSV, "format": "cvs"}, name="c")])
+    assert [line.split(" (")[0] for line in caught.value.msg.splitlines()] == ["source 'raw.a'", "source 'raw.c'"]
 
 
 def test_a_source_that_reads_files_has_no_name_of_a_models_relation():
@@ -165,3 +174,16 @@ def test_a_place_is_the_models_own_or_empty(tmp_path):
     (tmp_path / "link").symlink_to(place)
     with pytest.raises(DbtDatabaseError, match="is no folder"):
         check_place(str(tmp_path / "link"), "m")
+
+
+def test_findings_of_all_checks_are_raised_as_one():
+    def refuse(text: str) -> None:
+        raise DbtConfigError(text)
+
+    with pytest.raises(DbtConfigError) as caught:
+        check_all(lambda: refuse("a"), lambda: None, lambda: refuse("b\nc"))
+    assert caught.value.msg == "a\nb\nc"
+
+
+def test_an_external_model_without_a_location_does_not_hide_the_findings_about_others():
+    check_places({"m": node("m", None)}, "/project", "/project/lakehouse", allow_files=True)

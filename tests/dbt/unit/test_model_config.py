@@ -137,7 +137,9 @@ def test_excluded_meta_columns_are_left_out_as_no_merge_changes_them() -> None:
         (config(unique_key="id", merge_update_columns=["a"], merge_exclude_columns=["b"]), "not both"),
         (config(incremental_strategy="append", merge_update_columns=["a"]), "belongs to incremental_strategy 'merge'"),
         (config(hoodie="x"), "mapping"),
-        (config(hoodie=5), "hoodie is a mapping of hoodie.* keys, not int '5'"),
+        (config(hoodie=5), "hoodie is a mapping of hoodie.\\* keys, not int '5'"),
+        (config(unique_key="id, day"), r"unique_key 'id, day' is one name: several columns are a list, \['id', 'day'\]"),
+        ({"materialized": "table", "partition_by": ["y", "m,d"]}, r"partition_by 'm,d' is one name: .*, \['m', 'd'\]"),
         (config(hoodie={"hoodie.datasource.write.recordkey.field": "id"}), "'unique_key'"),
         (config(clustering={"a": 1}), "not available"),
         (config(grants={"select": ["me"]}), "no users"),
@@ -211,6 +213,17 @@ def test_strategies_of_the_project_are_accepted_and_mistyped_ones_are_not() -> N
     for strategy, near in (("upsert", "merge"), ("insert-overwrite", "insert_overwrite")):
         (text,) = strategy_findings("m", config(incremental_strategy=strategy), set())
         assert f"did you mean '{near}'" in text
+
+
+def test_a_strategy_that_is_called_as_its_macro_is_refused_and_not_taken_for_one_of_the_projects_own() -> None:
+    (text,) = strategy_findings("m", config(incremental_strategy="delete_insert"), {"get_incremental_delete_insert_sql"})
+    assert text == "m: incremental_strategy 'delete_insert' is written 'delete+insert'"
+
+
+def test_names_with_commas_that_are_expressions_or_quoted_are_left_to_whom_they_are_for() -> None:
+    check_config("m", {"materialized": "snapshot", "unique_key": "id, day"}, [])
+    check_config("m", config(unique_key="coalesce(id, day)"), [])
+    check_config("m", config(unique_key="`id,day`"), [])
 
 
 def test_all_wrong_configs_of_a_model_are_told_at_once() -> None:

@@ -83,8 +83,8 @@ def check_places(nodes: Mapping[str, Any], root: str, warehouses: Sequence[str],
 
     Raises `DbtConfigError` with all of them.
     """
-    placed = [node for node in nodes.values() if node.config.get("materialized") == EXTERNAL]
-    found = [(node_label(node), below(node.config["location"], root)) for node in placed]
+    external = [node for node in nodes.values() if node.config.get("materialized") == EXTERNAL]
+    found = [(node_label(node), below(node.config["location"], root)) for node in external if isinstance(node.config.get("location"), str)]
     refuse([
         *(f"{name}: it writes files, which the profile does not allow (allow_files: false)" for name, _ in found if not allow_files),
         *_in_each_other(found, [one for one in warehouses if "://" not in one]),

@@ -6,6 +6,7 @@ A value that cannot be right is refused with the model's name, the value and the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,8 @@ from dbt.adapters.lakehouse.names import did_you_mean, nearest
 STRATEGIES = ("append", "merge", "insert_overwrite", "delete+insert", "replace_where", "microbatch")
 STORED = ("table", "incremental", "snapshot", "seed", "materialized_view")
 """Materializations that leave a table."""
+_BY_MACRO = {strategy.replace("+", "_"): strategy for strategy in STRATEGIES if "+" in strategy}
+"""Strategies by the names of dbt's macros for them: taken for a strategy of the project's own, such a name would run dbt's statements."""
 TABLE_TYPES = ("cow", "mor")
 INDEXES = ("auto", "simple", "global_simple", "bloom", "global_bloom", "bucket", "record_level")
 INDEXES_LATER = ("record_level",)
@@ -34,6 +37,7 @@ DUPLICATES = ("latest", "error")
 COLUMNS = ("unique_key", "ordering_fields", "precombine_field", "partition_by", "merge_update_columns", "merge_exclude_columns")
 """Configs that name columns."""
 FLAGS = ("hive_style_partitioning", "audit", *SKIPPED_STEPS)
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 CONDITIONS = ("incremental_predicates", "predicates", "delete_condition")
 
 
@@ -259,6 +263,17 @@ def _column_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
         listed = [value] if isinstance(value, str) or value is None else value
         if not isinstance(listed, list | tuple) or not all(isinstance(item, str | None) for item in listed):
             yield f"{name}: {key} is a column or a list of columns, not {type(value).__name__} '{value}'"
+        elif key != "unique_key" or config.get("materialized") != "snapshot":  # where it may be an expression
+            for one, several in _listed_in_text(value):
+                yield f"{name}: {key} '{one}' is one name: several columns are a list, {several}"
+
+
+def _listed_in_text(value: Any) -> Iterator[tuple[str, list[str]]]:
+    """Texts that are several names with commas between, each with these names."""
+    for one in names(value):
+        several = [part.strip() for part in one.split(",")]
+        if len(several) > 1 and all(_WORD.fullmatch(part) for part in several):
+            yield one, several
 
 
 def _key_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
@@ -346,6 +361,9 @@ def strategy_findings(name: str, config: Mapping[str, Any], macros: Collection[s
     if config.get("materialized") != "incremental":
         return
     strategy = strategy_of(config)
+    if written := _BY_MACRO.get(strategy):
+        yield f"{name}: incremental_strategy '{strategy}' is written '{written}'"
+        return
     if strategy in STRATEGIES or f"get_incremental_{strategy.replace('+', '_')}_sql" in macros:
         return
     if near := {"upsert": "merge"}.get(strategy) or nearest(strategy, STRATEGIES):

@@ -9,6 +9,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.bridge.files import META
 from dbt.adapters.lakehouse.config.findings import refuse
+from dbt.adapters.lakehouse.config.keys import CONFIG_OF_OPTION
 from dbt.adapters.lakehouse.config.model_config import STORED, config_findings, names, strategy_findings
 from dbt.adapters.lakehouse.config.service_config import service_options
 from dbt.adapters.lakehouse.names import did_you_mean, missing_names, node_label, source_label
@@ -19,6 +20,20 @@ OF_COLUMNS = ("unique_key", "partition_by", "merge_update_columns")
 
 OptionFindings = Callable[[Mapping[str, Any]], Iterable[str]]
 """What is wrong with `hoodie.*` options, a text each."""
+
+
+def check_all(*checks: Callable[[], None]) -> None:
+    """Run every check, and raise one `DbtConfigError` with what all of them found: a project is mended in one go."""
+    if found := [text for check in checks if (text := _finding(check))]:
+        raise DbtConfigError("\n".join(found))
+
+
+def _finding(check: Callable[[], None]) -> str | None:
+    try:
+        check()
+    except DbtConfigError as error:
+        return str(error.msg)
+    return None
 
 
 def check_threads(threads: Any) -> None:
@@ -76,7 +91,8 @@ def _findings(node: Any, project: str, macros: Collection[str], option_findings:
         yield from _contract_findings(name, node)
     services = service_options(config) if not found else {}  # of services that can be read
     hoodie = config.get("hoodie")
-    yield from (f"{name}: {text}" for text in option_findings({**services, **(hoodie if isinstance(hoodie, Mapping) else {})}))
+    given = {key: value for key, value in hoodie.items() if key not in CONFIG_OF_OPTION} if isinstance(hoodie, Mapping) else {}
+    yield from (f"{name}: {text}" for text in option_findings({**services, **given}))
 
 
 def _contract_findings(name: str, node: Any) -> Iterator[str]:
