@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine.errors import UnreadableFilesError
@@ -14,9 +14,11 @@ def files_frame(spark: SparkSession, files: FilesRead) -> DataFrame:
     reader = spark.read.format(files.format).options(**dict(files.options))
     try:
         rows = (reader if files.schema is None else reader.schema(files.schema)).load(files.path)
-        _ = rows.schema  # Spark Connect resolves nothing before
+        columns = rows.schema  # Spark Connect resolves nothing before
     except PySparkException as error:
         raise _told(error, files) from error
+    if not columns:
+        raise _without_columns(f"{files.format} files {files.path}", files)
     return rows
 
 
@@ -26,7 +28,14 @@ def _told(error: PySparkException, files: FilesRead) -> Exception:
     if condition.startswith("PATH_NOT_FOUND"):
         return UnreadableFilesError(f"there are no {where}: correct the path, or put them there", path=files.path)
     if condition.startswith("UNABLE_TO_INFER_SCHEMA"):
-        return UnreadableFilesError(f"{where} hold no rows to tell the columns from: give their 'schema'", path=files.path)
+        return _without_columns(where, files)
+    reason = str(error).strip().partition("\n")[0]
+    if isinstance(error, ParseException):
+        return UnreadableFilesError(f"{where}: their 'schema', {files.schema!r}, is no list of columns and types: {reason}", path=files.path)
     if isinstance(error, AnalysisException) or "No FileSystem for scheme" in str(error):
-        return UnreadableFilesError(f"{where} cannot be read: {str(error).splitlines()[0]}", path=files.path)
+        return UnreadableFilesError(f"{where} cannot be read: {reason}", path=files.path)
     return error
+
+
+def _without_columns(where: str, files: FilesRead) -> UnreadableFilesError:
+    return UnreadableFilesError(f"{where} hold nothing to tell the columns from: give their 'schema', or put files with rows there", path=files.path)
