@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtConfigError, DbtDatabaseError
 
-from dbt.adapters.lakehouse.bridge.exports import check_place
+from dbt.adapters.lakehouse.bridge.exports import Owner, check_place
 from dbt.adapters.lakehouse.config.external_config import ExternalConfig, check_places
 from dbt.adapters.lakehouse.config.validation import check_all, check_sources
 from dbt.adapters.lakehouse.relation import LakehouseRelation, relation_class
@@ -160,20 +160,28 @@ def test_external_models_beside_each_other_are_fine_where_files_are_allowed():
 
 
 def test_a_place_is_the_models_own_or_empty(tmp_path):
-    place = tmp_path / "x"
-    check_place(str(place), "m")
+    place, mine = tmp_path / "x", Owner("m", "s.m in /wh")
+    check_place(str(place), mine)
     place.mkdir()
-    check_place(str(place), "m")
+    check_place(str(place), mine)
     (place / "theirs.txt").write_text("")
     with pytest.raises(DbtDatabaseError, match="written by somebody else"):
-        check_place(str(place), "m")
+        check_place(str(place), mine)
     (place / "_lakehouse.json").write_text('{"model": "m"}')
-    check_place(str(place), "m")
+    check_place(str(place), mine)
     with pytest.raises(DbtDatabaseError, match="written by m,"):
-        check_place(str(place), "other")
+        check_place(str(place), Owner("other", "s.m in /wh"))
     (tmp_path / "link").symlink_to(place)
     with pytest.raises(DbtDatabaseError, match="is no folder"):
-        check_place(str(tmp_path / "link"), "m")
+        check_place(str(tmp_path / "link"), mine)
+
+
+def test_another_target_does_not_replace_the_files_of_a_model(tmp_path):
+    production, ci = Owner("m", "shop.m in s3://b/wh"), Owner("m", "ci.m in /ci")
+    production.write(str(tmp_path))
+    check_place(str(tmp_path), production)
+    with pytest.raises(DbtDatabaseError, match=r"has the files of shop.m in s3://b/wh, and this run is of ci.m in /ci: give each target"):
+        check_place(str(tmp_path), ci)
 
 
 def test_findings_of_all_checks_are_raised_as_one():

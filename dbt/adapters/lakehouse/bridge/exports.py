@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
@@ -39,29 +40,49 @@ _READING = {
 }
 
 
-def check_place(location: str, owner: str) -> None:
-    """Raise `DbtDatabaseError` where something is at a location that the model `owner` has not written."""
+@dataclass(frozen=True)
+class Owner:
+    """Whose files are in a location: the model's, and which relation of which warehouse it was then, as each target has its own."""
+
+    model: str
+    relation: str
+
+    @classmethod
+    def of(cls, location: str) -> Owner | None:
+        """Who wrote it; None where that is not said. Earlier releases did not say which relation it was for (`relation` is empty)."""
+        try:
+            with open(os.path.join(location, _OWNER), encoding="utf-8") as file:
+                found = json.load(file)
+            return cls(str(found["model"]), str(found.get("relation") or ""))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def write(self, location: str) -> None:
+        with open(os.path.join(location, _OWNER), "w", encoding="utf-8") as file:
+            json.dump({"model": self.model, "relation": self.relation}, file)
+
+
+def check_place(location: str, owner: Owner) -> None:
+    """Raise `DbtDatabaseError` where something is at a location that `owner` has not written."""
     if not os.path.lexists(location):
         return
     if os.path.islink(location) or not os.path.isdir(location):
-        raise DbtDatabaseError(f"{owner}: {location} is no folder: move it away, or give another location")
-    theirs = _owner_of(location)
-    if theirs != owner and os.listdir(location):
-        whose = "somebody else" if theirs is None else theirs
+        raise DbtDatabaseError(f"{owner.model}: {location} is no folder: move it away, or give another location")
+    theirs = Owner.of(location)
+    if (theirs is None or theirs.model != owner.model) and os.listdir(location):
+        whose = "somebody else" if theirs is None else theirs.model
         raise DbtDatabaseError(
-            f"{owner}: {location} was written by {whose}, and would be replaced with all in it: move it away, or give another location"
+            f"{owner.model}: {location} was written by {whose}, and would be replaced with all in it: move it away, or give another"
+            " location"
+        )
+    if theirs is not None and theirs.relation and theirs.relation != owner.relation:
+        raise DbtDatabaseError(
+            f"{owner.model}: {location} has the files of {theirs.relation}, and this run is of {owner.relation}: give each target a"
+            " location of its own, such as location='exports/' ~ target.name ~ '/orders', or delete the folder"
         )
 
 
-def _owner_of(location: str) -> str | None:
-    try:
-        with open(os.path.join(location, _OWNER), encoding="utf-8") as file:
-            return str(json.load(file)["model"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def export(frame: Any, files: FilesRead, partition_by: Sequence[str], owner: str) -> None:
+def export(frame: Any, files: FilesRead, partition_by: Sequence[str], owner: Owner) -> None:
     """Write the rows beside the location, then put them there in one step, in the place of what `owner` wrote before.
 
     What fails leaves the location as it is. Raises as `check_place`, and `DbtRuntimeError` where Spark writes elsewhere than here.
@@ -76,11 +97,10 @@ def export(frame: Any, files: FilesRead, partition_by: Sequence[str], owner: str
         frame.write.format(files.format).options(**dict(files.options)).partitionBy(*partition_by).save(staged)
         if not os.path.isfile(os.path.join(staged, _DONE)):
             raise DbtRuntimeError(
-                f"{owner}: Spark wrote to {parent} of another machine, or of another file system: an external model needs a folder that"
-                " dbt and Spark see alike"
+                f"{owner.model}: Spark wrote to {parent} of another machine, or of another file system: an external model needs a folder"
+                " that dbt and Spark see alike"
             )
-        with open(os.path.join(staged, _OWNER), "w", encoding="utf-8") as file:
-            json.dump({"model": owner}, file)
+        owner.write(staged)
         check_place(files.path, owner)
         if os.path.lexists(files.path):
             storage.exchange_trees(area.folder(), name)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.lakehouse.bridge.exports import check_place, export, files_of, reading_query
+from dbt.adapters.lakehouse.bridge.exports import Owner, check_place, export, files_of, reading_query
 from dbt.adapters.lakehouse.columns import resolve
 from dbt.adapters.lakehouse.config.external_config import ExternalConfig
 from dbt.adapters.lakehouse.reading.introspection import check_nothing_is_kept
@@ -32,7 +32,8 @@ def write_external(
     is_table = warehouse.kind(schema, identifier) == "table"
     if is_table:
         check_nothing_is_kept(warehouse, relation)
-    check_place(config.location, config.name)
+    owner = Owner(config.name, f"{schema}.{identifier} in {warehouse.root}")
+    check_place(config.location, owner)
     files = files_of(config.location, config.format, config.options, len(columns_of(rows)) - len(partition_by))
     with ExitStack() as stack:
         if checks or uniques:
@@ -41,7 +42,7 @@ def write_external(
             for unique in uniques:
                 check_unique(warehouse, config.name, unique, source, None, ())
         query = reading_query(rows, files)
-        export(rows, files, partition_by, config.name)
+        export(rows, files, partition_by, owner)
     if is_table:
         warehouse.vacate(schema, identifier, lambda: check_nothing_is_kept(warehouse, relation))
     warehouse.create_view(schema, identifier, query)
