@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -46,12 +47,13 @@ from dbt.adapters.lakehouse.writing import materialized, seeds
 from dbt.adapters.lakehouse.writing.audits import AuditOvertakenError
 from dbt.adapters.lakehouse.writing.checks.constraints import checks_of, contract_text, lengths_of, uniques_of
 from dbt.adapters.lakehouse.writing.external import write_external
+from dbt.adapters.lakehouse.writing.frames import columns_of
 from dbt.adapters.lakehouse.writing.functions import default_text, stored_function
 from dbt.adapters.lakehouse.writing.guards import Guards
 from dbt.adapters.lakehouse.writing.microbatch import mend_batches
 from dbt.adapters.lakehouse.writing.nested import nested_literal
 from dbt.adapters.lakehouse.writing.selection import select_tables
-from dbt.adapters.lakehouse.writing.snapshots import by_members
+from dbt.adapters.lakehouse.writing.snapshots import by_members, check_named_columns
 from dbt.adapters.lakehouse.writing.writes import TableWriter, commit_metadata
 
 if TYPE_CHECKING:
@@ -186,9 +188,18 @@ class LakehouseAdapter(WarehouseAdapter):
         schemas = self.list_schemas(None)
         holds = f"{len(schemas)} schema(s)" if schemas else "nothing is there yet; the first command that writes makes it"
         logger.info(f"  warehouse: {credentials.warehouse} ({holds})")
+        for name, place in credentials.catalogs.items():
+            self._show_attached(name, place.warehouse)
         for name, text in environment_of(credentials).describe().items():
             logger.info(f"  {name}: {text}")
         self.execute("select 1 as id")
+
+    def _show_attached(self, name: str, place: str) -> None:
+        """What is never written to from here has to be there."""
+        if schemas := self.list_schemas(name):
+            logger.info(f"  catalog {name}: {place} ({len(schemas)} schema(s), to be read only)")
+        else:
+            logger.warning(f"  catalog {name}: there is no schema in {place} to read from: check the profile's 'catalogs'")
 
     # -- writes: each is one commit, and its response is the model's result
 
@@ -267,6 +278,14 @@ class LakehouseAdapter(WarehouseAdapter):
         arguments = [] if argument is None else [argument]
         return self._write_rows(relation, sql, model, lambda writer, rows: getattr(writer, strategy)(rows, *arguments))
 
+    @available.parse(_nothing)
+    def check_snapshot(self, sql: str, model: Mapping[str, Any]) -> None:
+        """Refuse a snapshot whose query lacks a column that a config names. Raises `DbtDatabaseError`."""
+        session = self.connections.session()
+        with self.connections.exception_handler(sql):
+            columns = session.work(lambda house: columns_of(session.rows(sql, house)))
+        check_named_columns(model["unique_id"], model["config"], columns)
+
     @available.parse(lambda _self, _relation, sql, *_: sql)
     def snapshot_source(self, relation: LakehouseRelation, sql: str, hard_deletes: str | None) -> str:
         """A snapshot's query, as dbt's own may compare its rows with those of the table, and put them together."""
@@ -286,6 +305,11 @@ class LakehouseAdapter(WarehouseAdapter):
         """Apply the changes that a snapshot staged; `current` is the SQL of `dbt_valid_to_current`."""
         names = SnapshotColumns(columns["dbt_scd_id"], columns["dbt_valid_to"], current)
         return self._write_rows(relation, sql, model, lambda writer, rows: writer.snapshot(rows, names))
+
+    @available.parse(_nothing)
+    def check_seed(self, model: Mapping[str, Any]) -> None:
+        """Refuse a file without a header. Raises `DbtRuntimeError`."""
+        seeds.check_header(model["unique_id"], os.path.join(model["root_path"] or ".", model["original_file_path"]))
 
     @available.parse(_nothing)
     def write_seed(

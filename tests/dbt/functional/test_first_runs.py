@@ -14,6 +14,9 @@ MODELS = {
     "merge_where": "unique_key='id', incremental_predicates=['DBT_INTERNAL_DEST.nmae = 1']",
     "delete_where": "unique_key='id', incremental_strategy='delete+insert', incremental_predicates=['nmae = 1']",
     "replace_where": "incremental_strategy='replace_where', incremental_predicates=['nmae = 1']",
+    "deletes": "unique_key='id', delete_condition=\"nmae = 'D'\"",
+    "matched": "unique_key='id', matched_condition='DBT_INTERNAL_SOURCE.nmae = 1'",
+    "by_source": "unique_key='id', not_matched_by_source_action='delete', not_matched_by_source_condition='nmae = 1'",
     "reads_itself": "unique_key='id', incremental_predicates=['DBT_INTERNAL_DEST.id <= (select max(id) from s.reads_itself)']",
     "reads_meta": "unique_key='id', incremental_predicates=[\"DBT_INTERNAL_DEST._hoodie_commit_time > '2'\"]",
     "renamed": "unique_key='id', target_alias='t', incremental_predicates=['t.id > 0']",
@@ -28,6 +31,14 @@ REFUSED = {
     "no_clause": "matched_condition or not_matched_condition: [UNRESOLVED_COLUMN",
     "delete_where": "incremental_predicates (nmae = 1): [UNRESOLVED_COLUMN",
     "replace_where": "incremental_predicates (nmae = 1): [UNRESOLVED_COLUMN",
+    "deletes": "delete_condition (nmae = 'D'): [UNRESOLVED_COLUMN",
+    "matched": "matched_condition (DBT_INTERNAL_SOURCE.nmae = 1): [UNRESOLVED_COLUMN",
+    "by_source": "not_matched_by_source_condition (nmae = 1): [UNRESOLVED_COLUMN",
+}
+SNAPSHOTS = {
+    "keyless": "unique_key='idd', strategy='check', check_cols='all'",
+    "timeless": "unique_key='id', strategy='timestamp', updated_at='changed'",
+    "checkless": "unique_key='id', strategy='check', check_cols=['nmae']",
 }
 CONTRACT = """{{ config(materialized='table', contract={'enforced': true}) }}
 -- a comment
@@ -56,3 +67,19 @@ def test_first_runs_refuse_what_the_next_ones_would(tmp_path: Path, spark_keys: 
     shown = shop.dbt("run", "--select", "nested", "--vars", "{more: ', 2 as b'}", fails=True)
     assert "hoodie." not in shown
     assert "on_schema_change: append_new_columns" in shown
+
+
+def test_snapshots_and_seeds_name_what_their_files_lack(tmp_path: Path, spark_keys: dict[str, Any]) -> None:
+    shop = Project(tmp_path, spark_keys)
+    for kind in ("snapshots", "seeds"):
+        (shop.folder / kind).mkdir()
+    for name, config in SNAPSHOTS.items():
+        text = f"{{% snapshot {name} %}} {{{{ config({config}) }}}} select 1 as id, 'a' as name {{% endsnapshot %}}"
+        (shop.folder / "snapshots" / f"{name}.sql").write_text(text)
+    (shop.folder / "seeds" / "empty.csv").write_text("\n")
+    shown = shop.dbt("build", fails=True)
+    assert "keyless: unique_key names the column 'idd', which the model does not have; did you mean 'id'?" in shown
+    assert "timeless: updated_at names the column 'changed', which the model does not have; it has id, name" in shown
+    assert "checkless: check_cols names the column 'nmae', which the model does not have; did you mean 'name'?" in shown
+    assert "empty.csv is empty: a seed's first line has the names of its columns" in shown
+    assert not (shop.warehouse / "s").exists() or not list((shop.warehouse / "s").glob("[!.]*"))

@@ -74,11 +74,13 @@ def test_all_wrong_configs_of_a_project_are_listed_by_one_parse(project: Path) -
     )
     columns = "columns: [{name: id, data_type: int}, {name: name, data_type: int}]"
     (project / "models" / "kept.yml").write_text(f"models: [{{name: kept, config: {{contract: {{enforced: true}}}}, {columns}}}]")
+    (project / "models" / "view.py").write_text("def model(dbt, session):\n    dbt.config(materialized='view')\n    return session")
     (project / "models" / "sources.yml").write_text("sources: [{name: raw, tables: [{name: a, config: {meta: {lakehouse: csv}}}]}]")
     answer = dbt(project, "parse")
     assert answer.returncode == 1
     for words in (
         "source 'raw.a' (models/sources.yml): meta.lakehouse is a mapping",
+        "model 'view' (models/view.py): a Python model is a table, incremental or external, not 'view'",
         "model 'facts' (models/facts.sql): the config 'parttion_by' is not known",
         "model 'facts' (models/facts.sql): table_type 'cwo'",
         "model 'facts' (models/facts.sql): audit is true or false",

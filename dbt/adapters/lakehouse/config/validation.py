@@ -18,6 +18,8 @@ CHECKED = ("model", "seed", "snapshot")
 OF_COLUMNS = ("unique_key", "partition_by", "merge_update_columns")
 """Configs that name top-level columns of the model. `merge_exclude_columns` may name one that only the table still has."""
 
+SQL_ONLY = ("view", "ephemeral", "materialized_view")
+
 OptionFindings = Callable[[Mapping[str, Any]], Iterable[str]]
 """What is wrong with `hoodie.*` options, a text each."""
 
@@ -86,6 +88,7 @@ def _findings(node: Any, project: str, macros: Collection[str], option_findings:
     name = node_label(node)
     found = list(config_findings(name, config, list(getattr(config, "_extra", {})), strict=node.package_name == project))
     yield from found
+    yield from _language_findings(name, node)
     yield from strategy_findings(name, config, macros)
     if not found:
         yield from _contract_findings(name, node)
@@ -93,6 +96,12 @@ def _findings(node: Any, project: str, macros: Collection[str], option_findings:
     hoodie = config.get("hoodie")
     given = {key: value for key, value in hoodie.items() if key not in CONFIG_OF_OPTION} if isinstance(hoodie, Mapping) else {}
     yield from (f"{name}: {text}" for text in option_findings({**services, **given}))
+
+
+def _language_findings(name: str, node: Any) -> Iterator[str]:
+    materialized = node.config.get("materialized")
+    if str(getattr(node, "language", "")) == "python" and materialized in SQL_ONLY:
+        yield f"{name}: a Python model is a table, incremental or external, not '{materialized}': dbt.config(materialized=\"table\")"
 
 
 def _contract_findings(name: str, node: Any) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,15 @@ _OFFSET = r":\d\d(\.\d+)?([zZ]|[+-]\d{2}(:?\d{2})?)$"
 _LONG = (-(2**63), 2**63 - 1)
 _DIGITS = 28
 _GIVE = "name the column's type in column_types, such as string or decimal(38, 0)"
+
+
+def check_header(name: str, path: str) -> None:
+    """Raise `DbtRuntimeError` for a file without a line, of which dbt's reader only tells that an iteration stopped."""
+    if not os.path.exists(path):  # dbt tells
+        return
+    with open(path, encoding="utf-8-sig", errors="replace") as lines:
+        if not any(line.strip() for line in lines):
+            raise DbtRuntimeError(f"{name}: {path} is empty: a seed's first line has the names of its columns")
 
 
 def seed_table(table: agate.Table, inferred: Mapping[str, str], overrides: Mapping[str, str]) -> pa.Table:

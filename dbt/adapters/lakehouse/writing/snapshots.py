@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.lakehouse.bridge.members import members
-from dbt.adapters.lakehouse.columns import quoted
+from dbt.adapters.lakehouse.columns import quoted, resolve
 from dbt.adapters.lakehouse.later import Later
 
 if TYPE_CHECKING:
@@ -16,6 +17,18 @@ if TYPE_CHECKING:
     import pyarrow.types as pat
 else:
     pat = Later("pyarrow.types")
+
+
+_WORD = re.compile(r"[A-Za-z_]\w*|`[^`]+`")
+
+
+def check_named_columns(name: str, config: Mapping[str, Any], columns: Sequence[str]) -> None:
+    """Raise `DbtDatabaseError` for columns that a snapshot's configs name and its query lacks. Expressions are left to Spark."""
+    for key in ("unique_key", "updated_at", "check_cols"):
+        value = config.get(key)
+        wanted = [value] if isinstance(value, str) else list(value or ())
+        if key != "check_cols" or value != "all":
+            resolve([one for one in wanted if _WORD.fullmatch(one)], columns, key, name)
 
 
 def by_members(table: str, sql: str, schema: pa.Schema, rows: Callable[[], Any], *, unites: bool) -> str:

@@ -16,6 +16,7 @@ from dbt_common.exceptions import DbtDatabaseError
 from dbt.adapters.lakehouse.bridge.builds import begin_build, build_of, put_back_build
 from dbt.adapters.lakehouse.bridge.members import Members, members, typed
 from dbt.adapters.lakehouse.bridge.merging import merges_as_asked
+from dbt.adapters.lakehouse.bridge.named import in_config
 from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, is_changed_since_read, run_again
 from dbt.adapters.lakehouse.bridge.shapes import TableShape
 from dbt.adapters.lakehouse.bridge.told import kept_savepoints
@@ -364,9 +365,10 @@ class TableWriter:
         keys = resolve(identity, columns, "unique_key", self.config.name)
         ordering = resolve_paths(self.config.ordering_fields, columns, "ordering_fields", self.config.name)
         kept, gone = split_deleted(source, columns, keys, ordering, self.config.delete_condition, self.config.clauses.source)
-        if self.config.deletes_softly:
-            return self.warehouse.sql(kept_as_deleted(kept, gone)), {}
-        return self.warehouse.sql(kept), {"delete_keys": self.warehouse.sql(gone)}
+        with in_config(self.config.name, "delete_condition", self.config.delete_condition):
+            if self.config.deletes_softly:
+                return self.warehouse.sql(kept_as_deleted(kept, gone)), {}
+            return self.warehouse.sql(kept), {"delete_keys": self.warehouse.sql(gone)}
 
     def _purged(self, columns: Sequence[str]) -> dict[str, Any]:
         """Rows whose deletion is long ago, to delete for good, as an argument of the write: unless they came back meanwhile."""

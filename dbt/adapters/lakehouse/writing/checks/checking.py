@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dbt_common.exceptions import DbtDatabaseError
 
+from dbt.adapters.lakehouse.bridge.named import in_config
 from dbt.adapters.lakehouse.bridge.shapes import TableShape
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import resolve
@@ -56,7 +57,9 @@ def check_batch(config: ModelConfig, types: Mapping[str, str]) -> None:
 
 def check_condition(warehouse: Warehouse, config: ModelConfig, condition: str, source: str, absent: Mapping[str, str]) -> None:
     """Refuse a batch with a row that the next run would not replace: that run would add it again. `absent`: columns it leaves out."""
-    many, example = warehouse.sql(outside_condition(source, condition, absent)).collect()[0]
+    with in_config(config.name, "incremental_predicates" if config.predicates else config.strategy, condition):
+        outside = warehouse.sql(outside_condition(source, condition, absent))
+    many, example = outside.collect()[0]
     if many:
         raise DbtDatabaseError(
             f"{config.name}: {condition} does not hold for {many:,} row(s) of the model, for example {example}: "
@@ -72,7 +75,9 @@ def check_predicates(
     it would not keep them.
     """
     predicates, aliases = config.predicates, (config.clauses.source, config.clauses.target)
-    many, example = warehouse.sql(outside_predicates(source, target, identity, keys, predicates, aliases)).collect()[0]
+    with in_config(config.name, "incremental_predicates", " and ".join(predicates)):
+        outside = warehouse.sql(outside_predicates(source, target, identity, keys, predicates, aliases))
+    many, example = outside.collect()[0]
     if many:
         raise DbtDatabaseError(
             f"{config.name}: {many:,} row(s) have a key that is stored where incremental_predicates ({' and '.join(predicates)}) do not "

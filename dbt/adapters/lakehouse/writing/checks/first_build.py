@@ -10,6 +10,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
+from dbt.adapters.lakehouse.bridge.named import without_place
 from dbt.adapters.lakehouse.bridge.outcomes import dbt_error
 from dbt.adapters.lakehouse.bridge.spark_errors import missing_relation
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
@@ -51,10 +52,18 @@ def _queries(config: ModelConfig, types: Mapping[str, str], source: str, target:
         else:
             yield said, f"select 1 from {target} as {TARGET} where {' and '.join(f'({text})' for text in config.predicates)}"
     if clauses.choose_rows:
-        yield "matched_condition or not_matched_condition", rows_to_write(source, target, columns, keys, clauses)
+        given = {"matched_condition": clauses.matched_condition, "not_matched_condition": clauses.not_matched_condition}
+        yield _said(given), rows_to_write(source, target, columns, keys, clauses)
     if clauses.by_source is not None:
-        changed = rows_by_source(source, target, assigned_columns(types, clauses), keys, clauses)
-        yield "not_matched_by_source_action or its condition", changed
+        action = ", ".join(f"{column} = {value}" for column, value in clauses.assignments)
+        given = {"not_matched_by_source_action": action, "not_matched_by_source_condition": clauses.by_source_condition}
+        yield _said(given), rows_by_source(source, target, assigned_columns(types, clauses), keys, clauses)
+
+
+def _said(configs: Mapping[str, str | None]) -> str:
+    """The configs that have a text, with their texts."""
+    given = {key: text for key, text in configs.items() if text}
+    return f"{' or '.join(given)} ({'; '.join(given.values())})"
 
 
 def _analyse(warehouse: Warehouse, text: str, said: str, place: tuple[str, str]) -> None:
@@ -67,4 +76,4 @@ def _analyse(warehouse: Warehouse, text: str, said: str, place: tuple[str, str])
             raise
         missing = missing_relation(str(found.msg))
         if missing is None or tuple(part.lower() for part in missing.parts[-2:]) != tuple(part.lower() for part in place):
-            raise DbtDatabaseError(f"{said}: {found.msg}") from error
+            raise DbtDatabaseError(f"{said}: {without_place(str(found.msg))}") from error

@@ -5,6 +5,7 @@
     {{ exceptions.raise_compiler_error("Cannot seed to '{}', it is a view".format(existing_relation.render())) }}
   {%- endif -%}
 
+  {%- do adapter.check_seed(model) -%}
   {%- set agate_table = load_agate_table() -%}
   {%- do store_result('agate_table', response='OK', agate_table=agate_table) -%}
 

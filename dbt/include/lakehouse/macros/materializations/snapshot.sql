@@ -16,6 +16,7 @@
   {%- if config.get('sql_header') -%}
     {%- do adapter.execute(config.get('sql_header')) -%}
   {%- endif -%}
+  {%- do adapter.check_snapshot(model['compiled_code'], model) -%}
   {%- set strategy = strategy_dispatch(config.get('strategy'))(
         model, 'snapshotted_data', 'source_data', model['config'], target_relation_exists) -%}
   {#- dbt-core's query joins by = and takes a null key for a row that is not there, so that each run would add it again. A struct is never null. -#}

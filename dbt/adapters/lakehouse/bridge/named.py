@@ -1,0 +1,32 @@
+"""Errors about SQL that a config holds: Spark tells a place in a statement that the user did not write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
+
+from dbt.adapters.lakehouse.bridge.outcomes import dbt_error
+from dbt.adapters.lakehouse.bridge.spark_errors import is_of_spark
+from lakehouse_engine.errors import SqlError
+
+_PLACE = re.compile(r"; line \d+ pos \d+")
+
+
+@contextmanager
+def in_config(model: str, config: str, text: str) -> Iterator[None]:
+    """Have what is wrong with the SQL of a query that is analysed in this block name the config and its text. Other errors pass."""
+    try:
+        yield
+    except Exception as error:
+        found = dbt_error(error) if is_of_spark(error) or isinstance(error, SqlError) else None
+        if not isinstance(found, DbtRuntimeError):
+            raise
+        raise DbtDatabaseError(f"{model}: {config} ({text}): {without_place(str(found.msg))}") from error
+
+
+def without_place(message: str) -> str:
+    """A message of Spark's without the line and column of a statement that the user did not write."""
+    return _PLACE.sub("", message)
