@@ -295,8 +295,8 @@ class TableWriter:
         computed = self.warehouse.computable(self.schema, self.identifier, columns_of(frame))
         if computed:
             frame = frame.selectExpr("*", *(f"cast(null as {kind}) as {quoted(name)}" for name, kind in computed.items()))
-        frame = self._typed(frame)
         self._check_shape(frame)
+        frame = self._typed(frame)
         if self.config.deletes_softly and not self.warehouse.shape(self.schema, self.identifier).deletes_softly:
             self.warehouse.delete_softly(self.schema, self.identifier)
         # A shorter one is looked for in the rows that come; stored ones keep theirs until the table is built anew.
