@@ -31,11 +31,13 @@ def _told(error: PySparkException, files: FilesRead) -> Exception:
         return _without_columns(where, files)
     reason = str(error).strip().partition("\n")[0]
     if isinstance(error, ParseException):
-        return UnreadableFilesError(f"{where}: their 'schema', {files.schema!r}, is no list of columns and types: {reason}", path=files.path)
+        message = f"{where}: their 'schema', {files.schema!r}, is no list of columns and types: {reason}"
+        return UnreadableFilesError(message, path=files.path)
     if isinstance(error, AnalysisException) or "No FileSystem for scheme" in str(error):
         return UnreadableFilesError(f"{where} cannot be read: {reason}", path=files.path)
     return error
 
 
 def _without_columns(where: str, files: FilesRead) -> UnreadableFilesError:
-    return UnreadableFilesError(f"{where} hold nothing to tell the columns from: give their 'schema', or put files with rows there", path=files.path)
+    message = f"{where} hold nothing to tell the columns from: give their 'schema', or put files with rows there"
+    return UnreadableFilesError(message, path=files.path)
