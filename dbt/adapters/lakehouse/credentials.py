@@ -12,7 +12,7 @@ from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.config.catalogs import attached, own_name
-from dbt.adapters.lakehouse.config.place import Place, project_folder
+from dbt.adapters.lakehouse.config.place import Place, check_directory, project_folder
 from dbt.adapters.lakehouse.config.remote import Remote
 from dbt.adapters.lakehouse.config.stores import READ_FILES, SECRET, ObjectStore, names_s3a, shown_options, text_options
 from dbt.adapters.lakehouse.names import did_you_mean
@@ -83,6 +83,7 @@ class LakehouseCredentials(Credentials):
         self.catalogs = attached(self._given_catalogs, self.catalog, lambda folder: str((project / Path(folder).expanduser()).resolve()))
         if "://" in self._given:
             return None
+        check_directory("warehouse", self._given)
         place = Place.of(self._given, project)
         self.warehouse = str(place.path)
         return place.warning

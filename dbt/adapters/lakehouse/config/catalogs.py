@@ -9,6 +9,7 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.bridge.words import catalog_name
+from dbt.adapters.lakehouse.config.place import check_directory
 from dbt.adapters.lakehouse.config.stores import ObjectStore, shown_options, text_options
 from dbt.adapters.lakehouse.names import did_you_mean
 
@@ -65,6 +66,8 @@ def _place(told: str, given: Any, resolved: Callable[[str], str]) -> Attached:
         ObjectStore.of(warehouse, options)
     except DbtConfigError as error:
         raise DbtConfigError(f"{told}: {error.msg}") from error
+    if "://" not in warehouse:
+        check_directory(told, warehouse)
     return Attached(warehouse if "://" in warehouse else resolved(warehouse), options)
 
 

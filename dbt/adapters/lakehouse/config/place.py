@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.lakehouse.config.stores import SCHEMES
+
+_VARIABLE = re.compile(r"\$\{?(?P<name>[A-Za-z_]\w*)\}?")
+_ADDRESS = re.compile(rf"(?P<scheme>{'|'.join(SCHEMES)}):/?(?P<rest>[^/].*)", re.IGNORECASE)
+
+
+def check_directory(key: str, given: str) -> None:
+    """Refuse what would be an oddly named directory, and is meant to be something else. Raises `DbtConfigError` with the profile's key."""
+    if found := _VARIABLE.search(given):
+        wanted = given.replace(found[0], f"{{{{ env_var('{found['name']}') }}}}")
+        raise DbtConfigError(f"{key} '{given}' has a variable of the shell, which dbt does not replace: write \"{wanted}\"")
+    if found := _ADDRESS.fullmatch(given):
+        address = f"{found['scheme'].lower()}://{found['rest']}"
+        raise DbtConfigError(f"{key} '{given}' is written {address} (a directory of that name: ./{given})")
 
 
 @dataclass(frozen=True)
