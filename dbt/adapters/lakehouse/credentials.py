@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dbt.adapters.contracts.connection import Credentials
+from dbt_common.dataclass_schema import ValidationError
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.config.catalogs import attached, own_name
@@ -20,6 +21,14 @@ from dbt.adapters.lakehouse.names import did_you_mean
 METHODS = ("local", "session", "connect")
 _PROFILE_KEYS = ("type", "threads")
 _DAY = 24 * 60 * 60
+_KINDS = {
+    "string": "a text (in quotes, where it looks like a number)",
+    "object": "a mapping of keys to values",
+    "array": "a list",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+}
 _OF_CONNECT = ("url", "host", "port", "token", "connect_retries", "connect_timeout")
 
 
@@ -139,6 +148,16 @@ class LakehouseCredentials(Credentials):
         return Remote.of(self.url, self.host, self.port, self.token)
 
     @classmethod
+    def validate(cls, data: Any) -> None:
+        """Raise `DbtConfigError` for a value of a wrong kind, by its key: dbt itself tells the value alone, which may be a secret."""
+        try:
+            super().validate(data)
+        except ValidationError as error:
+            if not error.path:
+                raise
+            raise DbtConfigError(f"The profile key '{error.path[0]}' is {_kinds(error)}, not {type(error.instance).__name__}") from None
+
+    @classmethod
     def __pre_deserialize__(cls, data: dict[str, Any]) -> dict[str, Any]:
         data = super().__pre_deserialize__(data)
         known = {item.name for item in fields(cls) if not item.name.startswith("_")}
@@ -184,3 +203,9 @@ def _redacted(settings: Mapping[str, str]) -> dict[str, str]:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _kinds(error: ValidationError) -> str:
+    """What the value has to be, by the schema that it does not fit."""
+    allowed = [one.get("type") for one in error.validator_value] if error.validator == "anyOf" else [error.validator_value]
+    return " or ".join(_KINDS[kind] for kind in allowed if kind in _KINDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
@@ -63,6 +64,21 @@ def test_object_store_warehouse_is_left_as_written() -> None:
 def test_wrong_profile_is_refused(profile: dict[str, str], words: str) -> None:
     with pytest.raises(DbtConfigError, match=words):
         LakehouseCredentials.from_dict(profile)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"schema": 2026}, "'schema' is a text (in quotes, where it looks like a number), not int"),
+        ({"warehouse": {"path": "x"}}, "'warehouse' is a text (in quotes, where it looks like a number), not dict"),
+        ({"spark_config": ["spark.driver.memory=1g"]}, "'spark_config' is a mapping of keys to values, not list"),
+        ({"token": 4711}, "'token' is a text (in quotes, where it looks like a number), not int"),
+    ],
+)
+def test_values_of_a_wrong_kind_are_told_by_their_key_and_not_by_themselves(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(DbtConfigError) as caught:
+        LakehouseCredentials.validate({"schema": "s", **given})
+    assert caught.value.msg == f"The profile key {words}"
 
 
 def test_booleans_of_spark_config_become_text_as_spark_writes_them() -> None:
