@@ -85,9 +85,12 @@ class Catalog:
             self.storage.create(f"{name}/{SCHEMA_FILE}", Comments(comment).to_json())
         except StoredFileExistsError:
             raise
-        except StorageError:
+        except StorageError as error:
             check_usable(self.storage)  # a warehouse's first schema: the place itself may be what is wrong
-            raise
+            if self.storage.head(name) is None:
+                raise
+            where = f"there is a file of that name in {self.storage.root}; move it away"
+            raise TableError(f"the schema {name} cannot be made: {where}", schema=name) from error
 
     def schema_comment(self, name: str) -> str | None:
         """Raises `RelationNotFoundError` without the schema."""

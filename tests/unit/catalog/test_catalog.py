@@ -75,6 +75,13 @@ def test_schema_is_created_listed_and_dropped(catalog: Catalog) -> None:
         catalog.drop_schema("sales")
 
 
+def test_a_schema_in_whose_place_is_a_file_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "sales").write_text("not a folder")
+    with pytest.raises(TableError, match=r"the schema sales cannot be made: there is a file of that name in .*; move it away"):
+        Catalog(LocalStorage(str(tmp_path))).create_schema("sales", if_not_exists=True)
+    assert (tmp_path / "sales").read_text() == "not a folder"
+
+
 def test_table_is_found_without_regard_to_case_and_listed_in_its_own(catalog: Catalog) -> None:
     make_table(catalog, "Sales.Orders")
     assert catalog.tables() == [RelationName("Sales", "Orders")] == catalog.tables("SALES")
