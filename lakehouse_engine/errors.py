@@ -161,7 +161,7 @@ class UnsafePathError(StorageError):
 
 
 class ReadOnlyError(StorageError):
-    """A warehouse that is attached to another one is only read; it was about to be changed."""
+    """A warehouse that is attached to another one, and so read only, was about to be changed."""
 
 
 class MissingFileError(StorageError):

@@ -34,7 +34,7 @@ from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
 from lakehouse_engine.timeline.locks.settings import stored_lock_options
 
 _TRIES = 4
-"""Others may take a free place away, or drop the table that is to be replaced, between a look and the lock."""
+"""Times to try: between a look and the lock, others may remove a free place or drop the table that is to be replaced."""
 
 Fill = Callable[[Storage, RelationName], WriteResult]
 """Makes the table that is to have the name in the storage, which is empty, by one commit."""
@@ -83,7 +83,7 @@ def make_filled(
 
 @contextmanager
 def _told_if_removed(area: StagingArea, target: RelationName) -> Iterator[None]:
-    """What fails because the schema was dropped meanwhile, and with it what is made, says so."""
+    """Raise the error for a schema that was dropped meanwhile in place of what fails because of that."""
     try:
         yield
     except LakehouseError as error:
@@ -160,7 +160,7 @@ def _place(catalog: Catalog, name: RelationName, locks: LockOptions, timeout_ms:
 
 
 def _yield_to_view(catalog: Catalog, name: RelationName, timeout_ms: int) -> None:
-    """Whoever stores a view looks for a table afterwards, and whoever makes a table for a view: of two that meet one at most stays."""
+    """Take the new table away again if a view of its name was stored meanwhile. `create_view` looks likewise, so at most one stays."""
     if catalog.hides_view(name):
         take_away(catalog.storage, name, lambda: True, lock_timeout_ms=timeout_ms)
         raise taken_meanwhile(name)
@@ -186,7 +186,7 @@ def _is_left(catalog: Catalog, name: RelationName) -> bool:
 
 @contextmanager
 def _locked(catalog: Catalog, name: RelationName, locks: LockOptions, timeout_ms: int) -> Iterator[None]:
-    """Of several that make or take something in one place one comes first. A place in which nothing was made is left as it was found."""
+    """Hold the lock of a place while a table is made there. If nothing is made, the place is left as it was."""
     storage, file = catalog.storage, f"{name.path}/{LOCK_FILE}"
     with ExitStack() as held:
         _enter(held, storage, file, TableLock(storage, timeout_ms, file=file, instead=locks))

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 NOTES = ".dropped"
 _LEFT = (LOCK_FILE.rpartition("/")[0], TEMP_FOLDER, HEARTBEATS)
-"""Folders that writers leave who met a drop: locks, staged rows, heartbeats. None of them is the table's."""
+"""Folders that writers may leave behind when their table is dropped: locks, staged rows, heartbeats. They are no part of a table."""
 _MOST_LEFT = 1000
 
 

@@ -105,7 +105,7 @@ class SchemaDrop:
             self._take_stage(stage)
 
     def _is_at_work(self, stage: StoredFile) -> bool:
-        """Whether it is the file that says whose a folder is, of a process that may be at work there."""
+        """Whether it is the owner's file of a folder, and that process may still be at work."""
         try:
             return not stage.is_directory and may_be_at_work(parse_signature(self.storage.read(stage.path)))
         except StoredFileNotFoundError:
@@ -116,7 +116,7 @@ class SchemaDrop:
         return found in may_go and (found is not Place.FREE or self.storage.head(name.path) is not None)
 
     def _take_stage(self, stage: StoredFile) -> None:
-        """Whoever makes a table there has none to give a name to from now on."""
+        """Take away a table that another process is making, so that it cannot get a name any more."""
         if not stage.is_directory:
             self.storage.delete(stage.path)
             return

@@ -27,9 +27,9 @@ from lakehouse_engine.storage.paths import check_relative, checksum_name, is_hid
 _NOT_LINKED = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """Another file system; one without links, or a file of somebody else's that the kernel protects; too many names."""
 _STAYS = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY)
-"""Somebody put a file there meanwhile; a file system is mounted there."""
+"""A file was put there meanwhile, or a file system is mounted there."""
 _TRIES = 10
-"""A file is published in a directory that others remove, for it is empty, and that is made again each time."""
+"""Times to publish a file in a directory that other processes keep removing because it is empty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from lakehouse_engine.storage.base import Listing, Storage, StoredFile, Tag, Tag
 
 @dataclass(frozen=True, slots=True)
 class ReadOnlyStorage:
-    """`inner`, as whoever may not write sees it. `name`: of the catalog, for messages."""
+    """Passes what reads to `inner`, and refuses what changes. `name`: of the catalog, for messages."""
 
     inner: Storage
     name: str
@@ -105,7 +105,7 @@ class ReadOnlyStorage:
 
 
 def refusal(name: str, root: str, path: str = "") -> ReadOnlyError:
-    """The error of who would change an attached warehouse."""
+    """The error for a change of an attached warehouse."""
     message = f"the catalog {name} ({root}) is attached to be read only, and nothing in it was changed: open that warehouse itself to write"
     return ReadOnlyError(message, path=path or None)
 

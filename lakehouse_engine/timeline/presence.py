@@ -20,11 +20,11 @@ from lakehouse_engine.storage.locations import has_file, in_object_store
 from lakehouse_engine.timeline.config_store import BACKUP, PROPERTIES
 
 _SYMPTOMS = (StorageError, TimelineError, FormatError, LockError, TaskError)
-"""What somebody is told whose table goes: a file is missing, or an instant, or the lock."""
+"""Errors as which a vanished table shows: a file, an instant or the lock is missing."""
 
 
 def gone(storage: Storage) -> TableNotFoundError:
-    """The error of who finds no table where one was."""
+    """The error for a table that is not there any more."""
     return TableNotFoundError(
         f"there is no Hudi table at {storage.root} (any more): it was dropped or renamed, or never made", path=storage.root
     )
@@ -43,9 +43,9 @@ def check_there(storage: Storage, listing: Iterable[StoredFile]) -> None:
 
 @contextmanager
 def told_if_gone(storage: Storage) -> Iterator[None]:
-    """Around work on a table: what fails in it because the table is gone fails with `TableNotFoundError`.
+    """Raise `TableNotFoundError` in place of errors of the body that come from the table being gone.
 
-    An outcome that is not known stays unknown, and waiting for a lock in vain is told as that.
+    Unknown outcomes of commits and timeouts of locks are raised as they are.
     """
     try:
         yield
@@ -65,5 +65,5 @@ def _is_gone(storage: Storage) -> bool:
 
 
 def _has_properties(storage: Storage) -> bool:
-    """Twice, for who changes them may be between the two."""
+    """The properties are looked for twice: whoever replaces them may be between the two files."""
     return any(has_file(storage, path) for path in (PROPERTIES, BACKUP, PROPERTIES))

@@ -11,7 +11,7 @@ from lakehouse_engine.view.table_state import TableState
 LOST_ARCHIVE = "lakehouse.archive.lost"
 """Property: names of archive files that are lost, or lost blocks, separated by spaces."""
 ACCEPTED_ARCHIVE = "lakehouse.archive.lost.accepted"
-"""Property: those of them that somebody has put up with: a write_id that is not found counts as a new one."""
+"""Property: those whose loss was accepted: a write_id that is not found counts as new."""
 
 
 A_PART = ":part"
@@ -19,19 +19,19 @@ A_PART = ":part"
 
 
 def missed_files(state: TableState) -> tuple[str, ...]:
-    """Names of archive files that are gone, and of which `repair` does not know yet. Each archive file is looked into."""
+    """Names of archive files that are gone and not in the table's properties yet. Each archive file is read."""
     known = _names(state, LOST_ARCHIVE)
     return tuple(name for name in state.archived_timeline.lost(state.archived_files().counted) if name not in known)
 
 
 def unknown_parts(state: TableState) -> tuple[str, ...]:
-    """Names of archive files of which it is not known what they said, and which nobody has put up with. As `missed_files`."""
+    """Names of archive files whose content is lost, as long as that was not accepted. Archive files are read as by `missed_files`."""
     settled = {*_names(state, ACCEPTED_ARCHIVE), *(file.name for file in state.archived_timeline.files())}
     return tuple(name for name in (*_names(state, LOST_ARCHIVE), *missed_files(state)) if name not in settled)
 
 
 def with_lost(state: TableState, *names: str) -> dict[str, str | None]:
-    """The property that remembers these archive files too. What was put up with before is another loss."""
+    """The property with these archive files added. Losses that were accepted before do not cover them."""
     return {LOST_ARCHIVE: " ".join(dict.fromkeys([*_names(state, LOST_ARCHIVE), *names]))}
 
 

@@ -113,7 +113,7 @@ def _was_compacted(state: TableState, compaction: Instant) -> bool:
         active = ActiveTimeline(state.storage, state.layout)
         return _is_planned_upon(active, later, base) or _lost_its_input(state, active, compaction)
     except (FormatError, InstantNotFoundError):
-        return False  # damage of its own, and told as such
+        return False  # damage of its own, which other checks report
 
 
 def _is_planned_upon(active: ActiveTimeline, later: Timeline, base: str) -> bool:

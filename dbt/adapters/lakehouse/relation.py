@@ -41,10 +41,10 @@ class LakehouseRelation(SparkRelation):
 
     @classmethod
     def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> Any:
-        """Of a source whose meta names files: with these.
+        """The relation of a node; of a source whose meta names files it reads those.
 
-        Wrong ones are told by `wrong`: dbt asks while it parses, and the adapter refuses those of all sources when that is done.
-        Where dbt asks for the class by the adapter's name, and not the adapter, it gives its config along.
+        A wrong source is noted in `wrong`: dbt asks while it parses, and the adapter refuses those of all sources when that is done.
+        dbt asks this class, and not the adapter's own, in some places; then `quoting` is dbt's config, which says what the adapter's is.
         """
         if cls is LakehouseRelation and hasattr(quoting, "credentials"):
             return relation_class(surroundings_of(quoting)).create_from(quoting, relation_config, **kwargs)
@@ -63,8 +63,10 @@ class LakehouseRelation(SparkRelation):
         return found
 
     def __post_init__(self) -> None:
-        """The one catalog is no database: packages give it, as they take it from `target.database`. Nor is the warehouse's own name.
-        That of an attached one stands before the schema. Packages ask for Hudi, too.
+        """Keep a database only if it is the name of an attached warehouse.
+
+        `spark_catalog`, which packages take from `target.database`, and the warehouse's own name are no databases. Packages also ask
+        `is_hudi`.
         """
         database = str(self.database or "").strip(self.quote_character).lower()
         if database in (CATALOG, self.around.catalog):
@@ -95,7 +97,7 @@ class LakehouseRelation(SparkRelation):
         return self.database is not None and self.database in self.around.attached
 
     def render(self) -> str:
-        """dbt-spark knows of no name with a database and a schema."""
+        """dbt-spark refuses names with both a database and a schema."""
         return BaseRelation.render(self)
 
     def _render_iterator(self) -> Iterator[tuple[ComponentName | None, str | None]]:

@@ -1,4 +1,4 @@
-"""What of the profile and the project every relation depends on."""
+"""Settings of the profile and the project that every relation depends on."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ class Surroundings:
 
 
 def surroundings_of(config: Any) -> Surroundings:
-    """By dbt's config. `dbt debug` gives a profile, which is of no project."""
+    """The settings in dbt's config. That of `dbt debug` is a profile without a project."""
     given = config.credentials
     return Surroundings(str(getattr(config, "project_root", ".")), given.allow_files, given.catalog, frozenset(given.catalogs))

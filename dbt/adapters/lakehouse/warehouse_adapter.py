@@ -65,12 +65,12 @@ class WarehouseAdapter(SparkAdapter):
         )
 
     def _metadata(self, database: str | None) -> Introspection:
-        """Of the warehouse, or of the attached one that `database` names."""
+        """Metadata of the warehouse, or of the attached one that `database` names."""
         name = self._attached_name(database)
         return Introspection(self._files if name is None else self._files.attached(name), self.connections)
 
     def _attached_name(self, database: str | None) -> str | None:
-        """The attached catalog that a database is, as dbt may have quoted it; None for the warehouse itself, whatever it is called."""
+        """The attached catalog of this name, which dbt may have quoted; None for any other name, which means the warehouse itself."""
         name = str(database or "").strip("`").lower()
         return name if name in self.Relation.around.attached else None
 
@@ -140,7 +140,7 @@ class WarehouseAdapter(SparkAdapter):
         self.cache.drop_schema(relation.database, relation.schema)
 
     def list_relations(self, database: str | None, schema: str) -> list[LakehouseRelation]:
-        """Whatever the one catalog is called: packages name it, and dbt's cache would keep its relations apart."""
+        """By the attached catalog's name or none: packages name `spark_catalog` too, whose relations dbt's cache would keep apart."""
         found: list[LakehouseRelation] = super().list_relations(self._attached_name(database), schema)
         return found
 
@@ -201,7 +201,7 @@ class WarehouseAdapter(SparkAdapter):
         used_schemas: frozenset[tuple[str, str]],
         relations: set[LakehouseRelation] | None = None,
     ) -> tuple[agate.Table, list[Exception]]:
-        """dbt's own compares databases, and the warehouse's own name is not that of its relations."""
+        """dbt's own compares database names, and relations do not carry the warehouse's own."""
         if relations is None:
             return self.get_catalog(relation_configs, used_schemas)
         return self.get_catalog_by_relations(used_schemas, relations)

@@ -1,8 +1,8 @@
 """Savepoints whose completed file is gone (deleted, or left out of a copy): cleans would take what they keep.
 
 Once a savepoint is complete, its inflight file gets the same content (`undo.savepoint`), and a deletion removes the inflight file first.
-So an inflight file with content and without the completed one is of a lost savepoint, and has all that this said. One that is empty is of a
-savepoint that was never completed, or of Hudi.
+So an inflight file with content, without the completed one, is a copy of a lost savepoint. An empty one is of a savepoint that was never
+completed, or that Hudi made.
 """
 
 from __future__ import annotations

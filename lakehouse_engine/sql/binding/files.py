@@ -48,7 +48,7 @@ def check_no_files(text: str, knows: Callable[[Parts], bool]) -> None:
 
 
 def refusal(what: str) -> UnsupportedSqlError:
-    """The error of who asks for files where they are not allowed."""
+    """The error for files where they are not allowed."""
     return UnsupportedSqlError(f"{what} reads or writes files, {_REMEDY}")
 
 

@@ -27,10 +27,10 @@ PLACE = (COMMIT_SEQNO, PARTITION_PATH, FILE_NAME)
 
 @contextmanager
 def held(run: Execution, query: str) -> Iterator[DataFrame]:
-    """The rows of a query for several readings, which are of the same rows, also where a condition is of chance."""
+    """Compute the rows of a query once, so that all readings see the same ones, also with a random condition."""
     rows = run.spark.table(run.pins.keep(run.query(query))).cache()
     try:
-        # Of what is cached it is known how large it is.
+        # Spark knows the size of rows that are cached.
         rows.count()
         yield rows
     finally:
@@ -38,7 +38,7 @@ def held(run: Execution, query: str) -> Iterator[DataFrame]:
 
 
 def check_has_places(table: HoodieTable, refused: DuplicateKeyError) -> None:
-    """Raise what refused a change by key, where rows have no meta columns that say where they are."""
+    """Raise `refused`, the error of the change by key, where rows have no meta columns that say where they are."""
     if not table.config.populates_meta_fields:
         raise refused
 

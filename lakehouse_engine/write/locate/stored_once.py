@@ -1,4 +1,4 @@
-"""Keys that are stored more than once, as `insert` and `bulk_insert` allow: what goes by key meets all of their rows."""
+"""Keys that are stored more than once, as `insert` and `bulk_insert` allow. A change by key concerns all of their rows."""
 
 from __future__ import annotations
 

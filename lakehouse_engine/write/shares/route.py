@@ -69,7 +69,7 @@ class RoutedPlan:
 
 
 def _any_found(missing: int, asked: int) -> None:
-    """However many are missing."""
+    """Accept any number of missing rows."""
 
 
 @dataclass(slots=True)

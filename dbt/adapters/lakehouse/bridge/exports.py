@@ -21,7 +21,7 @@ _staging = Later("lakehouse_engine.commit.staging")
 _STAGES = ".lakehouse"
 """The folder beside the location in which files are written first."""
 _OWNER = "_lakehouse.json"
-"""Says in a location whose it is. Spark reads no file whose name begins so."""
+"""The file that says which model wrote a location. Spark reads no files whose names begin with an underscore."""
 _DONE = "_SUCCESS"
 _TIMES = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
 DEFAULTS = {
@@ -35,7 +35,7 @@ _NULL_ALONE = {"nullValue": "\\N"}
 _READING = {
     "parquet": {},
     "json": {"mode": "FAILFAST"},
-    # Nothing is null, and "" an empty text; as long as null is "" itself, Spark takes both for null. No text holds U+FDD0.
+    # An empty field is null, and "" an empty text. With Spark's own null value, which is empty, both would be null. No text holds U+FDD0.
     "csv": {"mode": "FAILFAST", "multiLine": "true", "nullValue": "\ufdd0"},
 }
 
@@ -111,8 +111,8 @@ def export(frame: Any, files: FilesRead, partition_by: Sequence[str], owner: Own
 
 
 def files_of(location: str, format: str, options: Sequence[tuple[str, str]], columns: int) -> FilesRead:
-    """What is written to a location: files with so many columns."""
-    # A null alone is an empty line, which no program of CSV takes for a row, and Spark does not even write.
+    """The files that are written to a location, with this number of columns."""
+    # In a file of one column a null would be an empty line, which readers of CSV skip, and which Spark does not write.
     alone = _NULL_ALONE if format == "csv" and columns == 1 else {}
     return FilesRead(location, format, None, tuple(sorted({**DEFAULTS[format], **alone, **dict(options)}.items())))
 

@@ -50,7 +50,7 @@ def files_of_source(source: Any, root: str) -> str | None:
 
 
 def _merged(of_source: Any, of_table: Any, told: str) -> dict[str, Any]:
-    """dbt itself lets the table's mapping take the place of the source's as a whole."""
+    """The table's keys over those of its source; dbt itself would replace the source's mapping as a whole."""
     for one in (of_source, of_table):
         if one is not None and not isinstance(one, Mapping):
             raise DbtConfigError(f"{told} is a mapping with {', '.join(KEYS)}, not {one!r}")
@@ -62,12 +62,12 @@ def _merged(of_source: Any, of_table: Any, told: str) -> dict[str, Any]:
 
 
 def names_files(name: str) -> bool:
-    """Whether what stands in the place of a relation's name is a call that reads files."""
+    """Whether a relation's name is a call that reads files."""
     return name.startswith(f"{_relations.FILES_FUNCTION}(")
 
 
 def options_of(format: str, options: Any) -> tuple[tuple[str, str], ...]:
-    """Spark's options of a format as pairs of texts. Raises `DbtConfigError` for one that the format has not."""
+    """Spark's options of a format as pairs of texts. Raises `DbtConfigError` for one that the format does not have."""
     try:
         return checked_options(format, options)
     except errors.OptionError as error:
@@ -75,7 +75,7 @@ def options_of(format: str, options: Any) -> tuple[tuple[str, str], ...]:
 
 
 def below(path: str, root: str) -> str:
-    """A path as Spark is told it: an address, or a path that is relative to `root` as an absolute one."""
+    """A path as Spark takes it: an address as it is, and a path made absolute, relative to `root`."""
     expanded = os.path.expanduser(path.strip())
     return expanded if "://" in expanded or expanded.startswith("file:") else os.path.normpath(os.path.join(root, expanded))
 

@@ -12,14 +12,14 @@ _CALLING = re.compile(r"An error occurred while calling [\w.:$]+\s*:\s*(?:org\.a
 _PLAN = re.compile(r";\n[^\n]*\n *(?:[+:]- |: )")
 """Where the plan begins that analysis failed on: a tree of more than one node."""
 _FRAGMENT = re.compile(r"\n== SQL[^\n]*==\n(?P<body>.*)", re.DOTALL)
-"""The piece of a statement that an error is of. Of a statement that was bound to the warehouse it is not what its user wrote."""
+"""The piece of the statement that Spark quotes. Where the engine has bound the statement it is not what its user wrote."""
 _OWN_NAME = re.compile(r"`?__(?:lakehouse|dbt)_\w*`?")
 _MISSING = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] The table or view (?P<name>`.*?`) cannot be found")
 _PLACE = re.compile(r"; (line \d+ pos \d+)")
 
 
 def is_of_spark(error: BaseException) -> bool:
-    """Whether Spark raised it, or what carries Python's calls to Java."""
+    """Whether PySpark or Py4J raised it."""
     return type(error).__module__.split(".")[0] in _FOREIGN
 
 
@@ -35,7 +35,7 @@ def spark_text(error: Exception) -> str:
 
 
 def _own_words(text: str) -> str:
-    """The text without names of the engine's; of the piece of SQL that has such names, what Spark underlines."""
+    """The text without names that the engine made up. Of a quoted statement that has some, only what Spark underlines is kept."""
     found = _FRAGMENT.search(text)
     if found and _OWN_NAME.search(found["body"]):
         underlined = [piece for piece in _underlined(found["body"]) if not _OWN_NAME.search(piece)]
@@ -58,7 +58,7 @@ class Missing:
 
 
 def missing_relation(text: str) -> Missing | None:
-    """What a text of Spark's says to be missing, if it says that."""
+    """The relation that an error of Spark's says is missing; None for other errors."""
     found = _MISSING.search(text)
     if found is None:
         return None

@@ -43,7 +43,7 @@ class Place:
 
     @property
     def warning(self) -> str | None:
-        """What there is to say of a warehouse that is not in the project's directory."""
+        """Says that the warehouse is still where dbt was started; None for one in its place."""
         if self.older is None:
             return None
         other = f"another one, at {self.older}, is not used" if _is_warehouse(self.older) else f"it belongs at {self.older}"

@@ -61,7 +61,7 @@ def check_nodes(nodes: Mapping[str, Any], project: str, macros: Collection[str],
 
 
 def check_sources(sources: Iterable[Any], nodes: Mapping[str, Any]) -> None:
-    """Refuse a source that reads files and has the name of a model's relation: which of the two is meant could not be told.
+    """Refuse a source that reads files and has the name of a model's relation, as it would be unclear which of the two is meant.
 
     Raises `DbtConfigError`.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 logger = AdapterLogger("Lakehouse")
 
 _SAYS_NOTHING = ("JAVA_GATEWAY_EXITED", "stopped SparkContext")
-"""Errors of PySpark about a JVM or a context that ended: what ended it was printed."""
+"""PySpark's errors that do not say why a JVM or a context ended; the JVM has printed that."""
 _LAST_WORDS_S = 5
 _TYPO = 0.9
 _READ_BY_NAME = frozenset({"spark.master", "spark.app.name", "spark.local.dir", "spark.logConf"})
@@ -26,8 +26,8 @@ _READ_BY_NAME = frozenset({"spark.master", "spark.app.name", "spark.local.dir", 
 
 
 def start_error(error: Exception, output: JvmOutput | None, conf: Mapping[str, str]) -> Exception:
-    """The error to raise for `error`, with which a start of Spark failed; what the JVM printed goes to dbt's log. Errors that are not
-    Spark's come back as they are.
+    """One error that says why Spark did not start, made of `error` and of what the JVM printed, which also goes to dbt's log. Errors that
+    are not Spark's come back as they are.
     """
     if not is_of_spark(error):
         return error

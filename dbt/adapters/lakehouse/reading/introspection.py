@@ -64,7 +64,7 @@ class Introspection:
         self.warehouse.rename((source.schema, source.identifier), (target.schema, target.identifier))
 
     def last_write(self, relation: LakehouseRelation) -> datetime | None:
-        """Of files: when the newest of them was changed."""
+        """When a table was written last, or when the newest of a source's files was changed."""
         if relation.files is not None:
             return self.connections.session().work(lambda house: files_written(house.spark, relation.files))
         return last_write(self.warehouse.table(relation.schema, relation.identifier))

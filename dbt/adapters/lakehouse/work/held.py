@@ -30,10 +30,10 @@ def begin_audits(warehouse: Warehouse, nodes: Mapping[str, Any], command: str) -
 
 
 def hand_over_results() -> None:
-    """Have dbt-core, if it is what runs here, show a run's results to the audits before they publish.
+    """Give the audits dbt-core's results of a run before they publish, so that they can mark what is not published.
 
-    It has no hook there. An error that is raised where it runs its last hooks it shows as an interrupt of the keyboard, and a retry would
-    not know of it. A dbt-core that has no such method is left as it is, and the error is raised.
+    dbt-core has no hook for this, so its method is wrapped. An error raised in its last hooks would be shown as a keyboard interrupt, and
+    `dbt retry` would not know of it. Without that method nothing is wrapped, and the error is raised.
     """
     task = getattr(sys.modules.get("dbt.task.run"), "RunTask", None)
     known = getattr(task, "after_run", None)

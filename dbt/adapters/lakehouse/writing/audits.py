@@ -121,7 +121,7 @@ class Audits:
         self._unpublished: dict[str, str] = {}
         self._guard = threading.RLock()
         self.results: Sequence[Any] | None = None
-        """What dbt-core says of the run's nodes, before its last hooks; None where it does not hand them over."""
+        """dbt-core's results of the run, before its last hooks; None where they are not handed over."""
 
     @property
     def watches(self) -> bool:
@@ -245,14 +245,14 @@ class Audits:
         }
 
     def _check_not_left_behind(self, node: str) -> None:
-        """Raise `DbtRuntimeError` for a node that reads such a model."""
+        """Raise `DbtRuntimeError` for a node that reads a model that `_left_behind` names."""
         behind = self._left_behind()
         found = [behind[name] for name in sorted(behind.keys() & _above(node, self._nodes))] if behind else []
         if found:
             raise DbtRuntimeError(f"{node} would read the rows of before: {'; '.join(found)}")
 
     def mark(self, failures: Iterable[str]) -> list[str]:
-        """Say in dbt's results what is not published; the failures that no result says."""
+        """Say in dbt's results what is not published; returns the failures that no result mentions."""
         unpublished = {name: f"{_NOT}{text}" for name, text in self._unpublished.items()}
         said = mark_results(self.results or (), unpublished, self._left_behind(), self._tests)
         return [text for text in failures if text not in said and f"{_NOT}{text}" not in said]

@@ -12,11 +12,11 @@ _DONE = ("success", *PASSED)
 def mark_results(
     results: Iterable[Any], unpublished: Mapping[str, str], left_behind: Mapping[str, str], tests: Mapping[str, Sequence[str]]
 ) -> set[str]:
-    """Make errors of models that succeeded and are not published, and have their tests that passed run again: the rows are gone that they
-    passed on. Returns the texts that the results say.
+    """Turn results of models that succeeded but are not published into errors, and their passed tests into skipped ones, as the rows that
+    those passed on are gone. Returns the texts that are in the results now.
 
-    `unpublished` and `left_behind` are texts by model: of the second kind a retry tests without building it, so its tests are errors.
-    What failed by itself keeps its own words.
+    `unpublished` and `left_behind` are texts by model. The latter are models that a retry tests without building them: their tests become
+    errors. Results that failed by themselves keep their own text.
     """
     said: set[str] = set()
     for result in results:

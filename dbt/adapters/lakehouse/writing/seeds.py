@@ -21,7 +21,7 @@ else:
 
 _TIME_FORMS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y")
 _OFFSET = r":\d\d(\.\d+)?([zZ]|[+-]\d{2}(:?\d{2})?)$"
-"""How a time ends that says its offset from UTC."""
+"""The end of a time with an offset from UTC."""
 
 
 _LONG = (-(2**63), 2**63 - 1)
@@ -139,7 +139,7 @@ def _booleans(text: pa.Array) -> pa.Array:
 
 
 def _times(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Each with its own offset from UTC, if it has one, else in UTC, the session's zone."""
+    """Times by their own offsets from UTC; those without one are in UTC, the session's zone."""
     zoned = pc.fill_null(pc.match_substring_regex(text, _OFFSET), False)
     if not pc.any(zoned).as_py():
         return _plain_times(text, kind)
