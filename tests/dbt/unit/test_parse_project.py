@@ -142,3 +142,4 @@ def test_missing_java_is_explained_when_data_is_needed(project: Path) -> None:
     answer = dbt(project, "show", "--inline", "select 1 as id")
     assert answer.returncode == 1
     assert "Spark needs Java 17 or newer" in answer.stdout
+    assert "(JAVA_HOME is /nowhere, and there is no /nowhere/bin/java)" in answer.stdout

@@ -215,7 +215,8 @@ def java_executable() -> str:
     home = os.environ.get("JAVA_HOME")
     executable = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if not executable or not Path(executable).exists():
-        raise DbtRuntimeError(_NO_JAVA)
+        # Spark takes JAVA_HOME, whatever is on the PATH.
+        raise DbtRuntimeError(f"{_NO_JAVA} (JAVA_HOME is {home}, and there is no {executable})" if home else _NO_JAVA)
     return executable
 
 
