@@ -21,6 +21,8 @@ from lakehouse_engine.timeline.at_rest import table_at_rest
 from lakehouse_engine.timeline.lock import TableLock
 
 COMMENTS = ".docs"
+BEST_LOCK = LockOptions.read({LOCK_PROVIDER.key: KERNEL})
+"""The lock of a place without properties, which would say what the lock is."""
 
 
 def take_away(storage: Storage, name: RelationName, is_still: Callable[[], bool], *, lock_timeout_ms: int) -> bool:
@@ -29,10 +31,8 @@ def take_away(storage: Storage, name: RelationName, is_still: Callable[[], bool]
     Raises `LockTimeoutError` naming who is at work there, `LockError` where the lock was lost, and `TableNotFoundError` where another
     process took it away while this waited.
     """
-    # Without properties nothing says what the lock is, and the kernel's is the best there is.
-    best = LockOptions.read({LOCK_PROVIDER.key: KERNEL})
     away = f"{name.schema}/{NOTES}/{uuid.uuid4().hex}"
-    with table_at_rest(storage, name.path, lock_timeout_ms=lock_timeout_ms, instead=best) as lock:
+    with table_at_rest(storage, name.path, lock_timeout_ms=lock_timeout_ms, instead=BEST_LOCK) as lock:
         if not is_still():
             return False
         check_held(lock, name)

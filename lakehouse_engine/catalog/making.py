@@ -13,7 +13,7 @@ from functools import partial
 
 from lakehouse_engine.catalog import places
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
-from lakehouse_engine.catalog.dropping import take_away
+from lakehouse_engine.catalog.dropping import BEST_LOCK, take_away
 from lakehouse_engine.catalog.names import RelationName, taken_meanwhile
 from lakehouse_engine.commit.staging import StagingArea, remove_dead_stages
 from lakehouse_engine.errors import (
@@ -26,8 +26,7 @@ from lakehouse_engine.errors import (
     WriteError,
 )
 from lakehouse_engine.model.write_stats import WriteResult
-from lakehouse_engine.options import LOCK_PROVIDER, LOCK_TIMEOUT_MS, LockOptions
-from lakehouse_engine.options.locks import KERNEL
+from lakehouse_engine.options import LOCK_TIMEOUT_MS, LockOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store, storage_below
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
@@ -155,7 +154,7 @@ def _place(catalog: Catalog, name: RelationName, locks: LockOptions, timeout_ms:
         return places.made_in_place(catalog.storage, name, lock_timeout_ms=timeout_ms)
     _is_left(catalog, name)
     # Properties are made by one call, so that the kernel's lock is enough where another one is not asked for.
-    asked = locks if locks.provider else LockOptions.read({LOCK_PROVIDER.key: KERNEL})
+    asked = locks if locks.provider else BEST_LOCK
     return _locked(catalog, name, asked, timeout_ms)
 
 

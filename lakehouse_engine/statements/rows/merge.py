@@ -34,7 +34,7 @@ from lakehouse_engine.statements.defaults import Defaults, defaults_of, merged
 from lakehouse_engine.statements.generated import generated_of, unassigned
 from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, conformed, edited, in_fields_order, stored_value
 from lakehouse_engine.statements.rows.by_row import PLACE, check_has_places, held
-from lakehouse_engine.statements.rows.merge_writes import KEY, written_by_key, written_by_row
+from lakehouse_engine.statements.rows.merge_writes import KEY, MergeRun, written_by_key, written_by_row
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
 
@@ -53,14 +53,15 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
     given = run.pins.keep(source)
     statement = _by_field_names(run, statement, columns, target, given)
     run.narrow(statement.name, lambda state: _partitions_read(statement, state))
+    writing = MergeRun(run, statement, table, columns, generated)
     with held(run, _joined(statement, columns, target, given, KEY)) as joined:
         try:
-            return written_by_key(run, statement, table, joined, columns, generated)
+            return written_by_key(writing, joined)
         except DuplicateKeyError as error:
             check_has_places(table, error)
             refused = error
     with held(run, _joined(statement, columns, target, given, (RECORD_KEY, *PLACE))) as joined:
-        return written_by_row(run, statement, table, joined, columns, generated, refused)
+        return written_by_row(writing, joined, refused)
 
 
 def _without_defaults_of(generated: Sequence[Generated], statement: Merge) -> Merge:

@@ -29,20 +29,24 @@ if TYPE_CHECKING:
 KEY = (RECORD_KEY, PARTITION_PATH)
 
 
-def written_by_key(
-    run: Execution,
-    statement: Merge,
-    table: HoodieTable,
-    joined: DataFrame,
-    columns: MergeColumns,
-    generated: Sequence[Generated],
-) -> WriteResult:
+@dataclass(frozen=True, slots=True)
+class MergeRun:
+    """One MERGE that is carried out: `columns` are those that it writes, `generated` the table's generated columns."""
+
+    run: Execution
+    statement: Merge
+    table: HoodieTable
+    columns: MergeColumns
+    generated: Sequence[Generated]
+
+
+def written_by_key(merge: MergeRun, joined: DataFrame) -> WriteResult:
     """One upsert, with keys to delete. `joined` has the `KEY` of stored rows.
 
     Raises `DuplicateKeyError` where two rows to be stored have one key, or a key that is changed is stored more than once.
     """
-    changes = _Changes.of(run, statement, table, joined, columns, generated)
-    _check_once(statement, joined, columns, table)
+    changes, table, columns = _Changes.of(merge, joined), merge.table, merge.columns
+    _check_once(merge, joined)
     # What is updated where it is stays: of one key in one partition rows to write come before rows to delete.
     keys = joined.where(joined[columns.clause].isin(changes.leaving)).select(*KEY).distinct() if changes.leaving else None
     given_keys = not table.config.record_key_fields
@@ -54,34 +58,27 @@ def written_by_key(
         as_given=True,
         single_rows=True,
         options=changes.options,
-        expected=run.expected(statement.name),
+        expected=merge.run.expected(merge.statement.name),
     )
 
 
-def written_by_row(
-    run: Execution,
-    statement: Merge,
-    table: HoodieTable,
-    joined: DataFrame,
-    columns: MergeColumns,
-    generated: Sequence[Generated],
-    refused: DuplicateKeyError,
-) -> WriteResult:
+def written_by_row(merge: MergeRun, joined: DataFrame, refused: DuplicateKeyError) -> WriteResult:
     """Stored rows that are changed or deleted go by where they are. `joined` has their key and `PLACE`; `refused` is why not by key.
 
     Raises `DuplicateKeyError` for a stored row that two rows of the source match, one of which updates it, and for a row to be inserted of
     which the key is another row's, too.
     """
-    changes = _Changes.of(run, statement, table, joined, columns, generated)
+    changes, table, columns = _Changes.of(merge, joined), merge.table, merge.columns
     stored = joined.where(joined[COMMIT_SEQNO].isNotNull())
     is_update = joined[columns.clause].isin(changes.updates).cast("int")
     matched = stored.groupBy(RECORD_KEY, *PLACE).agg(count(lit(1)).alias("matches"), greatest(is_update).alias("updated"))
     if found := matched.where("matches > 1 and updated = 1").select(RECORD_KEY).head(1):
         message = f"several rows of the source match the row of the key {found[0][0]!r}, and one of them updates it. Nothing was written"
         raise _other(refused, message, table)
-    _check_inserted(run, statement, table, changes.rows.where(changes.rows[RECORD_KEY].isNull()), stored, refused)
+    _check_inserted(merge, changes.rows.where(changes.rows[RECORD_KEY].isNull()), stored, refused)
     rows = changes.rows.select(*map(quote_name, columns.schema.names))
-    return by_row(table, rows, stored.select(*PLACE).distinct(), run.expected(statement.name), options=changes.options)
+    expected = merge.run.expected(merge.statement.name)
+    return by_row(table, rows, stored.select(*PLACE).distinct(), expected, options=changes.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,36 +91,27 @@ class _Changes:
     leaving: Sequence[int]
 
     @classmethod
-    def of(
-        cls,
-        run: Execution,
-        statement: Merge,
-        table: HoodieTable,
-        joined: DataFrame,
-        columns: MergeColumns,
-        generated: Sequence[Generated],
-    ) -> _Changes:
+    def of(cls, merge: MergeRun, joined: DataFrame) -> _Changes:
         """Raises as `check_arrivals`."""
-        clauses = list(enumerate(statement.clauses))
-        rows = _rows_to_write(statement, table, joined, columns, generated)
+        table, columns, clauses = merge.table, merge.columns, list(enumerate(merge.statement.clauses))
+        rows = _rows_to_write(merge, joined)
         options = ONE_ROW_A_KEY if columns.schema == table.schema else {**ONE_ROW_A_KEY, **EVOLVE}
         moving = [number for number, clause in clauses if _may_move(clause, table, columns)]
         if moving:
             changed = joined.where(joined[RECORD_KEY].isNotNull())
-            check_arrivals(run, statement.name, table, rows.where(rows[columns.clause].isin(moving)), changed)
+            check_arrivals(merge.run, merge.statement.name, table, rows.where(rows[columns.clause].isin(moving)), changed)
         updates = [number for number, clause in clauses if clause.action == "update"]
         leaving = [number for number, clause in clauses if clause.action == "delete" or number in moving]
         return cls(rows, options, updates, leaving)
 
 
-def _rows_to_write(
-    statement: Merge, table: HoodieTable, joined: DataFrame, columns: MergeColumns, generated: Sequence[Generated]
-) -> DataFrame:
-    upserts = [number for number, clause in enumerate(statement.clauses) if clause.action != "delete"]
+def _rows_to_write(merge: MergeRun, joined: DataFrame) -> DataFrame:
+    clauses, columns = merge.statement.clauses, merge.columns
+    upserts = [number for number, clause in enumerate(clauses) if clause.action != "delete"]
     rows = joined.where(joined[columns.clause].isin(upserts))
-    for one in generated:
-        silent = [number for number in upserts if not _gives(statement.clauses[number], one.column, columns)]
-        rows = with_generated(rows, [one], columns.schema, table.config, unless=rows[columns.clause].isin(silent))
+    for one in merge.generated:
+        silent = [number for number in upserts if not _gives(clauses[number], one.column, columns)]
+        rows = with_generated(rows, [one], columns.schema, merge.table.config, unless=rows[columns.clause].isin(silent))
     return rows
 
 
@@ -140,24 +128,23 @@ def _gives(clause: MergeClause, column: str, columns: MergeColumns) -> bool:
     return column.lower() in {name.lower() for name, _ in clause.assignments}
 
 
-def _check_once(statement: Merge, joined: DataFrame, columns: MergeColumns, table: HoodieTable) -> None:
+def _check_once(merge: MergeRun, joined: DataFrame) -> None:
     """Raise `DuplicateKeyError` for a key of which rows are both updated and deleted."""
-    deletes = [number for number, clause in enumerate(statement.clauses) if clause.action == "delete"]
-    if not deletes or len(deletes) == len(statement.clauses):
+    clauses, clause_of = merge.statement.clauses, joined[merge.columns.clause]
+    deletes = [number for number, clause in enumerate(clauses) if clause.action == "delete"]
+    if not deletes or len(deletes) == len(clauses):
         return
-    deleted = joined.where(joined[columns.clause].isin(deletes)).select(*KEY)
-    updated = joined.where(~joined[columns.clause].isin(deletes))
+    deleted = joined.where(clause_of.isin(deletes)).select(*KEY)
+    updated = joined.where(~clause_of.isin(deletes))
     both = updated.join(deleted, list(KEY), "left_semi").select(RECORD_KEY).head(1)
     if both:
         message = f"two rows of the source match the row of the key {both[0][0]!r}: one updates it, and one deletes it"
-        raise DuplicateKeyError(message, table=table.config.name)
+        raise DuplicateKeyError(message, table=merge.table.config.name)
 
 
-def _check_inserted(
-    run: Execution, statement: Merge, table: HoodieTable, new: DataFrame, changed: DataFrame, refused: DuplicateKeyError
-) -> None:
+def _check_inserted(merge: MergeRun, new: DataFrame, changed: DataFrame, refused: DuplicateKeyError) -> None:
     """Raise `DuplicateKeyError` where two new rows have one key, or a stored row that is not changed has one of theirs."""
-    config = table.config
+    table, config = merge.table, merge.table.config
     if not config.record_key_fields:
         return
     fields = config.record_key_fields if table.keys_are_global else (*config.record_key_fields, *config.partition_fields)
@@ -167,7 +154,8 @@ def _check_inserted(
     inserted = new.select(*key)
     if inserted.groupBy(*names).count().where("count > 1").head(1):
         raise _other(refused, "two rows that MERGE inserts have one key. Nothing was written", table)
-    left = run.spark.table(run.target(statement.name)).join(changed.select(*PLACE).distinct(), list(PLACE), "left_anti").select(*key)
+    stored = merge.run.spark.table(merge.run.target(merge.statement.name))
+    left = stored.join(changed.select(*PLACE).distinct(), list(PLACE), "left_anti").select(*key)
     same = reduce(lambda a, b: a & b, (col(f"new.{name}").eqNullSafe(col(f"left.{name}")) for name in names))
     if found := inserted.alias("new").join(left.alias("left"), same, "left_semi").head(1):
         shown = ", ".join(f"{field}={value!r}" for field, value in zip(fields, found[0], strict=True))
