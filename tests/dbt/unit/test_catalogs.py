@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.relation import RelationType
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.lakehouse import Plugin
+from dbt.adapters.lakehouse import Plugin, impl
 from dbt.adapters.lakehouse.relation import LakehouseRelation, relation_class
 from dbt.adapters.lakehouse.surroundings import Surroundings
 
@@ -95,3 +96,11 @@ def test_one_profile_gives_one_class():
     assert relation_class(Surroundings(catalog="dev", attached=frozenset({"prod"}))) is KIND
     assert LakehouseRelation.around == Surroundings()
     assert pickle.loads(pickle.dumps(Surroundings(attached=frozenset({"a"})))).attached == {"a"}
+
+
+@pytest.mark.parametrize(("schemas", "told"), [([], "there is no schema in /p to read from"), (["a"], "/p (1 schema(s), to be read only)")])
+def test_debug_says_whether_an_attached_warehouse_is_there(monkeypatch, schemas, told):
+    lines = []
+    monkeypatch.setattr(impl, "logger", SimpleNamespace(info=lines.append, warning=lines.append))
+    impl.LakehouseAdapter._show_attached(SimpleNamespace(list_schemas=lambda _: schemas), "prod", "/p")
+    assert [told in line for line in lines] == [True]
