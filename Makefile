@@ -56,6 +56,8 @@ run: demo ## the same as demo
 # seconds by tests/durations.json: those of tests/support/smoke.py, then those nearest to the changed files (CHANGED="a.py b.py" names them), then
 # others in turn (tests/support/selection.py).
 limit = $(if $(LIMITED),--seconds=$(1) $(if $(CHANGED),--changed="$(CHANGED)"))
+# `test` has looked for Java; a prerequisite that is still being made would move a lane behind all others.
+java-of-lane = $(if $(LIMITED),,java)
 
 check: lint types ## lint, types, and what of the tests without a JVM is nearest to the changed files: five minutes
 	$(PYTEST) tests/unit tests/contracts tests/test_*.py --seconds=150 $(if $(CHANGED),--changed="$(CHANGED)")
@@ -85,16 +87,16 @@ core: setup ## tests that need no JVM: units, formats, models, crashes, explorer
 	$(PYTEST) tests --ignore=tests/spark --ignore=tests/cluster --ignore=tests/connect --ignore=tests/dbt --ignore=tests/interop \
 		--ignore=tests/object_store $(call limit,1100)
 
-spark: setup java ## the engine on embedded Spark
+spark: setup $(java-of-lane) ## the engine on embedded Spark
 	$(PYTEST) tests/spark $(call limit,500)
 
-cluster: setup java ## the engine, and the demo, on a standalone Spark cluster of two worker processes
+cluster: setup $(java-of-lane) ## the engine, and the demo, on a standalone Spark cluster of two worker processes
 	$(PYTEST) tests/cluster $(call limit,200)
 
-connect: setup java ## the engine and the adapter over a Spark Connect server of the tests' own
+connect: setup $(java-of-lane) ## the engine and the adapter over a Spark Connect server of the tests' own
 	LAKEHOUSE_CONNECT=1 $(PYTEST) tests/connect tests/spark tests/dbt/functional $(call limit,250)
 
-dbt: setup java ## the adapter, with dbt's own adapter suite
+dbt: setup $(java-of-lane) ## the adapter, with dbt's own adapter suite
 	$(PYTEST) tests/dbt $(call limit,700)
 
 # Not part of `test`. Warnings are errors, and click deprecates what dbt-core 1.10 imports of it. `python -m` finds this directory's code.
@@ -124,10 +126,10 @@ dbt-side-by-side: setup java ## two dbt processes and a session in one warehouse
 packages: setup java ## the integration projects of dbt packages, from copies in LAKEHOUSE_PACKAGES (.cache/packages)
 	LAKEHOUSE_PACKAGES=$${LAKEHOUSE_PACKAGES:-.cache/packages} $(PYTEST) tests/dbt/packages
 
-integration: setup java ## a whole dbt project on TPC-H data, compared with plain Spark, hudi-rs and Hudi
+integration: setup $(java-of-lane) ## a whole dbt project on TPC-H data, compared with plain Spark, hudi-rs and Hudi
 	$(PYTEST) integration_tests
 
-object-store: setup java ## tables and dbt in a bucket of a local S3 server (after object-store-setup)
+object-store: setup $(java-of-lane) ## tables and dbt in a bucket of a local S3 server (after object-store-setup)
 	@status=0; \
 	$(PYTEST) tests/object_store --ignore=tests/object_store/others $(call limit,250) || status=1; \
 	LAKEHOUSE_STORE=$${LAKEHOUSE_STORE:-s3} $(PYTEST) $(STORE_SUITES) $(call limit,120) || status=1; \

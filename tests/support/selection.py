@@ -94,11 +94,16 @@ def _units(by_unit: Mapping[str, Sequence[pytest.Item]], near: Mapping[str, int]
         Unit(
             name,
             sum(known.of(item.nodeid) for item in items),
-            any(is_smoke(item.nodeid) for item in items),
+            any(is_smoke(item.nodeid) and _is_at_home(item.nodeid) for item in items),
             near[_file(items[0])],
         )
         for name, items in by_unit.items()
     ]
+
+
+def _is_at_home(nodeid: str) -> bool:
+    """Whether a test runs where it was written for: smoke of the other lanes is no smoke over a server."""
+    return not _kind() or nodeid.startswith("tests/connect/")
 
 
 def _file(item: pytest.Item) -> str:
@@ -140,8 +145,12 @@ class Durations:
 
 def key_of(nodeid: str) -> str:
     """The kind of run, and the test's name without parameters."""
-    kind = os.environ.get("LAKEHOUSE_STORE") or ("connect" if os.environ.get("LAKEHOUSE_CONNECT") == "1" else "")
-    return f"{kind}{':' if kind else ''}{nodeid.partition('[')[0]}"
+    return f"{_kind()}{':' if _kind() else ''}{nodeid.partition('[')[0]}"
+
+
+def _kind() -> str:
+    """What the tests run over, where that is not a directory and a session of this process."""
+    return os.environ.get("LAKEHOUSE_STORE") or ("connect" if os.environ.get("LAKEHOUSE_CONNECT") == "1" else "")
 
 
 def _folders_of(name: str) -> list[str]:

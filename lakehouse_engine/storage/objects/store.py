@@ -159,7 +159,7 @@ class ObjectStorage:
         """As `Storage.delete_empty`; a directory is no object, so only markers are removed."""
         self._file_key(path)
         below = list(self._below(path))
-        if _shown(below):
+        if _shown(below) or self.has_object(path):
             return False
         self.delete_all(entry.path for entry in below)
         return True
