@@ -19,7 +19,7 @@ from dbt.adapters.lakehouse.columns import quoted, resolve
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, ModelConfig
 from dbt.adapters.lakehouse.reading.queries import TARGET, outside_predicates
 from dbt.adapters.lakehouse.writing.clauses import assigned_columns, rows_by_source, rows_to_write
-from dbt.adapters.lakehouse.writing.frames import types_of, viewed
+from dbt.adapters.lakehouse.writing.frames import columns_of, types_of, viewed
 
 
 def check_increments(warehouse: Warehouse, config: ModelConfig, rows: Any, place: tuple[str, str]) -> None:
@@ -29,12 +29,13 @@ def check_increments(warehouse: Warehouse, config: ModelConfig, rows: Any, place
     """
     if config.materialized != "incremental" or config.strategy not in STRATEGIES:
         return
-    types = types_of(rows)
-    resolve(config.merge_update_columns, list(types), "merge_update_columns", config.name)
-    resolve(config.merge_exclude_columns, list(types), "merge_exclude_columns", config.name)
-    resolve([column for column, _ in config.clauses.assignments], list(types), "not_matched_by_source_action", config.name)
+    columns = columns_of(rows)
+    resolve(config.merge_update_columns, columns, "merge_update_columns", config.name)
+    resolve(config.merge_exclude_columns, columns, "merge_exclude_columns", config.name)
+    resolve([column for column, _ in config.clauses.assignments], columns, "not_matched_by_source_action", config.name)
     if not (config.predicates or config.clauses):
         return
+    types = types_of(rows)
     meta = (f"cast(null as string) as {quoted(name)}" for name in META_COLUMNS)
     with viewed(warehouse, rows) as source, viewed(warehouse, rows.selectExpr(*meta, *map(quoted, types))) as target:
         for said, text in _queries(config, types, source, target):
