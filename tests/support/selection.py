@@ -118,11 +118,11 @@ class Durations:
 
     def __init__(self, seconds: Mapping[str, float]) -> None:
         self.seconds = dict(seconds)
-        self._folders: dict[str, list[float]] = {}
+        by_folder: dict[str, list[float]] = {}
         for name, took in self.seconds.items():
             for folder in _folders_of(name):
-                self._folders.setdefault(folder, []).append(took)
-        self._means = {folder: statistics.fmean(found) for folder, found in self._folders.items()}
+                by_folder.setdefault(folder, []).append(took)
+        self._means = {folder: statistics.fmean(found) for folder, found in by_folder.items()}
 
     @classmethod
     def load(cls) -> Durations:
