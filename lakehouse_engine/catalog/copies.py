@@ -13,7 +13,6 @@ from lakehouse_engine.model.instant import Action
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import storage_below
 from lakehouse_engine.storage.sharing import copy_file, link_file
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.config_store import PROPERTIES
 from lakehouse_engine.timeline.heartbeats import HEARTBEATS
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
@@ -50,5 +49,5 @@ def _pending_files(state: TableState) -> frozenset[str]:
     rollbacks that were cut off: without them readers would see again what they take back.
     """
     pending = {(one.requested_time, one.action) for one in state.timeline.pending() if one.action in _WRITES}
-    files = ActiveTimeline(state.storage, state.layout).files()
+    files = state.active.files()
     return frozenset(file.path for one, file in files.items() if (one.requested_time, one.action) in pending)

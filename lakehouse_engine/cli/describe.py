@@ -8,7 +8,6 @@ from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.read.moments import moment_of
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.protected import savepoint_metadata
 from lakehouse_engine.view.restores import pending_restore
@@ -53,7 +52,7 @@ def _describe_table(state: TableState) -> dict[str, Any]:
 
 
 def _unfinished_restore(state: TableState) -> str | None:
-    restore = pending_restore(ActiveTimeline(state.storage, state.layout), state.timeline)
+    restore = pending_restore(state.active, state.timeline)
     if restore is None:
         return None
     return f"{restore.instant.requested_time}: the table shows as of {restore.target}; its next change, or repair, finishes the restore"

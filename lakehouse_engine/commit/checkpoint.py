@@ -12,7 +12,6 @@ from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveCheckpoint, LiveFiles, LiveGroup, WrittenFile
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.read.completeness import proven_since
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.view.archived_files import ArchivedFiles
 from lakehouse_engine.view.table_state import TableState
@@ -74,7 +73,7 @@ def _pinned(state: TableState, time: str, archived: ArchivedFiles) -> LiveFiles:
     try:
         metadata = decode_plan(
             HoodieSavepointMetadata,
-            ActiveTimeline(state.storage, state.layout).read(Instant(time, Action.SAVEPOINT, State.COMPLETED)),
+            state.active.read(Instant(time, Action.SAVEPOINT, State.COMPLETED)),
         )
     except FormatError as error:
         logger.warning("the savepoint %s of %s does not parse: %s", time, state.config.name, error)

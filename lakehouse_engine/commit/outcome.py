@@ -10,7 +10,6 @@ from lakehouse_engine.format.timeline.archived_record import archived_commit
 from lakehouse_engine.model.commit_metadata import WRITE_ID_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.write_stats import WriteOperationType
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.archive_gaps import unknown_parts
 from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
@@ -78,7 +77,7 @@ def _archived(state: TableState, write_id: str) -> tuple[Instant, HoodieCommitMe
         if metadata is None or metadata.extra_metadata.get(WRITE_ID_KEY) != write_id:
             continue
         if taken_back is None:
-            records = restores(ActiveTimeline(state.storage, state.layout), state.timeline)
+            records = restores(state.active, state.timeline)
             taken_back = {instant for record in records for instant in record.rolled_back}
         if entry.instant.requested_time not in taken_back:
             return entry.instant, metadata

@@ -93,7 +93,7 @@ class Publication:
     def _complete(self, state: TableState, inflight: Instant, content: bytes) -> Instant:
         """Left by anything but an answer of the timeline, the outcome stays open."""
         self.may_be_done = True
-        timeline = ActiveTimeline(state.storage, state.layout)
+        timeline = state.active
         try:
             return timeline.complete(inflight, content)
         except CommitOutcomeUnknownError as error:

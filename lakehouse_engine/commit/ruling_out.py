@@ -20,7 +20,6 @@ from lakehouse_engine.errors import CommitOutcomeUnknownError, IllegalTransition
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.storage.locations import has_file, in_object_store
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -51,7 +50,7 @@ def rule_out(state: TableState, inflight: Instant) -> bool:
 
     The table lock is held. Raises as `ActiveTimeline.complete`.
     """
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     last = state.timeline.completed().writes().last()
     schema = state.commit_metadata(last).schema_json if last is not None else None
     begun = timeline.commit(inflight)

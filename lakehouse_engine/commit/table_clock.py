@@ -14,7 +14,6 @@ from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.model.instant import Instant, format_instant_time, parse_instant_time
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import is_full
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.clock import InstantClock, is_in_the_future
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.lock import TableLock
@@ -75,7 +74,7 @@ def check_skew(state: TableState, clock: InstantClock, path: str) -> None:
 
 def claim(state: TableState, clock: InstantClock, requested: Instant, content: bytes = b"") -> Instant:
     """Put an instant of that clock on the timeline, and take it back where `check_skew` refuses it. Raises as both."""
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     timeline.create_requested(requested, content)
     try:
         check_skew(state, clock, f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}")

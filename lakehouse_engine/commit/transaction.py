@@ -33,7 +33,6 @@ from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
 
@@ -48,7 +47,7 @@ class Transaction:
 
     def __init__(self, state: TableState) -> None:
         self.state = state
-        self._timeline = ActiveTimeline(state.storage, state.layout)
+        self._timeline = state.active
         self._instant: Instant | None = None
         self._heartbeat: Beating | None = None
         self._publication = Publication()

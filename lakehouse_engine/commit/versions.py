@@ -11,7 +11,6 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.storage.base import StoredFile
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.table_state import TableState
@@ -64,7 +63,7 @@ def without_strays(state: TableState, partition_path: str, files: Iterable[Store
 def planned_groups(state: TableState) -> dict[FileGroupId, str]:
     """Groups that a pending compaction, log compaction or clustering is about to read, with its instant's time."""
     found = {FileGroupId(*group): time for group, time in pending_groups(state).items()}
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     for instant in state.timeline.pending():
         if instant.action in _COMPACTIONS:
             requested = Instant(instant.requested_time, instant.action, State.REQUESTED)

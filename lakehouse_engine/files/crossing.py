@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 from lakehouse_engine.errors import LakehouseError, MissingFileError, TimelineRestoredError
 from lakehouse_engine.model.instant import Action, Instant
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
 
@@ -32,7 +31,7 @@ def _explained(state: TableState, error: MissingFileError) -> LakehouseError:
     known = {(instant.requested_time, instant.action, instant.state) for instant in state.timeline}
     news = [one for one in newer.timeline if one.action in _TAKERS and (one.requested_time, one.action, one.state) not in known]
     path = error.context.get("path")
-    for record in reversed(restores(ActiveTimeline(newer.storage, newer.layout), newer.timeline)):
+    for record in reversed(restores(newer.active, newer.timeline)):
         if record.instant in news:
             return TimelineRestoredError(
                 f"the table was restored to {record.target} by {record.instant.requested_time} while it was read, and the file {path!r} was"

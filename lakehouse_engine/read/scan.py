@@ -30,7 +30,6 @@ from lakehouse_engine.read.pruning import Scope
 from lakehouse_engine.read.row_filter import RowFilter
 from lakehouse_engine.record.keys.partition_values import PathRules
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
 from lakehouse_engine.view.restores import RestoreRecord, restores, rollbacks
 from lakehouse_engine.view.table_state import TableState
@@ -178,7 +177,7 @@ def _restore_behind(state: TableState, begin: str | None) -> RestoreRecord | Non
     """The restore or rollback to the earliest instant of those that took back something not after `begin`."""
     if begin is None:
         return None
-    active = ActiveTimeline(state.storage, state.layout)
+    active = state.active
     records = [*restores(active, state.timeline), *rollbacks(active, state.timeline, begin)]
     return min((record for record in records if record.took_back(begin)), key=lambda record: record.target, default=None)
 

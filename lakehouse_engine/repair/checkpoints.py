@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from lakehouse_engine.commit.checkpoint import lacks_checkpoint, renew_checkpoint
 from lakehouse_engine.repair.damage import damaged_states
 from lakehouse_engine.repair.disorder import Disorder, DisorderKind
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import LIVE
 from lakehouse_engine.view.lost_commits import lost_commits
 from lakehouse_engine.view.table_state import TableState
@@ -31,5 +30,5 @@ def make_checkpoint(state: TableState) -> None:
 
 
 def _is_blocked(state: TableState) -> bool:
-    states = damaged_states(ActiveTimeline(state.storage, state.layout))
+    states = damaged_states(state.active)
     return bool(lost_commits(state)) or any(damage.instant.is_completed and damage.instant.action.is_write for damage in states)

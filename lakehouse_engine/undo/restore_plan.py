@@ -26,7 +26,6 @@ from lakehouse_engine.model.services import RestoreResult
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.complete_slices import check_complete, complete_slices
 from lakehouse_engine.read.completeness import lost_files, proven_since
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.undo.rollback import rows_written
 from lakehouse_engine.undo.savepoint import find_savepoint
@@ -204,7 +203,7 @@ def _later_writes(state: TableState, target: str, writers: Iterable[str]) -> Ite
 
 def _taken_back(state: TableState) -> frozenset[str]:
     """What earlier restores took back stays in the archive."""
-    records = restores(ActiveTimeline(state.storage, state.layout), state.timeline)
+    records = restores(state.active, state.timeline)
     return frozenset(time for record in records for time in record.rolled_back)
 
 

@@ -34,7 +34,6 @@ from lakehouse_engine.model.services import RollbackResult
 from lakehouse_engine.model.write_stats import REWRITES
 from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
 from lakehouse_engine.view.plans import clustering_groups
 from lakehouse_engine.view.protected import savepoint_metadata
@@ -141,7 +140,7 @@ def _refused(state: TableState, target: Instant, reason: str) -> RollbackError:
 def _take_back(state: TableState, target: Instant) -> RollbackResult:
     would = _would(state, target)
     plan = plan_rollback(state, target)
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     clock = table_clock(state)
     time = clock.next(state.timeline)
     logger.info("rolling %s of %s back at %s", target, state.config.name, time)
@@ -184,7 +183,7 @@ def _done(state: TableState, instant_time: str) -> RollbackResult | None:
     """What a completed rollback of that instant did, if there is one, and the instant is gone: also one that was resumed just now."""
     if state.timeline.writes().contains(instant_time):
         return None
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     for done in reversed(state.timeline.completed().instants):
         if done.action is Action.ROLLBACK:
             metadata = timeline.plan(HoodieRollbackMetadata, done)

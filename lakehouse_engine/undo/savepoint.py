@@ -69,7 +69,7 @@ def create_savepoint(
         return _planned(TableState.load(storage), instant, name, comment, user)[0]
     with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=lock_timeout_ms) as state:
         savepoint, metadata = _planned(state, instant, name, comment, user)
-        timeline = ActiveTimeline(storage, state.layout)
+        timeline = state.active
         _remove_begun(state, timeline)
         if metadata is not None:
             inflight = timeline.to_inflight(Instant(savepoint.instant, Action.SAVEPOINT, State.REQUESTED))
@@ -98,7 +98,7 @@ def delete_savepoint(storage: Storage, savepoint: str, *, lock_timeout_ms: int, 
     if dry_run:
         return _deletable(TableState.load(storage), savepoint)
     with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
-        timeline = ActiveTimeline(storage, state.layout)
+        timeline = state.active
         begun = _begun(state)
         found = _deletable(state, savepoint)
         _remove_begun(state, timeline)

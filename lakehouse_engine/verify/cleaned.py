@@ -11,14 +11,13 @@ from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata
 from lakehouse_engine.read.completeness import ExpectedFile
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.archived_files import cleaned_by
 from lakehouse_engine.view.table_state import TableState
 
 
 def cleaned_files(state: TableState) -> set[str]:
     """Paths that cleans of the active timeline deleted, or that a pending one may have deleted in part."""
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     found: set[str] = set()
     for instant in state.timeline:
         if instant.action is Action.CLEAN and instant.is_completed:

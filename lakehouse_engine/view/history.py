@@ -107,7 +107,7 @@ def _archived(state: TableState, limit: int | None, begin: str, end: str | None)
         is_asked = begin <= key[0] and (end is None or key[0] <= end) and key not in active
         if is_asked and (key not in found or entry.instant.state.rank > found[key].instant.state.rank):
             found[key] = entry
-    records = restores(ActiveTimeline(state.storage, state.layout), state.timeline)
+    records = restores(state.active, state.timeline)
     return [_archived_entry(state, found[key], records) for key in sorted(found, reverse=True)[:limit]]
 
 
@@ -129,20 +129,20 @@ def _note(state: TableState, instant: Instant) -> str | None:
     if instant.action.is_write:
         return _SAVEPOINTED if instant.requested_time in state.timeline.savepointed else None
     describe = _COMPLETED.get(instant.action)
-    return describe(ActiveTimeline(state.storage, state.layout), instant) if describe is not None else None
+    return describe(state.active, instant) if describe is not None else None
 
 
 def _pending_note(state: TableState, instant: Instant) -> str:
     if instant.at(State.COMPLETED) in lost_commits(state):
         return "its completed file is gone, and later changes rest on it; `repair` says what leads out"
     consequence = _UNFINISHED.get(instant.action, "its writer is at work, or died: then the next change of the table takes it back")
-    restore = pending_restore(ActiveTimeline(state.storage, state.layout), state.timeline) if instant.action is Action.RESTORE else None
+    restore = pending_restore(state.active, state.timeline) if instant.action is Action.RESTORE else None
     if restore is not None:
         return f"not finished; the table shows as of {restore.target} already, and its next change, or repair, finishes the restore"
     if instant.action not in (Action.COMPACTION, Action.LOG_COMPACTION):
         return f"not finished; {consequence}"
     requested = Instant(instant.requested_time, instant.action, State.REQUESTED)
-    slices = len(ActiveTimeline(state.storage, state.layout).plan(HoodieCompactionPlan, requested).operations or ())
+    slices = len(state.active.plan(HoodieCompactionPlan, requested).operations or ())
     return f"{slices} file slices wait to be compacted; cleaning keeps them, and {consequence}"
 
 

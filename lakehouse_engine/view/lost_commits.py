@@ -87,7 +87,7 @@ def _was_completed(state: TableState, instant: Instant) -> bool:
     if _may_have_other_writers(state) or has_file(state.storage, heartbeat_file(instant.requested_time)):
         return False
     try:
-        is_ours = is_sealed_commit(ActiveTimeline(state.storage, state.layout).read(instant))
+        is_ours = is_sealed_commit(state.active.read(instant))
     except InstantNotFoundError:
         return False
     return is_ours and any(_proves(state, one, instant) for one in reversed(state.timeline.completed().instants))
@@ -110,7 +110,7 @@ def _was_compacted(state: TableState, compaction: Instant) -> bool:
         # A group that is to be compacted is not rewritten, and logs to it begin a slice without a base file.
         if any(base in (stat.base_file or "") or (stat.prev_commit == time and stat.log_version is None) for stat in stats):
             return True
-        active = ActiveTimeline(state.storage, state.layout)
+        active = state.active
         return _is_planned_upon(active, later, base) or _lost_its_input(state, active, compaction)
     except (FormatError, InstantNotFoundError):
         return False  # damage of its own, which other checks report
@@ -161,7 +161,7 @@ def _proves(state: TableState, later: Instant, instant: Instant) -> bool:
 
 def _is_planned_here(state: TableState, instant: Instant) -> bool:
     try:
-        return is_intact(ActiveTimeline(state.storage, state.layout).read(instant.at(State.REQUESTED))) is True
+        return is_intact(state.active.read(instant.at(State.REQUESTED))) is True
     except InstantNotFoundError:
         return False
 
@@ -176,6 +176,6 @@ def _is_taken_back(now: TableState, instant: Instant) -> bool:
 
 def _may_take(now: TableState, rollback: Instant, instant: Instant) -> bool:
     try:
-        return taken_by(ActiveTimeline(now.storage, now.layout), rollback) == instant.requested_time
+        return taken_by(now.active, rollback) == instant.requested_time
     except (InstantNotFoundError, MetadataError):
         return not rollback.is_completed  # its plan is being written

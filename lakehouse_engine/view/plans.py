@@ -5,7 +5,6 @@ from __future__ import annotations
 from lakehouse_engine.errors import StorageError
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.heartbeats import live_heartbeat
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
@@ -14,7 +13,7 @@ from lakehouse_engine.view.table_state import TableState
 def clustering_groups(state: TableState, instant: Instant) -> list[tuple[str, str]]:
     """(partition path, file id) of the groups that a replace commit's plan clusters; empty when it is no clustering."""
     requested = Instant(instant.requested_time, Action.REPLACE_COMMIT, State.REQUESTED)
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     if not timeline.read(requested):
         return []
     plan = timeline.plan(HoodieRequestedReplaceMetadata, requested).clustering_plan

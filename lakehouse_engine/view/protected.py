@@ -10,7 +10,6 @@ from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.savepoint import DamagedSavepoint, HoodieSavepointMetadata
 from lakehouse_engine.model.table_config import TableType
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.table_state import TableState
 
@@ -21,7 +20,7 @@ def savepoint_metadata(state: TableState) -> dict[str, HoodieSavepointMetadata]:
 
 
 def _metadata(state: TableState, time: str) -> HoodieSavepointMetadata:
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     try:
         return timeline.plan(HoodieSavepointMetadata, Instant(time, Action.SAVEPOINT, State.COMPLETED))
     except FormatError as error:

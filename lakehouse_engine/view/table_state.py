@@ -28,6 +28,7 @@ from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.order import Order
 from lakehouse_engine.timeline.presence import check_there
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.archived_files import ArchivedFiles, read_archived_files
@@ -183,6 +184,16 @@ class TableState:
         Raises `TableNotFoundError`, `PropertiesError`, and `UnsupportedTableVersionError` for a table version that cannot be opened.
         """
         return cls._load(storage, None, KeptPartitions())
+
+    @property
+    def active(self) -> ActiveTimeline:
+        """The active timeline's files, as they are when each is asked for."""
+        return self._commits.active
+
+    @property
+    def order(self) -> Order:
+        """Which instant comes after which."""
+        return self.timeline.order
 
     def refresh(self) -> TableState:
         """The table as it is now, with what is known of commits that are still on the timeline. Data files are listed anew."""

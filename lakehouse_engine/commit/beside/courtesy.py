@@ -15,7 +15,6 @@ from lakehouse_engine.errors import FormatError
 from lakehouse_engine.model.commit_metadata import WRITER_KEY
 from lakehouse_engine.model.instant import Action, Instant, parse_instant_time
 from lakehouse_engine.model.plans import HoodieRollbackMetadata
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
 
@@ -45,7 +44,7 @@ def _taken_back(state: TableState) -> tuple[str, ...]:
     if last is None:
         return ()
     try:
-        done = ActiveTimeline(state.storage, state.layout).plan(HoodieRollbackMetadata, last)
+        done = state.active.plan(HoodieRollbackMetadata, last)
     except FormatError:
         return ()  # nothing but a turn rests on it
     return tuple(done.commits_rollback)

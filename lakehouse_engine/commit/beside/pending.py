@@ -7,7 +7,6 @@ from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCompactionPlan
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.plans import clustering_groups
 from lakehouse_engine.view.table_state import TableState
 
@@ -47,7 +46,7 @@ def compacting_groups(state: TableState) -> dict[FileGroupId, str]:
     for instant in state.timeline.pending():
         if instant.action is Action.COMPACTION:
             requested = Instant(instant.requested_time, Action.COMPACTION, State.REQUESTED)
-            plan = ActiveTimeline(state.storage, state.layout).plan(HoodieCompactionPlan, requested)
+            plan = state.active.plan(HoodieCompactionPlan, requested)
             for operation in plan.operations or ():
                 groups[FileGroupId(operation.partition_path or "", operation.file_id or "")] = instant.requested_time
     return groups

@@ -14,7 +14,6 @@ from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.timeline.plans_codec import decode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -22,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 def lost_savepoints(state: TableState) -> Mapping[Instant, bytes]:
     """What the completed file of each lost savepoint said. A write that was taken back keeps none."""
-    active, found = ActiveTimeline(state.storage, state.layout), {}
+    active, found = state.active, {}
     for instant in state.timeline:
         file = state.timeline_files.get(instant) if instant.action is Action.SAVEPOINT and instant.state is State.INFLIGHT else None
         if file is not None and file.size and state.timeline.is_committed(instant.requested_time):
@@ -37,7 +36,7 @@ def put_back_savepoints(state: TableState) -> TableState:
     lost = lost_savepoints(state)
     for instant, content in lost.items():
         logger.warning("the completed file of the savepoint %s of %s was gone; it is put back", instant.requested_time, state.config.name)
-        ActiveTimeline(state.storage, state.layout).complete(instant.at(State.INFLIGHT), content)
+        state.active.complete(instant.at(State.INFLIGHT), content)
     return state.refresh() if lost else state
 
 

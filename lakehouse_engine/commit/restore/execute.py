@@ -75,7 +75,7 @@ def resume_restore(state: TableState, instant: Instant) -> TableState:
     A restore without a whole plan (Hudi does not write it in one step) has not begun, and is forgotten; so is one that came late. Raises
     `RestoreError` where the plan does not say which instant to go back to.
     """
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     if came_late(state.storage, state.timeline, instant):
         logger.warning("the plan of %s of %s came when nobody waited for it any more; it is dropped", instant, state.config.name)
         timeline.delete_pending(instant)
@@ -100,7 +100,7 @@ def begin_restore(state: TableState, plan: HoodieRestorePlan) -> str:
     where an object store did not answer for the plan.
     """
     check_clock(state)
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     time = table_clock(state).next(state.timeline)
     requested = Instant(time, Action.RESTORE, State.REQUESTED)
     try:
@@ -148,7 +148,7 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
             table=state.config.name,
         )
     began = time.monotonic()
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     # With the plan once more: if the requested file is lost or damaged, nothing else tells what to go back to.
     inflight = restore if restore.state is State.INFLIGHT else timeline.to_inflight(restore, encode_plan(plan))
     work = _Restore(state, timeline, restore.requested_time, target)

@@ -31,7 +31,6 @@ from lakehouse_engine.model.plans import (
     HoodieRollbackRequest,
 )
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.restores import rollback_note
 from lakehouse_engine.view.table_state import TableState
@@ -62,7 +61,7 @@ def execute_rollback(state: TableState, rollback: Instant, plan: HoodieRollbackP
 
 def _execute(state: TableState, rollback: Instant, plan: HoodieRollbackPlan, target: HoodieInstantInfo) -> HoodieRollbackMetadata:
     began = time.monotonic()
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     deleted = _delete(state, plan, target.commit_time)
     blocks = _write_blocks(state, plan, rollback.requested_time, target.commit_time)
     partitions = [request.partition_path for request in plan.rollback_requests or ()]

@@ -22,7 +22,6 @@ from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRollbackPlan
 from lakehouse_engine.options import LockOptions
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.heartbeats import find_heartbeat
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.plans import is_plan
@@ -99,7 +98,7 @@ def _of_another(state: TableState, rollback: Instant, options: LockOptions) -> s
     if not (heartbeat is not None and heartbeat.is_alive) and left_by_hudi(state, rollback, options) is None:
         return None
     try:
-        plan = ActiveTimeline(state.storage, state.layout).plan(HoodieRollbackPlan, rollback.at(State.REQUESTED))
+        plan = state.active.plan(HoodieRollbackPlan, rollback.at(State.REQUESTED))
     except MetadataError:
         return ""  # it is being written
     target = plan.instant_to_rollback
@@ -112,7 +111,7 @@ def _roll_back(state: TableState, instant: Instant) -> None:
     logger.warning("rolling back %s of %s: its writer died before it committed", instant, state.config.name)
     close_to_attempts(state.storage, instant.requested_time)
     plan = plan_rollback(state, instant)
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     clock = table_clock(state)
     requested = claim(state, clock, Instant(clock.next(state.timeline), Action.ROLLBACK, State.REQUESTED), encode_plan(plan))
     if timeline.load().completed().writes().contains(instant.requested_time):
@@ -138,7 +137,7 @@ def _resume(state: TableState, rollback: Instant) -> None:
     A rollback without a whole plan (Hudi does not write it in one step) has not begun, and is forgotten: a target that is pending is
     planned again. So is the plan of one asked for by name that came to an object store after later changes.
     """
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     try:
         plan = timeline.plan(HoodieRollbackPlan, Instant(rollback.requested_time, Action.ROLLBACK, State.REQUESTED))
         _check_names(plan)

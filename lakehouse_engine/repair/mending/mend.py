@@ -30,7 +30,6 @@ from lakehouse_engine.repair.mending.rebuild import noted, rebuilt
 from lakehouse_engine.repair.mending.recommit import recommitted
 from lakehouse_engine.repair.mending.remedy import Mending, mending
 from lakehouse_engine.storage.base import Storage, StoredFile
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.checkpoints import LIVE, SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
@@ -46,7 +45,7 @@ def mendings(state: TableState, *, trust_files: bool = False) -> Iterator[Mendin
 
     `trust_files`: what the files of a completed write say of it stands for its damaged record.
     """
-    for damage in damaged_states(ActiveTimeline(state.storage, state.layout)):
+    for damage in damaged_states(state.active):
         is_commit = damage.instant.is_completed and damage.instant.action.is_write
         yield _commit_file(state, damage, trust_files) if is_commit else _state_file(state, damage)
     for instant, content in lost_savepoints(state).items():

@@ -43,7 +43,7 @@ def noted(state: TableState, instant: Instant) -> str | None:
     """The note to go with it: that of the other file of a rollback."""
     if instant.action is not Action.ROLLBACK:
         return None
-    active = ActiveTimeline(state.storage, state.layout)
+    active = state.active
     try:
         return rollback_note(active, instant.at(State.REQUESTED if instant.is_completed else State.COMPLETED))
     except (InstantNotFoundError, MetadataError):
@@ -58,7 +58,7 @@ def rebuilt(state: TableState, instant: Instant) -> Any | None:
 
 def _other(state: TableState, kind: type[_Kind], instant: Instant, *states: State) -> _Kind | None:
     """What another state file of the instant holds, from the first that is whole."""
-    active = ActiveTimeline(state.storage, state.layout)
+    active = state.active
     return next((found for other in states if (found := _whole(active, kind, instant.at(other))) is not None), None)
 
 

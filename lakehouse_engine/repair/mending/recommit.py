@@ -20,7 +20,6 @@ from lakehouse_engine.model.live_files import LiveFiles, LiveGroup, WriteRecord
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.repair.mending.traces import Trace, traces
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.plans import clustering_groups
 from lakehouse_engine.view.slicing import replaced_groups
@@ -104,7 +103,7 @@ def _record(state: TableState, write: Instant) -> WriteRecord | None:
 
 def _intent(state: TableState, instant: Instant) -> _Intent:
     """As far as that was noted before."""
-    active, time = ActiveTimeline(state.storage, state.layout), instant.requested_time
+    active, time = state.active, instant.requested_time
     for action, operation in ((Action.COMPACTION, Op.COMPACT), (Action.LOG_COMPACTION, Op.LOG_COMPACT)):
         requested = Instant(time, action, State.REQUESTED)
         if action.completes_as is instant.action and state.storage.head(_path(state, requested)) is not None:

@@ -31,7 +31,6 @@ from lakehouse_engine.options import ArchiveOptions
 from lakehouse_engine.read.pruning import has_other_writers, paths_may_tell
 from lakehouse_engine.services.archive.merge import merge_archive_files, remove_merged
 from lakehouse_engine.storage.base import StoredFile
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.kept import KeptCommits
@@ -67,7 +66,7 @@ def _without_put_back(state: TableState, both: Sequence[Instant]) -> list[Instan
     """A restore to an archived write put it back on the active timeline, where it stays. Not so where a later write goes: then it was
     archived again since, and the timeline would begin with it, so that none of the later ones counted any more.
     """
-    put_back = {record.target for record in restores(ActiveTimeline(state.storage, state.layout), state.timeline)}
+    put_back = {record.target for record in restores(state.active, state.timeline)}
     last = max((instant.requested_time for instant in both if instant.action.is_write), default="")
     return [instant for instant in both if instant.requested_time not in put_back or instant.requested_time < last]
 
@@ -164,7 +163,7 @@ def _transition_time(state: TableState, file: StoredFile) -> str:
 
 
 def _remove(state: TableState, instants: Sequence[Instant], files: Mapping[tuple[str, str], Sequence[tuple[Instant, StoredFile]]]) -> None:
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     oldest_first = sorted(instants, key=lambda instant: instant.requested_time)
     states = [found for instant in oldest_first for found, _ in files.get(_key(instant), ())]
     timeline.delete_all(found for found in states if not found.is_completed)

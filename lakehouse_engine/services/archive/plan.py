@@ -13,7 +13,6 @@ from lakehouse_engine.model.plans import HoodieCleanerPlan
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
 from lakehouse_engine.services.clean.policies import retention
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import savepoint_metadata
@@ -95,7 +94,7 @@ def _leaving(state: TableState, surplus: Sequence[Instant], stops: Sequence[_Sto
 def _surplus_of(state: TableState, action: Action, options: ArchiveOptions, oldest_write: str) -> list[Instant]:
     done = [instant for instant in state.timeline.completed() if instant.action is action]
     if action is Action.ROLLBACK and len(done) > options.max_commits:
-        active = ActiveTimeline(state.storage, state.layout)
+        active = state.active
         done = [instant for instant in done if not took_rows(active, instant)]
     surplus = done[: len(done) - options.min_commits] if len(done) > options.max_commits else []
     return [instant for instant in surplus if instant.requested_time < oldest_write]
@@ -135,7 +134,7 @@ def _retained(state: TableState, clean: CleanOptions) -> Iterator[_Stop]:
     for instant in state.timeline.pending():
         if instant.action is Action.CLEAN:
             requested = Instant(instant.requested_time, Action.CLEAN, State.REQUESTED)
-            plan = ActiveTimeline(state.storage, state.layout).plan(HoodieCleanerPlan, requested)
+            plan = state.active.plan(HoodieCleanerPlan, requested)
             if plan.earliest_instant_to_retain is not None:
                 yield _Stop(plan.earliest_instant_to_retain.timestamp, f"pending clean {instant.requested_time}")
 

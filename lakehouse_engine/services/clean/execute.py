@@ -47,7 +47,7 @@ def resume_clean(state: TableState, clean: Instant) -> ExecutedClean:
 
     Raises `MetadataError` where no state file has the whole plan.
     """
-    plan = stored_plan(ActiveTimeline(state.storage, state.layout), clean)
+    plan = stored_plan(state.active, clean)
     paths = {path for paths in planned_files(plan).values() for path in paths}
     needed = needed_files(state, {parent_of(path) for path in paths})
     pinned = {path: f"it is pinned by the savepoint of {time}" for path, time in protected_files(state).items()}
@@ -66,7 +66,7 @@ def _begin(timeline: ActiveTimeline, clean: Instant, plan: HoodieCleanerPlan) ->
 
 def _execute(state: TableState, clean: Instant, plan: HoodieCleanerPlan, held: Mapping[str, str]) -> ExecutedClean:
     began = time.monotonic()
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     inflight = clean if clean.state is State.INFLIGHT else _begin(timeline, clean, plan)
     files = {partition: [path for path in paths if path not in held] for partition, paths in planned_files(plan).items()}
     delete_cleaned(state, [path for paths in files.values() for path in paths])

@@ -19,7 +19,6 @@ from lakehouse_engine.options import CleanOptions
 from lakehouse_engine.options.services import CLEAN_VERSIONS
 from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.services.clean.policies import KEEP_LATEST_FILE_VERSIONS, Retention
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -61,7 +60,7 @@ def scope_of(state: TableState, options: CleanOptions, kept: Retention) -> Scope
 def last_clean(state: TableState) -> HoodieCleanMetadata | None:
     """What the last completed clean on the active timeline did."""
     cleans = [instant for instant in state.timeline.completed() if instant.action is Action.CLEAN]
-    return ActiveTimeline(state.storage, state.layout).plan(HoodieCleanMetadata, cleans[-1]) if cleans else None
+    return state.active.plan(HoodieCleanMetadata, cleans[-1]) if cleans else None
 
 
 def _since(last: HoodieCleanMetadata | None, options: CleanOptions) -> tuple[str, bool]:

@@ -18,7 +18,6 @@ from lakehouse_engine.services.clean.policies import retention
 from lakehouse_engine.services.clean.scope import scope_of
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import is_full
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
@@ -70,7 +69,7 @@ def _finish_pending(state: TableState) -> list[ExecutedClean]:
             except MetadataError as error:
                 # What it deleted is gone, and what it did not is found by the next clean.
                 logger.warning("the plan of %s of %s is damaged (%s); it is dropped", pending, state.config.name, error)
-                ActiveTimeline(state.storage, state.layout).delete_pending(pending)
+                state.active.delete_pending(pending)
     return done
 
 

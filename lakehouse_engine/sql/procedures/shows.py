@@ -16,7 +16,6 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.sql.procedures.arguments import TABLE, Argument, Kind
 from lakehouse_engine.sql.procedures.procedure import FILTER, LONG, PATH, TEXT, Rows, Values, procedure
 from lakehouse_engine.table_services import TableServices
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.history import history
 from lakehouse_engine.view.state_times import state_times
 from lakehouse_engine.view.table_state import TableState
@@ -94,13 +93,13 @@ def _compaction_plan(state: TableState, instant: Instant) -> HoodieCompactionPla
     requested = Instant(instant.requested_time, Action.COMPACTION, State.REQUESTED)
     if state.storage.head(f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}") is None:
         return None
-    return ActiveTimeline(state.storage, state.layout).plan(HoodieCompactionPlan, requested)
+    return state.active.plan(HoodieCompactionPlan, requested)
 
 
 def _show_cleans(table: TableServices, values: Values) -> Rows:
     state = table.state
     times = state_times(state)
-    timeline = ActiveTimeline(state.storage, state.layout)
+    timeline = state.active
     cleans = (one for one in reversed(state.timeline.completed().instants) if one.action is Action.CLEAN)
     for instant in islice(cleans, values["limit"]):
         clean = timeline.plan(HoodieCleanMetadata, instant)
