@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.timeline.order import Order, is_later
 
 _ACTION_ORDER = {action: number for number, action in enumerate(Action)}
 
@@ -24,6 +25,7 @@ class Timeline:
     instants: tuple[Instant, ...] = ()
     restored_to: str | None = None
     """Set while a restore to that instant is not finished: later writes are left out, whether or not their files are gone yet."""
+    order: Order = field(default_factory=Order.by_request, compare=False, repr=False)
 
     @classmethod
     def of_states(cls, states: Iterable[Instant]) -> Timeline:
@@ -38,8 +40,9 @@ class Timeline:
 
     def as_restored(self, target: str) -> Timeline:
         """The timeline as it will be when a restore to `target` is done."""
-        kept = tuple(instant for instant in self.instants if not (instant.action.is_write and instant.requested_time > target))
-        return Timeline(kept, target)
+        order = self.order
+        kept = tuple(one for one in self.instants if not (one.action.is_write and order.is_after(one.requested_time, target)))
+        return replace(self, instants=kept, restored_to=target)
 
     def __iter__(self) -> Iterator[Instant]:
         return iter(self.instants)
@@ -48,7 +51,7 @@ class Timeline:
         return len(self.instants)
 
     def filter(self, predicate: Callable[[Instant], bool]) -> Timeline:
-        return Timeline(tuple(instant for instant in self.instants if predicate(instant)))
+        return Timeline(tuple(instant for instant in self.instants if predicate(instant)), order=self.order)
 
     def completed(self) -> Timeline:
         return self.filter(lambda instant: instant.is_completed)
@@ -61,12 +64,21 @@ class Timeline:
         """Instants that add data files: commits, delta commits, replace commits and compactions, in any state."""
         return self.filter(lambda instant: instant.action.is_write)
 
-    def up_to(self, time: str) -> Timeline:
-        """Instants requested at `time` or before."""
-        return self.filter(lambda instant: instant.requested_time <= time)
+    def up_to(self, moment: str | None) -> Timeline:
+        """Instants that show at `moment` (None: now)."""
+        return self.filter(lambda instant: self.order.is_visible(instant.requested_time, moment))
 
-    def after(self, time: str) -> Timeline:
-        return self.filter(lambda instant: instant.requested_time > time)
+    def after(self, moment: str) -> Timeline:
+        """Instants that do not show at `moment` yet."""
+        return self.filter(lambda instant: not self.order.is_visible(instant.requested_time, moment))
+
+    def newer_than(self, instant_time: str) -> Timeline:
+        """Instants that come after that of `instant_time`."""
+        return self.filter(lambda instant: self.order.is_after(instant.requested_time, instant_time))
+
+    def older_than(self, instant_time: str) -> Timeline:
+        """Instants that come before that of `instant_time`."""
+        return self.filter(lambda instant: self.order.is_after(instant_time, instant.requested_time))
 
     def first(self) -> Instant | None:
         return self.instants[0] if self.instants else None
@@ -101,7 +113,11 @@ class Timeline:
         """Whether files of that instant are part of the table: it is a completed write, or older than the timeline's start."""
         if instant_time in self._completed_writes:
             return True
-        return self._start is not None and instant_time < self._start.requested_time and instant_time not in self._pending_writes
+        return self.is_before_start(instant_time) and instant_time not in self._pending_writes
+
+    def is_before_start(self, instant_time: str) -> bool:
+        """Whether an instant was requested before the timeline's start: one that is not on the timeline is archived then."""
+        return self._start is not None and is_later(self._start.requested_time, instant_time)
 
     @cached_property
     def _by_time(self) -> dict[str, list[Instant]]:

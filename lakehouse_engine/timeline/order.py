@@ -1,0 +1,96 @@
+"""The order of instants: the only place where two of them are compared.
+
+Version 6 orders instants by the time at which they were requested, versions 8 and 9 by the time at which they were completed (hudi-format
+II.2). What a user asks for, "as of" or "since", is a *moment*: a point in that order. `Order.moment` says at which moment an instant
+shows; in version 6 the two are the same text.
+
+Base files of a group, archive boundaries and clocks go by requested times in every version: those use the functions of this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lakehouse_engine.model.instant import InstantRange
+
+NEVER = "9" * 17
+"""The moment of an instant that is not completed: after all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Which instant comes after which. Made by `by_request` or `by_completion`."""
+
+    _moments: Mapping[str, str] | None = field(default=None, compare=False)
+
+    @classmethod
+    def by_request(cls) -> Order:
+        """The order of version 6: an instant shows at the time at which it was requested."""
+        return cls()
+
+    @classmethod
+    def by_completion(cls, moments: Mapping[str, str]) -> Order:
+        """The order of versions 8 and 9. `moments` maps requested times to completion times, `NEVER` for pending instants.
+
+        An instant that is not in it is archived without a trace, and shows at its requested time, as in Hudi
+        (`CompletionTimeQueryView.getCompletionTime`).
+        """
+        return cls(moments)
+
+    @property
+    def goes_by_completion(self) -> bool:
+        return self._moments is not None
+
+    def moment(self, instant_time: str) -> str:
+        """The moment at which an instant shows."""
+        return instant_time if self._moments is None else self._moments.get(instant_time, instant_time)
+
+    def is_after(self, instant_time: str, other: str) -> bool:
+        """Whether an instant shows later than another one."""
+        return self.moment(instant_time) > self.moment(other)
+
+    def is_visible(self, instant_time: str, as_of: str | None) -> bool:
+        """Whether an instant shows at the moment `as_of` (None: now)."""
+        return as_of is None or self.moment(instant_time) <= as_of
+
+    def is_within(self, instant_time: str, window: InstantRange) -> bool:
+        """Whether an instant shows within a range of moments."""
+        return is_between(self.moment(instant_time), window.begin, window.end)
+
+    def newest(self, instant_times: Iterable[str]) -> str | None:
+        """The one that shows last; None of none."""
+        return max(instant_times, key=self.moment, default=None)
+
+    def oldest(self, instant_times: Iterable[str]) -> str | None:
+        """The one that shows first; None of none."""
+        return min(instant_times, key=self.moment, default=None)
+
+    def sorted(self, instant_times: Iterable[str], *, newest_first: bool = False) -> list[str]:
+        """In the order in which they show."""
+        return sorted(instant_times, key=self.moment, reverse=newest_first)
+
+
+def is_between(moment: str, begin: str | None, end: str | None) -> bool:
+    """Whether `begin < moment <= end`, as in Hudi's incremental queries; None leaves an end open."""
+    return (begin is None or moment > begin) and (end is None or moment <= end)
+
+
+def is_later(time: str, other: str) -> bool:
+    """Whether one time (two moments, or two requested times) is after another; "" is before all."""
+    return time > other
+
+
+def latest(times: Iterable[str]) -> str:
+    """The last of some times; "" of none."""
+    return max(times, default="")
+
+
+def earliest(times: Iterable[str]) -> str | None:
+    """The first of some times; None of none."""
+    return min(times, default=None)
+
+
+def just_before(time: str) -> str:
+    """The last possible time before another one, as a bound."""
+    return f"{int(time) - 1:0{len(time)}d}"
