@@ -20,6 +20,7 @@ from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.order import is_between, is_later
 from lakehouse_engine.timeline.timeline import Timeline
 
 logger = logging.getLogger(__name__)
@@ -45,13 +46,13 @@ class LogScope:
 
     def sees(self, instant_time: str | None) -> bool:
         """Whether blocks of that instant count."""
-        if instant_time is None or instant_time not in self.window:
+        if instant_time is None or not is_between(instant_time, self.window.begin, self.window.end):
             return False
         return instant_time in self.completed or self.archived(instant_time)
 
     def archived(self, instant_time: str) -> bool:
         """Whether the instant is older than the active timeline, where every write counts as completed."""
-        return self.start is not None and instant_time < self.start and instant_time not in self.completed
+        return self.start is not None and is_later(self.start, instant_time) and instant_time not in self.completed
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,9 @@ class ToldLogs:
     gap: tuple[str, str] = ("", "")
 
     def tells(self, instant_time: str) -> bool:
-        return instant_time in self.active or instant_time <= self.until or self.gap[0] < instant_time < self.gap[1]
+        if instant_time in self.active or not is_later(instant_time, self.until):
+            return True
+        return is_later(instant_time, self.gap[0]) and is_later(self.gap[1], instant_time)
 
 
 NOT_TOLD = ToldLogs()
@@ -168,7 +171,7 @@ def _content(storage: Storage, log: LogFile, piece: LoggedSlice, scope: LogScope
         return mapped(storage, log.path)
     except StoredFileNotFoundError as error:
         writers = [promise.instant_time for promise in piece.promises if promise.path == log.path]
-        if not writers and scope.start is not None and log.base_instant >= scope.start:
+        if not writers and scope.start is not None and not is_later(scope.start, log.base_instant):
             logger.info("%s is gone; no completed commit wrote to it", log.path)
             return None
         raise missing_file(log.path, instant=writers[0] if writers else None) from error
@@ -214,7 +217,7 @@ def _enqueue(queue: list[ScannedBlock], found: ScannedBlock) -> None:
 def _takes_effect(block: LogBlock, scope: LogScope) -> bool:
     """Whether a rollback block has a target that it can have: a write before it that did not complete after all."""
     target, instant = block.target_instant_time, block.instant_time
-    return block.is_rollback and target is not None and target not in scope.completed and (instant is None or target < instant)
+    return block.is_rollback and target is not None and target not in scope.completed and (instant is None or is_later(instant, target))
 
 
 def _check_promise(log: LogFile, blocks: Sequence[LogBlock], promise: LogPromise) -> None:

@@ -36,9 +36,7 @@ def _committed(state: TableState, as_of: str | None) -> pa.Schema | None:
         kept = KeptCommits(state.storage, state.layout).metadata(as_of)
         if kept is not None and kept.schema_json:
             return _parsed(kept.schema_json, f"the commit {as_of}", state)
-    for instant in reversed(state.timeline.completed().writes().instants):
-        if as_of is not None and instant.requested_time > as_of:
-            continue
+    for instant in reversed(state.timeline.completed().writes().up_to(as_of).instants):
         text = state.commit_metadata(instant).schema_json
         if text:
             return _parsed(text, f"the commit {instant.requested_time}", state)

@@ -87,14 +87,6 @@ class InstantRange:
     begin: str | None = None
     end: str | None = None
 
-    def __contains__(self, instant_time: str) -> bool:
-        return (self.begin is None or instant_time > self.begin) and (self.end is None or instant_time <= self.end)
-
-
-def before(instant_time: str) -> str:
-    """The last possible time before another one, as a bound."""
-    return f"{int(instant_time) - 1:0{len(instant_time)}d}"
-
 
 def format_instant_time(moment: datetime) -> str:
     """`moment` (aware, or naive meaning UTC) as a 17-digit instant time."""

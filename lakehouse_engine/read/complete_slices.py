@@ -36,6 +36,7 @@ from lakehouse_engine.read.completeness import (
     removed_by,
 )
 from lakehouse_engine.read.pruning import Scope, slices_of
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.table_state import TableState
 
 Answer = TypeVar("Answer")
@@ -82,7 +83,7 @@ def complete_slices(state: TableState, as_of: str) -> list[FileSlice]:
     Raises `MissingFileError` where a file of the newest snapshot is lost, `InstantCleanedError` where one of an older one is gone.
     """
     last = state.timeline.completed().writes().last()
-    if last is not None and as_of >= last.requested_time:
+    if last is not None and state.order.is_visible(last.requested_time, as_of):
         check_complete(state)
         return state.view.latest_slices()
     return slices_as_of(state, as_of, True, None)
@@ -149,7 +150,7 @@ def _known_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None)
         if slices is None:
             before = state.up_to(as_of)
             slices = slices_of(before, as_of, scope)
-            is_told = as_of >= proven_since(state) and state.archived_files().is_known
+            is_told = not is_later(proven_since(state), as_of) and state.archived_files().is_known
             if not is_told or lost_files(before, as_of, slices, logs=logs, within=_kept(scope)):
                 return None
         _refuse_changed(changed_sizes(state, as_of, slices, logs=logs))
@@ -170,7 +171,7 @@ def _listed_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None
     slices = slices_of(state, as_of, scope)
     _refuse_logs(state, slices)
     lost = lost_files(state, as_of, slices, logs=logs, within=_kept(scope))
-    if not lost and as_of >= proven_since(state):
+    if not lost and not is_later(proven_since(state), as_of):
         _refuse_changed(changed_sizes(state, as_of, slices, logs=logs))
         return slices
     pinned = _pinned(state, as_of, scope)
@@ -254,12 +255,12 @@ def changed_slices(state: TableState, window: InstantRange, scope: Scope | None)
     for which nothing is listed: who asks again and again for what is new mostly asks that.
     """
     newest = state.timeline.completed().writes().last()
-    if window.begin is not None and newest is not None and newest.requested_time <= window.begin:
+    if window.begin is not None and newest is not None and state.order.is_visible(newest.requested_time, window.begin):
         return []
     try:
         return _changed(state, window, scope)
     except MetadataError as error:
-        if window.end is None or window.end < proven_since(state) or not state.archived_files().is_known:
+        if window.end is None or is_later(proven_since(state), window.end) or not state.archived_files().is_known:
             raise
         try:
             return _changed(state.up_to(window.end), window, scope)
@@ -279,14 +280,14 @@ def _changed(state: TableState, window: InstantRange, scope: Scope | None) -> li
     if window.end is None:
         _refuse_lost(state, lost)
         _refuse_changed(changed_sizes(state, None, slices, logs=True))
-    elif lost or window.end < proven_since(state):
+    elif lost or is_later(proven_since(state), window.end):
         pinned = _pinned(state, window.end, scope)
         if pinned is None:
             raise _gone(state, window.end, lost, logs=True)
         slices = pinned
     if window.end is not None:
         _refuse_changed(changed_sizes(state, window.end, slices, logs=True))
-    within = [piece if piece.base_instant in window else replace(piece, base_file=None) for piece in slices]
+    within = [piece if state.order.is_within(piece.base_instant, window) else replace(piece, base_file=None) for piece in slices]
     return _without(within, _logs_outside(state, window))
 
 
@@ -301,5 +302,5 @@ def _logs_outside(state: TableState, window: InstantRange, *, whole: bool = Fals
     is not known what it wrote has nothing there.
     """
     promises = [promise for written in log_promises(state, None).values() for promise in written]
-    within = {promise.path for promise in promises if promise.instant_time in window}
+    within = {promise.path for promise in promises if state.order.is_within(promise.instant_time, window)}
     return frozenset(promise.path for promise in promises if promise.start == 0 or not whole) - within

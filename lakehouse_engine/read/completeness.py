@@ -22,6 +22,7 @@ from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveFiles, WrittenFile
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.archived_files import ArchivedFiles
 from lakehouse_engine.view.slicing import replaced_groups, whole_slices
 from lakehouse_engine.view.table_state import TableState
@@ -71,9 +72,9 @@ def lost_files(
     lost = [
         file
         for group, file in expected.items()
-        if (found.get(group, "") < (file.instant_time or "0") or group in headless)
+        if (is_later(file.instant_time or "0", found.get(group, "")) or group in headless)
         and group not in replaced
-        and (begin is None or _after(file, begin))
+        and (begin is None or not file.instant_time or not state.order.is_visible(file.instant_time, begin))
     ]
     return lost + (_lost_logs(slices, log_promises(state, as_of, partitions), replaced) if logs and not lost else [])
 
@@ -104,8 +105,8 @@ def log_promises(
 def told_logs(state: TableState, as_of: str | None) -> ToldLogs:
     """The writes of which `log_promises` of the same moment tells every log file."""
     archived = _archived(state, as_of)
-    writes = [one for one in state.timeline.completed().writes() if as_of is None or one.requested_time <= as_of]
-    newer = [one for one in writes if one.requested_time > archived.boundary]
+    writes = state.timeline.completed().writes().up_to(as_of)
+    newer = [one for one in writes if is_later(one.requested_time, archived.boundary)]
     active = frozenset(one.requested_time for one in newer if state.named_files(one) is not None)
     start = state.timeline.start
     # Newer than whatever was archived, and older than the timeline: taken back, with what came to an object store after that.
@@ -129,7 +130,7 @@ def _logged(state: TableState, as_of: str | None, partitions: frozenset[str] | N
     for group, live in archived.live.within(partitions):
         yield from ((group, log) for log in live.logs)
     for write in state.active_writes(as_of):
-        if write.instant_time > archived.boundary:
+        if is_later(write.instant_time, archived.boundary):
             yield from ((group, file) for group, file in write.files_in(partitions) if file.is_log)
 
 
@@ -153,15 +154,11 @@ def _lacks(listed: tuple[str, Container[str]] | None, promise: LogPromise) -> bo
     base_instant, names = listed
     partition, _, name = promise.path.rpartition("/")
     # Logs of an older slice are in the base file of this one.
-    return name not in names and parse_log_file(partition, name).base_instant >= base_instant
+    return name not in names and not is_later(base_instant, parse_log_file(partition, name).base_instant)
 
 
 def _is_base(path: str) -> bool:
     return is_base_file_name(path.rpartition("/")[2])
-
-
-def _after(file: ExpectedFile, begin: str) -> bool:
-    return not file.instant_time or file.instant_time > begin
 
 
 def _expected(
@@ -176,14 +173,14 @@ def _expected(
     born: set[FileGroupId] = set()
     pending = state.timeline.pending_compactions
     for instant, metadata in writes:
-        if as_of is None or instant.requested_time <= as_of:
-            if instant.requested_time > archived.boundary:
+        if as_of is None or state.order.is_visible(instant.requested_time, as_of):
+            if is_later(instant.requested_time, archived.boundary):
                 expected.update((file.group, file) for file in _written(state, instant, partitions))
             continue
         for group, previous in _previous(metadata):
             if previous in pending or _is_outside(group, partitions):
                 continue  # the slice to be says nothing about the one before it
-            if previous in NO_COMMIT or str(previous) > as_of:
+            if previous in NO_COMMIT or not state.order.is_visible(str(previous), as_of):
                 born.add(group)
             elif group not in expected and group not in born:
                 expected[group] = ExpectedFile(group, str(previous), f"the base file of {group.file_id} written by {previous}")
@@ -206,7 +203,7 @@ def _archived(state: TableState, as_of: str | None) -> ArchivedFiles:
     found = state.archived_files()
     if as_of is None:
         return found
-    kept, is_last = state.savepointed_files(as_of), as_of >= found.boundary
+    kept, is_last = state.savepointed_files(as_of), not is_later(found.boundary, as_of)
     if is_last and (kept is None or not kept.partitions()):
         return found
     if kept is None:
@@ -218,7 +215,7 @@ def _writes(state: TableState) -> Iterator[_Write]:
     """Completed writes in order. Savepointed ones that outlived the archival of later ones prove nothing about now."""
     since = proven_since(state)
     for instant in state.timeline.completed().writes().instants:
-        if instant.requested_time >= since:
+        if not is_later(since, instant.requested_time):
             yield instant, state.commit_metadata(instant)
 
 
@@ -286,12 +283,12 @@ def _bases(state: TableState, as_of: str | None, partitions: frozenset[str]) -> 
 
 
 def earliest_readable(state: TableState, after: str, *, logs: bool) -> str | None:
-    """The first completed write after the instant time `after` as of which every file is there; None where there is none."""
+    """The moment of the first completed write after the moment `after` as of which every file is there; None where there is none."""
     since = proven_since(state)
-    for instant in state.timeline.completed().writes().instants:
-        time = instant.requested_time
-        if time > after and time >= since and not lost_files(state, time, state.view.slices_as_of(time), logs=logs):
-            return time
+    for instant in state.timeline.completed().writes().after(after).instants:
+        moment = state.order.moment(instant.requested_time)
+        if not is_later(since, instant.requested_time) and not lost_files(state, moment, state.view.slices_as_of(moment), logs=logs):
+            return moment
     return None
 
 

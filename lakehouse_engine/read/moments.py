@@ -10,6 +10,7 @@ from lakehouse_engine.errors import OptionError, SavepointError
 from lakehouse_engine.model.instant import as_of_instant_time
 from lakehouse_engine.model.savepoint import LATEST
 from lakehouse_engine.model.write_stats import REWRITES
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.timeline.writers_zone import writers_zone
 from lakehouse_engine.view.plans import oldest_overtaken
 from lakehouse_engine.view.protected import damaged_savepoints, savepoint_metadata
@@ -63,7 +64,7 @@ def _savepoint(state: TableState, name: str) -> str | None:
     if not state.timeline.savepointed:
         return None
     if name == LATEST:
-        return max(state.timeline.savepointed)
+        return state.order.newest(state.timeline.savepointed)
     return next((time for time, metadata in savepoint_metadata(state).items() if metadata.name == name), None)
 
 
@@ -82,7 +83,7 @@ def _refuse_unknown_names(state: TableState, text: str) -> None:
 def _back(state: TableState, steps: int) -> str:
     commits, overtaken = 0, oldest_overtaken(state)
     for instant in reversed(state.timeline.completed().writes().instants):
-        if overtaken is not None and instant.requested_time > overtaken:
+        if overtaken is not None and is_later(instant.requested_time, overtaken):
             continue
         if state.commit_metadata(instant).operation_type in REWRITES:
             continue

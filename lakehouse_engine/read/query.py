@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from lakehouse_engine.errors import OptionError, SchemaIncompatibleError, UnsettledInstantError
 from lakehouse_engine.files.projection import convert
 from lakehouse_engine.files.schema import table_schema
-from lakehouse_engine.model.instant import before
 from lakehouse_engine.options import STORED_PREFIX, layered
 from lakehouse_engine.options.read import TRUST_PARTITION_PATHS, VERIFY_CHECKSUMS
 from lakehouse_engine.options.unavailable import CHANGE_DATA
@@ -21,6 +20,7 @@ from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.pruning import may_be_foreign, path_rules
 from lakehouse_engine.read.scan import FROM_START, ON_RESTORE, Filters, ScanPlan, plan_incremental, plan_snapshot
 from lakehouse_engine.record.merging.soft_deletes import hidden_column, not_deleted
+from lakehouse_engine.timeline.order import is_later, just_before
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.plans import oldest_overtaken
 from lakehouse_engine.view.table_state import TableState
@@ -152,10 +152,10 @@ def _changes(state: TableState, query: Query, filters: Filters | None) -> ScanPl
     """Without an end, up to where nothing can be added any more: a reader that goes on from the newest row that it got misses nothing."""
     begin, end = _bound(state, query.begin), _bound(state, query.end)
     overtaken = oldest_overtaken(state)
-    is_behind = begin is not None and begin not in FROM_START and overtaken is not None and begin >= overtaken
+    is_behind = begin is not None and begin not in FROM_START and overtaken is not None and not is_later(overtaken, begin)
     if overtaken is not None and not is_behind:
         if end is None:
-            end = before(overtaken)
+            end = just_before(overtaken)
         else:
             _refuse_unsettled(state, end, overtaken)
     return plan_incremental(state, begin, end, on_restore=query.on_restore, filters=filters)
@@ -164,7 +164,9 @@ def _changes(state: TableState, query: Query, filters: Filters | None) -> ScanPl
 def _refuse_unsettled(state: TableState, moment: str, overtaken: str | None) -> None:
     """Raise `UnsettledInstantError` for a moment of the past to which a write that is under way may add."""
     last = state.timeline.completed().writes().last()
-    if overtaken is not None and last is not None and overtaken <= moment <= last.requested_time:
+    if overtaken is None or last is None:
+        return
+    if not is_later(overtaken, moment) and not is_later(moment, last.requested_time):
         raise UnsettledInstantError(
             f"what the table was as of {moment} is not settled: a writer of Hudi has been at work on {overtaken} since before then, and may"
             f" add to it. Ask for an earlier moment, or wait until it is done (`writers` says who it is)",

@@ -16,6 +16,7 @@ from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import identity_of
+from lakehouse_engine.timeline.order import age
 from lakehouse_engine.view.table_state import TableState
 
 _ROWS = 16
@@ -70,7 +71,7 @@ def _spread(partitions: Sequence[str], count: int) -> list[str]:
 
 
 def _ends(bases: Sequence[BaseFile]) -> list[BaseFile]:
-    ordered = sorted(bases, key=lambda base: (base.instant_time, base.file_id))
+    ordered = sorted(bases, key=lambda base: (age(base.instant_time), base.file_id))
     return ordered if len(ordered) < 2 else [ordered[0], ordered[-1]]
 
 

@@ -30,6 +30,7 @@ from lakehouse_engine.read.pruning import Scope
 from lakehouse_engine.read.row_filter import RowFilter
 from lakehouse_engine.record.keys.partition_values import PathRules
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.order import age, is_later
 from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
 from lakehouse_engine.view.restores import RestoreRecord, restores, rollbacks
 from lakehouse_engine.view.table_state import TableState
@@ -157,7 +158,7 @@ def plan_incremental(
             table=state.config.name,
         )
     window = InstantRange(None if begin in FROM_START else _instant_time("begin", begin), _instant_time("end", end))
-    if window.begin is not None and window.end is not None and window.end < window.begin:
+    if window.begin is not None and window.end is not None and is_later(window.begin, window.end):
         raise OptionError(f"an incremental read from {window.begin} to {window.end} ends before it begins")
     if on_restore not in ON_RESTORE:
         raise OptionError(f"on_restore={on_restore!r} is not one of {', '.join(ON_RESTORE)}")
@@ -179,11 +180,11 @@ def _restore_behind(state: TableState, begin: str | None) -> RestoreRecord | Non
         return None
     active = state.active
     records = [*restores(active, state.timeline), *rollbacks(active, state.timeline, begin)]
-    return min((record for record in records if record.took_back(begin)), key=lambda record: record.target, default=None)
+    return min((record for record in records if record.took_back(begin)), key=lambda record: age(record.target), default=None)
 
 
 def _restored(state: TableState, begin: str | None, record: RestoreRecord) -> TimelineRestoredError:
-    read = [time for time in record.rolled_back if begin is not None and time <= begin]
+    read = [time for time in record.rolled_back if begin is not None and not is_later(time, begin)]
     named = ", ".join(read[:_NAMED]) + (f" and {len(read) - _NAMED} more" if len(read) > _NAMED else "")
     is_restore = record.instant.action is Action.RESTORE
     undone = f"the table was restored to {record.target}" if is_restore else "a write of the table was rolled back"
@@ -229,10 +230,9 @@ def _plan(
     logged = [piece for piece in slices if piece.log_files] if logs else []
     files = tuple(piece.base_file for piece in slices if piece.base_file is not None and not (logs and piece.log_files))
     schema = table_schema(state, None if window is not None else until)
-    writes = [instant.requested_time for instant in state.timeline.completed().writes().instants]
-    seen = [time for time in writes if until is None or time <= until]
+    newest = state.timeline.completed().writes().up_to(until).last()
     wanted = None if scope is None else scope.wanted
-    plan = ScanPlan(state.storage, files, schema, seen[-1] if seen else None, window, wanted=wanted)
+    plan = ScanPlan(state.storage, files, schema, newest.requested_time if newest else None, window, wanted=wanted)
     return _with_logs(state, plan, logged, window or InstantRange(None, until)) if logged else plan
 
 

@@ -86,6 +86,16 @@ def latest(times: Iterable[str]) -> str:
     return max(times, default="")
 
 
+def first_of(time: str, other: str) -> str:
+    """The earlier one of two times."""
+    return min(time, other)
+
+
+def age(time: str) -> str:
+    """What sorts by a time: the oldest first."""
+    return time
+
+
 def earliest(times: Iterable[str]) -> str | None:
     """The first of some times; None of none."""
     return min(times, default=None)

@@ -66,7 +66,7 @@ class Timeline:
 
     def up_to(self, moment: str | None) -> Timeline:
         """Instants that show at `moment` (None: now)."""
-        return self.filter(lambda instant: self.order.is_visible(instant.requested_time, moment))
+        return self if moment is None else self.filter(lambda instant: self.order.is_visible(instant.requested_time, moment))
 
     def after(self, moment: str) -> Timeline:
         """Instants that do not show at `moment` yet."""

@@ -25,6 +25,7 @@ from lakehouse_engine.storage.locations import identity_of
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
+from lakehouse_engine.timeline.order import first_of, is_later, latest
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.written import write_record
@@ -83,7 +84,7 @@ def read_archived_files(
     start = timeline.start
     # What a dead archiving left on both timelines is not before the start, and counts as active.
     before = "" if start is None else start.requested_time
-    table = _Table(storage, archive, checkpoints, lambda time: time < before and not _is_in(time, gone))
+    table = _Table(storage, archive, checkpoints, lambda time: is_later(before, time) and not _is_in(time, gone))
     key = (identity_of(storage) or id(storage), _marks(listed), _marks(stored), before, gone)
     return _remembered(key, lambda: _read(table, listed))
 
@@ -100,7 +101,7 @@ def _taken_back(storage: Storage, layout: Layout, timeline: Timeline) -> tuple[t
 
 
 def _is_in(time: str, spans: Sequence[tuple[str, str]]) -> bool:
-    return any(begin < time < end for begin, end in spans)
+    return any(is_later(time, begin) and is_later(end, time) for begin, end in spans)
 
 
 def _read(table: _Table, listed: Sequence[StoredFile]) -> ArchivedFiles:
@@ -115,7 +116,7 @@ def _read(table: _Table, listed: Sequence[StoredFile]) -> ArchivedFiles:
                 problems.append((table.checkpoints.path(time), error.message))
                 continue
             newer = [file for file in listed if (archive_file_number(file.name) or 0) > found.archive_number]
-            known = ArchivedFiles(found.live, time, checkpoint=time, told_to=min(found.told_to, time), counted=found.archive_number)
+            known = ArchivedFiles(found.live, time, checkpoint=time, told_to=first_of(found.told_to, time), counted=found.archive_number)
             return _with_archive(table, newer, known, problems)
     return _with_archive(table, listed, ArchivedFiles(LiveFiles()), problems)
 
@@ -130,7 +131,7 @@ def _with_archive(table: _Table, files: Sequence[StoredFile], known: ArchivedFil
             cleaned.update(cleaned_by(entry))
             all_told = all_told and not _is_newer_write(table, entry, known.boundary)
             record = _record(entry)
-            if record is not None and record.instant_time > known.boundary and table.counts(record.instant_time):
+            if record is not None and is_later(record.instant_time, known.boundary) and table.counts(record.instant_time):
                 writes.append(record)
     except LakehouseError as error:
         problems.append((str(error.context.get("path", table.archive.path)), error.message))
@@ -138,7 +139,7 @@ def _with_archive(table: _Table, files: Sequence[StoredFile], known: ArchivedFil
         return ArchivedFiles(LiveFiles(), is_known=False, problems=tuple(problems), all_told=False, counted=known.counted)
     for path, problem in problems:
         logger.warning("%s of %s is passed over: %s", path, table.storage.root, problem)
-    boundary = max((write.instant_time for write in writes), default=known.boundary)
+    boundary = latest((known.boundary, *(write.instant_time for write in writes)))
     # A clean takes no file of the table as it is: one that it took says that something that replaced it is not told here.
     live = known.live.after(writes).without(frozenset(cleaned)) if writes else known.live
     return ArchivedFiles(live, boundary, True, tuple(problems), known.checkpoint, known.told_to, all_told, known.counted)
@@ -147,7 +148,7 @@ def _with_archive(table: _Table, files: Sequence[StoredFile], known: ArchivedFil
 def _is_newer_write(table: _Table, entry: ArchivedEntry, boundary: str) -> bool:
     """Whether only the archive tells of a write, if it does."""
     time = entry.instant.requested_time
-    return entry.instant.action.is_write and entry.instant.is_completed and time > boundary and table.counts(time)
+    return entry.instant.action.is_write and entry.instant.is_completed and is_later(time, boundary) and table.counts(time)
 
 
 def _record(entry: ArchivedEntry) -> WriteRecord | None:

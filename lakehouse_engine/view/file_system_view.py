@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name
 from lakehouse_engine.model.files import BaseFile, FileGroup, FileSlice
-from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import Listing
 from lakehouse_engine.timeline.timeline import Timeline
@@ -147,26 +146,22 @@ class FileSystemView:
         """The slices that make the table now."""
         return self._slices(None, partition)
 
-    def slices_as_of(self, instant: str, partition: str | None = None) -> list[FileSlice]:
-        """The slices that made the table at the instant time `instant`, as far as they are still there (a clean may have removed some)."""
-        return self._slices(instant, partition)
+    def slices_as_of(self, moment: str, partition: str | None = None) -> list[FileSlice]:
+        """The slices that made the table at a moment, as far as they are still there (a clean may have removed some)."""
+        return self._slices(moment, partition)
 
-    def slices_in_range(self, window: InstantRange, partition: str | None = None) -> list[FileSlice]:
-        """Slices at the end of `window` that can hold rows written within it: those begun in it, and those with logs."""
-        return [piece for piece in self._slices(window.end, partition) if piece.log_files or piece.base_instant in window]
-
-    def replaced_as_of(self, instant: str | None = None) -> set[FileGroupId]:
-        """Groups that are gone as of `instant` (None: now) because a completed replace commit of the active timeline names them."""
-        return {group for group in self._replaced if is_replaced(group, self._replaced, instant)}
+    def replaced_as_of(self, moment: str | None = None) -> set[FileGroupId]:
+        """Groups that are gone at a moment (None: now) because a completed replace commit of the active timeline names them."""
+        return {group for group in self._replaced if is_replaced(group, self._replaced, self._timeline.order, moment)}
 
     @property
     def replaced_at(self) -> Mapping[FileGroupId, str]:
         """Every group that a completed replace commit of the active timeline names, with the time of the first that does."""
         return self._replaced
 
-    def _slices(self, instant: str | None, partition: str | None) -> list[FileSlice]:
+    def _slices(self, moment: str | None, partition: str | None) -> list[FileSlice]:
         paths = self._partitions if partition is None else [partition]
-        return [piece for path in paths for piece in (self._latest_of(path) if instant is None else self._sliced(instant, path))]
+        return [piece for path in paths for piece in (self._latest_of(path) if moment is None else self._sliced(moment, path))]
 
     def _latest_of(self, path: str) -> list[FileSlice]:
         found = self._latest.get(path)
@@ -186,9 +181,10 @@ class FileSystemView:
         kept = None if self._kept is None else self._kept.get(path)
         return kept if kept is not None and kept.groups is groups else None
 
-    def _sliced(self, instant: str | None, path: str) -> list[FileSlice]:
-        live = (group for group in self.file_groups(path) if not is_replaced(group.group, self._replaced, instant))
-        pieces = (slice_as_of(group, self._timeline.pending_compactions, instant) for group in live)
+    def _sliced(self, moment: str | None, path: str) -> list[FileSlice]:
+        order, pending = self._timeline.order, self._timeline.pending_compactions
+        live = (group for group in self.file_groups(path) if not is_replaced(group.group, self._replaced, order, moment))
+        pieces = (slice_as_of(group, pending, order, moment) for group in live)
         return [piece for piece in pieces if piece is not None]
 
     @cached_property

@@ -14,6 +14,7 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionPlan, HoodieRestoreMetadata, HoodieRollbackMetadata
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.lost_commits import lost_commits
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.restores import RestoreRecord, pending_restore, restores
@@ -68,8 +69,8 @@ def history(
 
 
 def _history(state: TableState, limit: int | None, begin: str | None, end: str | None, archived: bool) -> list[HistoryEntry]:
-    instants = (one for one in reversed(state.timeline.instants) if (begin or "") <= one.requested_time)
-    found = (one for one in instants if end is None or one.requested_time <= end)
+    instants = (one for one in reversed(state.timeline.instants) if begin is None or not is_later(begin, one.requested_time))
+    found = (one for one in instants if end is None or not is_later(one.requested_time, end))
     entries = [_entry(state, instant) for instant in islice(found, limit)]
     left = None if limit is None else limit - len(entries)
     return entries + (_archived(state, left, begin or "", end) if archived and left != 0 else [])
@@ -104,7 +105,7 @@ def _archived(state: TableState, limit: int | None, begin: str, end: str | None)
     found: dict[tuple[str, Action], ArchivedEntry] = {}
     for entry in state.archived_timeline.entries():
         key = entry.instant.requested_time, entry.instant.action.completes_as
-        is_asked = begin <= key[0] and (end is None or key[0] <= end) and key not in active
+        is_asked = not is_later(begin, key[0]) and (end is None or not is_later(key[0], end)) and key not in active
         if is_asked and (key not in found or entry.instant.state.rank > found[key].instant.state.rank):
             found[key] = entry
     records = restores(state.active, state.timeline)

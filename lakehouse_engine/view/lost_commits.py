@@ -31,6 +31,7 @@ from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.heartbeats import heartbeat_file
 from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.timeline.order import is_later, latest
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.restores import taken_by
 from lakehouse_engine.view.table_state import TableState
@@ -53,7 +54,7 @@ def lost_commits(state: TableState) -> tuple[Instant, ...]:
 def check_no_commit_is_lost(state: TableState, lost: Iterable[Instant], *, until: str | None = None) -> None:
     """Raise `CorruptInstantError` naming the file of the first of these lost commits that is not later than `until` (None: of any)."""
     for instant in lost:
-        if until is None or instant.requested_time <= until:
+        if state.order.is_visible(instant.requested_time, until):
             raise CorruptInstantError(
                 f"the completed file of the {instant.action} {instant.requested_time} is gone, and later changes of the table rest on that"
                 " write: put the file back from a backup; `repair` says what else leads out",
@@ -73,8 +74,8 @@ def _suspects(state: TableState) -> list[Instant]:
     pending = [one for one in state.timeline if one.action in (*_WRITES, Action.COMPACTION) and one.state is State.INFLIGHT]
     if not pending:
         return []
-    newest = max((one.requested_time for one in state.timeline if one.is_completed and _may_prove(one)), default="")
-    return [one for one in pending if one.requested_time <= newest and one.at(State.REQUESTED) in state.timeline_files]
+    newest = latest(one.requested_time for one in state.timeline if one.is_completed and _may_prove(one))
+    return [one for one in pending if not is_later(one.requested_time, newest) and one.at(State.REQUESTED) in state.timeline_files]
 
 
 def _may_prove(instant: Instant) -> bool:
@@ -104,7 +105,7 @@ def _may_have_other_writers(state: TableState) -> bool:
 def _was_compacted(state: TableState, compaction: Instant) -> bool:
     """Whether something rests on the base files of a compaction, or on its being completed. It does not matter who made it."""
     time, base = compaction.requested_time, f"_{compaction.requested_time}."
-    later = state.timeline.after(time)
+    later = state.timeline.newer_than(time)
     stats = (stat for one in later.completed().writes() for stat in state.commit_metadata(one).write_stats())
     try:
         # A group that is to be compacted is not rewritten, and logs to it begin a slice without a base file.
@@ -125,7 +126,7 @@ def _lost_its_input(state: TableState, active: ActiveTimeline, compaction: Insta
     """Whether a clean took a file that was to be merged: cleans, those of Hudi too, keep them until the compaction is completed, but for
     those of groups that a later write replaced.
     """
-    cleans = [one for one in state.timeline.after(compaction.requested_time).completed() if one.action is Action.CLEAN]
+    cleans = [one for one in state.timeline.newer_than(compaction.requested_time).completed() if one.action is Action.CLEAN]
     if not cleans:
         return False
     plan, replaced = active.plan(HoodieCompactionPlan, compaction.at(State.REQUESTED)), state.view.replaced_at
@@ -143,7 +144,7 @@ def _inputs(operation: HoodieCompactionOperation) -> Iterator[str]:
 
 def _proves(state: TableState, later: Instant, instant: Instant) -> bool:
     """Whether a completed instant was begun by this engine after the write was completed."""
-    if later.requested_time <= instant.requested_time:
+    if not is_later(later.requested_time, instant.requested_time):
         # Only a completed write can be savepointed.
         return later.action is Action.SAVEPOINT and later.requested_time == instant.requested_time
     if later.action is Action.CLEAN:

@@ -17,6 +17,7 @@ from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieRollbackMeta
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.timeline.timeline import Timeline
 
 _REMOVE = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
@@ -73,9 +74,9 @@ class Moment:
         if (one.requested_time, one.action.completes_as) in known:
             return True
         if one.is_completed:
-            return not one.action.is_write or one.requested_time < start
+            return not one.action.is_write or is_later(start, one.requested_time)
         # What a write left that was given up is in no listing that is kept; one that is archived was completed.
-        return one.action not in _REMOVE | _PLANS and not (one.action.is_write and one.requested_time < start)
+        return one.action not in _REMOVE | _PLANS and not (one.action.is_write and is_later(start, one.requested_time))
 
     def _touched_by(self, one: Instant) -> Iterable[str]:
         if one.action.is_write:

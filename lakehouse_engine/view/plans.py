@@ -44,7 +44,7 @@ def oldest_overtaken(state: TableState) -> str | None:
     last = state.timeline.completed().writes().last()
     if last is None:
         return None
-    pending = state.timeline.pending().writes().filter(lambda one: one.requested_time < last.requested_time)
+    pending = state.timeline.pending().writes().older_than(last.requested_time)
     return next((one.requested_time for one in pending if not is_plan(state, one) and _may_be_done(state, one)), None)
 
 

@@ -10,6 +10,7 @@ from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.savepoint import DamagedSavepoint, HoodieSavepointMetadata
 from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.timeline.order import is_between, is_later, latest
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.table_state import TableState
 
@@ -57,7 +58,7 @@ def protected_files(state: TableState, *, up_to: str | None = None) -> dict[str,
 def _written_up_to(state: TableState, time: str) -> Iterator[str]:
     lister = StorageLister(state.storage)
     for partition in lister.partitions():
-        yield from (entry.path for entry in lister.files(partition) if "" < _begun(partition, entry.name) <= time)
+        yield from (entry.path for entry in lister.files(partition) if is_between(_begun(partition, entry.name), "", time))
 
 
 def _begun(partition: str, name: str) -> str:
@@ -76,7 +77,7 @@ def _compacted_since(state: TableState, time: str, pinned: Iterable[str]) -> Ite
         if instant.action is Action.COMMIT:
             for stat in state.commit_metadata(instant).write_stats():
                 group = (stat.partition_path or "", stat.file_id)
-                if stat.path and group in newest and instant.requested_time > newest[group]:
+                if stat.path and group in newest and is_later(instant.requested_time, newest[group]):
                     yield stat.path
 
 
@@ -87,7 +88,7 @@ def _newest_bases(paths: Iterable[str]) -> dict[tuple[str, str | None], str]:
         if is_base_file_name(name):
             base = parse_base_file(partition, name)
             group = (partition, base.file_id)
-            newest[group] = max(base.instant_time, newest.get(group, ""))
+            newest[group] = latest((base.instant_time, newest.get(group, "")))
         elif is_log_file_name(name):
             newest.setdefault((partition, parse_log_file(partition, name).file_id), "")
     return newest

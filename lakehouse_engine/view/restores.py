@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import CorruptInstantError, InstantNotFoundError, MetadataError
-from lakehouse_engine.model.instant import Action, Instant, State, before
+from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRestorePlan, HoodieRollbackMetadata, HoodieRollbackPlan
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.order import earliest, is_later, just_before
 from lakehouse_engine.timeline.timeline import Timeline
 
 WAS_PUBLISHED = "published"
@@ -30,9 +31,10 @@ class RestoreRecord:
 
     def took_back(self, instant_time: str) -> bool:
         """Whether somebody who had read up to that instant has read something that this restore took back."""
-        if not self.target < instant_time < self.instant.requested_time:
+        if not is_later(instant_time, self.target) or not is_later(self.instant.requested_time, instant_time):
             return False
-        return not self.rolled_back or min(self.rolled_back) <= instant_time
+        first = earliest(self.rolled_back)
+        return first is None or not is_later(first, instant_time)
 
 
 def restores(active: ActiveTimeline, timeline: Timeline) -> list[RestoreRecord]:
@@ -106,8 +108,8 @@ def taken_by(active: ActiveTimeline, rollback: Instant) -> str | None:
 
 
 def _before(writes: Timeline, time: str) -> str:
-    last = writes.filter(lambda write: write.requested_time < time).last()
-    return before(time) if last is None else last.requested_time
+    last = writes.older_than(time).last()
+    return just_before(time) if last is None else last.requested_time
 
 
 def pending_restore(active: ActiveTimeline, timeline: Timeline) -> RestoreRecord | None:
@@ -128,7 +130,7 @@ def came_late(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
     """
     if not in_object_store(storage) or instant.state is not State.REQUESTED:
         return False
-    return any(other.requested_time > instant.requested_time for other in timeline)
+    return any(is_later(other.requested_time, instant.requested_time) for other in timeline)
 
 
 def restore_plan(active: ActiveTimeline, instant: Instant) -> HoodieRestorePlan:

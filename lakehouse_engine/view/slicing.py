@@ -18,6 +18,7 @@ from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import BaseFile, FileGroup, FileSlice, LogFile
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.timeline.order import Order, age, earliest, is_later
 from lakehouse_engine.timeline.timeline import Timeline
 
 
@@ -57,13 +58,13 @@ def build_file_groups(
     return [_file_group(FileGroupId(partition_path, file_id), groups[file_id]) for file_id in sorted(groups)]
 
 
-def slice_as_of(group: FileGroup, pending: frozenset[str], instant_time: str | None = None) -> FileSlice | None:
-    """The newest slice with a base instant not after `instant_time` (None: the newest of all); None where there is none.
+def slice_as_of(group: FileGroup, pending: frozenset[str], order: Order, as_of: str | None = None) -> FileSlice | None:
+    """The newest slice with a base instant that shows at the moment `as_of` (None: the newest of all); None where there is none.
 
     A slice on one of the `pending` compactions is merged into the one before it: that one's base file and logs, then its own logs
     (Hudi `AbstractTableFileSystemView.fetchMergedFileSlice`).
     """
-    older: list[FileSlice] = [piece for piece in group.slices if instant_time is None or piece.base_instant <= instant_time]
+    older = [piece for piece in group.slices if order.is_visible(piece.base_instant, as_of)]
     if not older:
         return None
     newest = older[0]
@@ -82,7 +83,7 @@ def whole_slices(partition_path: str, files: Iterable[StoredFile]) -> list[FileS
     for file in files:
         if is_base_file_name(file.name):
             base = parse_base_file(partition_path, file.name, file.size)
-            bases[base.file_id] = max(bases.get(base.file_id, base), base, key=lambda one: (one.instant_time, _attempt(one)))
+            bases[base.file_id] = max(bases.get(base.file_id, base), base, key=_newness)
         elif is_log_file_name(file.name):
             log = parse_log_file(partition_path, file.name, file.size)
             logs.setdefault(log.file_id, []).extend([] if log.is_cdc else [log])
@@ -91,10 +92,10 @@ def whole_slices(partition_path: str, files: Iterable[StoredFile]) -> list[FileS
 
 
 def _whole(group: FileGroupId, base: BaseFile | None, logs: Sequence[LogFile]) -> FileSlice | None:
-    begun = base.instant_time if base is not None else min((log.base_instant for log in logs), default=None)
+    begun = base.instant_time if base is not None else earliest(log.base_instant for log in logs)
     if begun is None:
         return None
-    kept = sorted((log for log in logs if log.base_instant >= begun), key=lambda log: (log.base_instant, *_log_order(log)))
+    kept = sorted((log for log in logs if not is_later(begun, log.base_instant)), key=lambda log: (age(log.base_instant), *_log_order(log)))
     return FileSlice(group, begun, base, tuple(kept))
 
 
@@ -104,17 +105,21 @@ def replaced_groups(metadata: HoodieCommitMetadata) -> list[FileGroupId]:
     return [FileGroupId(partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids]
 
 
-def is_replaced(group: FileGroupId, replaced: Mapping[FileGroupId, str], instant_time: str | None) -> bool:
-    """Whether `group` is gone as of `instant_time`; `replaced` maps each group to the time of the commit that replaced it."""
+def is_replaced(group: FileGroupId, replaced: Mapping[FileGroupId, str], order: Order, as_of: str | None) -> bool:
+    """Whether `group` is gone at the moment `as_of`; `replaced` maps each group to the commit that replaced it."""
     replaced_at = replaced.get(group)
-    return replaced_at is not None and (instant_time is None or replaced_at <= instant_time)
+    return replaced_at is not None and order.is_visible(replaced_at, as_of)
 
 
 def _file_group(group: FileGroupId, collected: Mapping[str, _Collected]) -> FileGroup:
     slices = (
         FileSlice(group, instant, files.base_file, tuple(sorted(files.log_files, key=_log_order))) for instant, files in collected.items()
     )
-    return FileGroup(group, tuple(sorted(slices, key=lambda piece: piece.base_instant, reverse=True)))
+    return FileGroup(group, tuple(sorted(slices, key=lambda piece: age(piece.base_instant), reverse=True)))
+
+
+def _newness(base: BaseFile) -> tuple[str, tuple[int, ...]]:
+    return age(base.instant_time), _attempt(base)
 
 
 def _attempt(base: BaseFile) -> tuple[int, ...]:

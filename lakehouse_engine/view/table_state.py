@@ -209,9 +209,9 @@ class TableState:
         """Whether nothing has happened to the table between this state and a later one: no instant, and no change of its properties."""
         return (self.timeline, self.config) == (now.timeline, now.config)
 
-    def up_to(self, time: str) -> TableState:
-        """The table as if nothing had been requested after the instant `time`: no later instant is opened."""
-        timeline, commits = self.timeline.up_to(time), self._commits
+    def up_to(self, moment: str) -> TableState:
+        """The table as if nothing had happened after `moment`: no later instant is opened."""
+        timeline, commits = self.timeline.up_to(moment), self._commits
         named = NamedFiles(timeline, commits.named, self._archived.files)
         view = FileSystemView(StorageLister(self.storage), timeline, lambda: _replaced(timeline, commits), is_named=named.has)
         return TableState(self.storage, self.config, self.layout, timeline, view, commits, self._archived, KeptPartitions(), self._folders)
@@ -271,9 +271,8 @@ class TableState:
 
     def active_writes(self, as_of: str | None = None) -> Iterator[WriteRecord]:
         """What the completed writes of the active timeline up to `as_of` (None: all) left, oldest first; raises as `commit_metadata`."""
-        for instant in self.timeline.completed().writes():
-            if as_of is None or instant.requested_time <= as_of:
-                yield self._commits.record(instant)
+        for instant in self.timeline.completed().writes().up_to(as_of):
+            yield self._commits.record(instant)
 
     def live_partitions(self) -> list[str]:
         """Partitions in which completed writes left files that nothing replaced, sorted. No directory of data is listed where commits and

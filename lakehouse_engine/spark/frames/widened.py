@@ -14,6 +14,7 @@ from lakehouse_engine.files.projection import match_name
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.storage.locations import identity_of
+from lakehouse_engine.timeline.order import age
 
 
 def spark_widens(plan: ScanPlan) -> bool:
@@ -34,7 +35,7 @@ def spark_widens(plan: ScanPlan) -> bool:
         def stored(file: BaseFile) -> list[pa.Field]:
             return list(FOOTERS.read(plan.storage, file, verify=plan.verify).schema.to_arrow_schema())
 
-        oldest = min(files, key=lambda file: file.instant_time)
+        oldest = min(files, key=lambda file: age(file.instant_time))
         first = stored(oldest) if texts.names else []
         wanted = [*floats, *(field for field in texts if field.name not in floats.names and _lacks(first, [field], oldest.path))]
 

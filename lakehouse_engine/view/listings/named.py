@@ -15,6 +15,7 @@ from lakehouse_engine.errors import FormatError, InstantNotFoundError
 from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.archived_files import ArchivedFiles
 
@@ -61,13 +62,13 @@ class NamedFiles:
 
     def _is_archived(self, base: BaseFile) -> bool:
         archived = self.archived()
-        if archived.is_known and "" < archived.boundary < base.instant_time:
+        if archived.is_known and archived.boundary and is_later(base.instant_time, archived.boundary):
             # Older than the active timeline, and newer than whatever was archived: its write was taken back, and the file came after that.
             return False
-        if base.instant_time > archived.told_to:
+        if is_later(base.instant_time, archived.told_to):
             return True
         live = archived.live.of(FileGroupId(base.partition_path, base.file_id))
         if live is None or live.base is None:
             return False
         # Of older versions of a group the checkpoint says nothing, and nothing rests on them but savepoints, which name files.
-        return base.instant_time < live.base.instant_time or base.path == live.base.path
+        return is_later(live.base.instant_time, base.instant_time) or base.path == live.base.path

@@ -10,9 +10,10 @@ import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import UnsettledInstantError
-from lakehouse_engine.model.instant import Action, Instant, State, before
+from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.timeline.heartbeats import heartbeat_file
 from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.timeline.order import just_before
 from tests.unit.timeline.locks.tables import BESIDE_HUDI
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
@@ -80,7 +81,7 @@ def test_what_can_change_yet_is_refused_by_the_name_of_the_write_under_way(overt
     with pytest.raises(UnsettledInstantError):
         overtaken.changes(end=overtaken.third)
     assert ids(overtaken.table, overtaken.first) == [1]
-    assert ids(overtaken.table, before(overtaken.second)) == [1]
+    assert ids(overtaken.table, just_before(overtaken.second)) == [1]
     assert ids(overtaken.table, "2999-01-01") == [1, 3]
     assert overtaken.changes(end=overtaken.first) == [1]
     overtaken.complete()

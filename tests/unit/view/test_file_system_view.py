@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from lakehouse_engine.model.instant import Action, Instant, InstantRange, State
+from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.timeline import Timeline
@@ -61,12 +61,6 @@ def test_slices_as_of_an_instant_show_groups_replaced_later() -> None:
     assert names(view(FakeLister(FILES)).slices_as_of(at(2))) == [("a-0", at(1)), ("b-0", at(2))]
     assert names(view(FakeLister(FILES)).slices_as_of(at(5))) == [("a-0", at(3)), ("c-0", at(4))]
     assert view(FakeLister(FILES)).slices_as_of(at(0)) == []
-
-
-def test_slices_in_range_are_those_begun_after_its_begin() -> None:
-    assert names(view(FakeLister(FILES)).slices_in_range(InstantRange(at(3), None))) == [("c-0", at(4))]
-    assert names(view(FakeLister(FILES)).slices_in_range(InstantRange(at(1), at(2)))) == [("b-0", at(2))]
-    assert names(view(FakeLister(FILES)).slices_in_range(InstantRange())) == [("a-0", at(3)), ("c-0", at(4))]
 
 
 def test_replaced_groups_as_of_an_instant() -> None:

@@ -9,6 +9,7 @@ from lakehouse_engine.model.files import FileGroup
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.timeline.order import Order
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.slicing import build_file_groups, is_replaced, replaced_groups, slice_as_of, whole_slices
 
@@ -94,7 +95,7 @@ def test_group_of_logs_alone_is_a_slice_once_its_first_delta_commit_is_complete(
 
 
 def latest(files: list[StoredFile], instants: Timeline, as_of: int | None = None) -> tuple[str, str | None, list[str]] | None:
-    found = slice_as_of(one(files, instants), instants.pending_compactions, None if as_of is None else at(as_of))
+    found = slice_as_of(one(files, instants), instants.pending_compactions, instants.order, None if as_of is None else at(as_of))
     if found is None:
         return None
     return found.base_instant, found.base_file.instant_time if found.base_file else None, [entry.name for entry in found.log_files]
@@ -143,10 +144,10 @@ def test_replaced_group_is_gone_from_the_replacing_instant_on() -> None:
     metadata = HoodieCommitMetadata(partition_to_replace_file_ids={"p": ("f-0", "g-0"), "q": ()})
     assert replaced_groups(metadata) == [FileGroupId("p", "f-0"), FileGroupId("p", "g-0")]
     replaced = {FileGroupId("p", "f-0"): at(5)}
-    assert is_replaced(FileGroupId("p", "f-0"), replaced, None)
-    assert is_replaced(FileGroupId("p", "f-0"), replaced, at(5))
-    assert not is_replaced(FileGroupId("p", "f-0"), replaced, at(4))
-    assert not is_replaced(FileGroupId("q", "f-0"), replaced, None)
+    assert is_replaced(FileGroupId("p", "f-0"), replaced, Order.by_request(), None)
+    assert is_replaced(FileGroupId("p", "f-0"), replaced, Order.by_request(), at(5))
+    assert not is_replaced(FileGroupId("p", "f-0"), replaced, Order.by_request(), at(4))
+    assert not is_replaced(FileGroupId("q", "f-0"), replaced, Order.by_request(), None)
     assert replaced_groups(HoodieCommitMetadata()) == []
 
 
@@ -169,7 +170,7 @@ def test_slice_as_of_never_shows_uncommitted_base_files_nor_what_came_after(
     pending = known.pending_compactions
     limit = at(as_of) if as_of is not None else at(10)
     for group in groups(stored, known):
-        found = slice_as_of(group, pending, None if as_of is None else limit)
+        found = slice_as_of(group, pending, Order.by_request(), None if as_of is None else limit)
         visible = [
             file.name.split("_")[2].removesuffix(".parquet") if not file.name.startswith(".") else ""
             for file in stored
