@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from lakehouse_engine.compat import UTC, StrEnum
@@ -25,10 +25,12 @@ class Action(StrEnum):
     COMPACTION = "compaction"
     LOG_COMPACTION = "logcompaction"
     INDEXING = "indexing"
+    CLUSTERING = "clustering"
+    """A pending clustering of table version 8 and later; version 6 has it as a pending `replacecommit`."""
 
     @property
     def completes_as(self) -> Action:
-        """The action under which a completed instant of this one appears (compaction -> commit, logcompaction -> deltacommit)."""
+        """The action under which a completed instant of this one appears (a compaction is a commit then)."""
         return _COMPLETES_AS.get(self, self)
 
     @property
@@ -38,7 +40,11 @@ class Action(StrEnum):
 
 
 # A timeline of thousands of instants asks this several times of each.
-_COMPLETES_AS = {Action.COMPACTION: Action.COMMIT, Action.LOG_COMPACTION: Action.DELTA_COMMIT}
+_COMPLETES_AS = {
+    Action.COMPACTION: Action.COMMIT,
+    Action.LOG_COMPACTION: Action.DELTA_COMMIT,
+    Action.CLUSTERING: Action.REPLACE_COMMIT,
+}
 _WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
 
 
@@ -57,24 +63,34 @@ _RANKS = {state: number for number, state in enumerate((State.REQUESTED, State.I
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """One action at one time in one state. `requested_time` is `yyyyMMddHHmmssSSS` (17 digits; 14 in old tables)."""
+    """One action at one time in one state. `requested_time` is `yyyyMMddHHmmssSSS` (17 digits; 14 in old tables).
+
+    `completed_at` is the completion time in the same form, where the table's version records one (8 and later). It is no part of the
+    identity: an instant known from a file's name, or from a row, equals the one on the timeline.
+    """
 
     requested_time: str
     action: Action
     state: State
+    completed_at: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not self.requested_time.isdigit():
             raise TimelineError(f"an instant time has digits only, not {self.requested_time!r}")
+        if self.completed_at is None:
+            return
+        if self.state is not State.COMPLETED or not self.completed_at.isdigit():
+            raise TimelineError(f"{self} cannot have the completion time {self.completed_at!r}")
 
     @property
     def is_completed(self) -> bool:
         return self.state is State.COMPLETED
 
     def at(self, state: State) -> Instant:
-        """The same instant in another state; completing a compaction makes it a commit."""
-        action = self.action.completes_as if state is State.COMPLETED else self.action
-        return Instant(self.requested_time, action, state)
+        """The same instant in another state; completing a compaction makes it a commit. Only the completed state has a completion time."""
+        if state is not State.COMPLETED:
+            return Instant(self.requested_time, self.action, state)
+        return Instant(self.requested_time, self.action.completes_as, state, self.completed_at)
 
     def __str__(self) -> str:
         return f"{self.requested_time}.{self.action}.{self.state}"

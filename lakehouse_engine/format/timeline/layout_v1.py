@@ -15,8 +15,10 @@ _INSTANT_FILE = re.compile(r"([0-9]+)\.([a-z]+(?:\.[a-z]+)?)")
 
 def _extensions() -> dict[str, tuple[Action, State]]:
     """Everything after the instant time -> what it says; anything else in the folder is no instant."""
-    known = {f"{action}.{state}": (action, state) for action in Action for state in (State.REQUESTED, State.INFLIGHT)}
-    known |= {str(action): (action, State.COMPLETED) for action in Action if action.completes_as is action}
+    actions = [action for action in Action if action is not Action.CLUSTERING]
+    known: dict[str, tuple[Action, State]] = {}
+    known |= {f"{action}.{state}": (action, state) for action in actions for state in (State.REQUESTED, State.INFLIGHT)}
+    known |= {str(action): (action, State.COMPLETED) for action in actions if action.completes_as is action}
     # A commit is the one action whose inflight file does not name it, and a savepoint is never requested.
     known["inflight"] = known.pop("commit.inflight")
     del known["savepoint.requested"]
@@ -34,7 +36,8 @@ class LayoutV1:
     timeline_folder: str = ".hoodie"
 
     def file_name(self, instant: Instant) -> str:
-        action = instant.action.completes_as if instant.is_completed else instant.action
+        named_as_completed = instant.is_completed or instant.action is Action.CLUSTERING
+        action = instant.action.completes_as if named_as_completed else instant.action
         extension = _EXTENSION.get((action, instant.state))
         if extension is None:
             raise FileNameError(f"a {instant.action} has no {instant.state} state", instant=instant.requested_time)

@@ -24,8 +24,9 @@ def test_instant_file_names_parse_back(time: str, action: Action, state: State) 
         return
     layout = LayoutV1()
     instant = Instant(time, action, state)
-    # A completed compaction is a commit on the timeline.
-    assert layout.parse_file_name(layout.file_name(instant)) == instant.at(state)
+    # A completed compaction is a commit on the timeline, and a clustering a replacecommit from the start.
+    read = Instant(time, Action.REPLACE_COMMIT, state) if action is Action.CLUSTERING else instant.at(state)
+    assert layout.parse_file_name(layout.file_name(instant)) == read
 
 
 @given(st.one_of(st.text(max_size=30), st.builds("{}.{}".format, st.just(_TIME), st.text(max_size=20))))
@@ -62,6 +63,7 @@ def test_names_are_those_of_hudi(name: str, action: Action, state: State) -> Non
         f"{_TIME}.commit.inflight",
         f"{_TIME}.compaction",
         f"{_TIME}.logcompaction",
+        f"{_TIME}.clustering.requested",
         f"{_TIME}.savepoint.requested",
         f"{_TIME}.commit.crc",
         f".{_TIME}.commit.crc",
