@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 import fastavro
 
@@ -21,6 +21,18 @@ from lakehouse_engine.format.seal import BLANK_SEAL, BROKEN_SEAL, SEAL_KEY, is_i
 
 _MAGIC = b"Obj\x01"
 _NOTE_KEY = "lakehouse.note"
+_LONG: Any = fastavro.parse_schema("long")
+_HEAD: Any = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "org.apache.avro.file.Header",
+        "fields": [
+            {"name": "magic", "type": {"type": "fixed", "name": "Magic", "size": 4}},
+            {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+            {"name": "sync", "type": {"type": "fixed", "name": "Sync", "size": 16}},
+        ],
+    }
+)
 
 
 def encode_record(schema_name: str, record: Mapping[str, Any], *, sealed: bool = True, note: str | None = None) -> bytes:
@@ -42,36 +54,66 @@ def decode_record(schema_name: str, data: bytes) -> dict[str, Any]:
     Raises `CorruptInstantError` where the bytes are empty, cut short or not as they were sealed, `MetadataError` where they hold another
     kind of record.
     """
-    if not data:
-        raise CorruptInstantError(f"a {schema_name} file is empty: its writer died, or the file was damaged")
-    if not data.startswith(_MAGIC):
-        raise CorruptInstantError(f"{len(data)} bytes of a {schema_name} file are no Avro container")
-    if any(is_intact_behind(_sealed_head(entries), data) is False for entries in (2, 3)):
-        raise CorruptInstantError(f"{len(data)} bytes of a {schema_name} file {BROKEN_SEAL}")
-    _check_name(schema_name, data)
-    return _only_record(schema_name, data)
+    container = _opened(schema_name, data)
+    if container.name != schema_name:
+        raise MetadataError(f"an Avro container holds {container.name!r} where {schema_name} was expected")
+    return _only_record(schema_name, data, container)
 
 
 def decode_note(schema_name: str, data: bytes) -> str | None:
     """The note of a record, None where it has none. Raises as `decode_record`."""
     decode_record(schema_name, data)
-    note = fastavro.reader(io.BytesIO(data)).metadata.get(_NOTE_KEY)
-    return None if note is None else str(note)
+    note = _opened(schema_name, data).metadata.get(_NOTE_KEY)
+    return None if note is None else note.decode("utf-8")
 
 
-def _check_name(schema_name: str, data: bytes) -> None:
+def record_name(expected: str, data: bytes) -> str:
+    """Name of the schema that the record was written with. Raises `CorruptInstantError` as `decode_record`, naming what was `expected`."""
+    return _opened(expected, data).name
+
+
+class _Container(NamedTuple):
+    """The head of a container; its blocks begin at `blocks`."""
+
+    name: str
+    schema: Any
+    metadata: Mapping[str, bytes]
+    sync: bytes
+    blocks: int
+
+
+def _opened(expected: str, data: bytes) -> _Container:
+    if not data:
+        raise CorruptInstantError(f"a {expected} file is empty: its writer died, or the file was damaged")
+    if not data.startswith(_MAGIC):
+        raise CorruptInstantError(f"{len(data)} bytes of a {expected} file are no Avro container")
+    if any(is_intact_behind(_sealed_head(entries), data) is False for entries in (2, 3)):
+        raise CorruptInstantError(f"{len(data)} bytes of a {expected} file {BROKEN_SEAL}")
+    stream = io.BytesIO(data)
     try:
-        written = json.loads(fastavro.reader(io.BytesIO(data)).metadata["avro.schema"])
+        head: Any = fastavro.schemaless_reader(stream, _HEAD, None)
+        name, schema = _written(head["meta"]["avro.schema"])
     except Exception as error:  # fastavro raises whatever its parser stumbles over
-        raise CorruptInstantError(f"the header of a {schema_name} file does not parse: {error}") from error
-    found = str(written.get("name") if isinstance(written, dict) else written).rpartition(".")[2]
-    if found != schema_name:
-        raise MetadataError(f"an Avro container holds {found!r} where {schema_name} was expected")
+        raise CorruptInstantError(f"the header of a {expected} file does not parse: {error!r}") from error
+    return _Container(name, schema, head["meta"], head["sync"], stream.tell())
 
 
-def _only_record(schema_name: str, data: bytes) -> dict[str, Any]:
+@lru_cache(maxsize=64)
+def _written(text: bytes) -> tuple[str, Any]:
+    """Name and parsed form of a writer's schema. A release of Hudi writes one text a kind of record."""
+    written = json.loads(text)
+    name = str(written.get("name") if isinstance(written, dict) else written).rpartition(".")[2]
+    return name, fastavro.parse_schema(written)
+
+
+def is_sealed(data: bytes) -> bool:
+    """Whether the container was written by this engine, whether or not it is whole."""
+    return any(data.startswith(_sealed_head(entries)) for entries in (2, 3))
+
+
+def _only_record(schema_name: str, data: bytes, container: _Container) -> dict[str, Any]:
     try:
-        records = list(fastavro.reader(io.BytesIO(data), reader_schema=_schema(schema_name)))
+        records = list(_records(schema_name, data, container))
     except Exception as error:  # as above: a damaged varint ends in any of a dozen exceptions
         raise CorruptInstantError(f"{len(data)} bytes of a {schema_name} file do not decode: {error!r}") from error
     if not records:
@@ -79,6 +121,23 @@ def _only_record(schema_name: str, data: bytes) -> dict[str, Any]:
     if len(records) > 1 or not isinstance(records[0], dict):
         raise MetadataError(f"a {schema_name} file has {len(records)} records: expected one")
     return records[0]
+
+
+def _records(schema_name: str, data: bytes, container: _Container) -> Iterator[Any]:
+    """Not by `fastavro.reader`, which parses both schemas for every file."""
+    if container.metadata.get("avro.codec", b"null") != b"null":
+        yield from fastavro.reader(io.BytesIO(data), reader_schema=_schema(schema_name))
+        return
+    stream = io.BytesIO(data)
+    stream.seek(container.blocks)
+    while stream.tell() < len(data):
+        count: Any = fastavro.schemaless_reader(stream, _LONG, None)
+        size: Any = fastavro.schemaless_reader(stream, _LONG, None)
+        end = stream.tell() + size
+        for _ in range(count):
+            yield fastavro.schemaless_reader(stream, container.schema, _schema(schema_name))
+        if stream.tell() != end or stream.read(len(container.sync)) != container.sync:
+            raise ValueError("a block does not end where it should")
 
 
 def _container(schema: bytes, record: bytes, *, sealed: bool, note: str | None) -> bytes:

@@ -38,7 +38,7 @@ def decode_plan(cls: type[Plan], data: bytes) -> Plan:
 
 def _to_avro(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        return {_avro_name(entry.name): _to_avro(getattr(value, entry.name)) for entry in fields(value)}
+        return {avro_name(entry.name): _to_avro(getattr(value, entry.name)) for entry in fields(value)}
     if isinstance(value, dict):
         return {key: _to_avro(item) for key, item in value.items()}
     if isinstance(value, tuple):
@@ -46,7 +46,8 @@ def _to_avro(value: Any) -> Any:
     return value
 
 
-def _avro_name(attribute: str) -> str:
+def avro_name(attribute: str) -> str:
+    """The Avro member that an attribute stands for."""
     return _IRREGULAR.get(attribute) or _UNDERSCORE.sub(lambda match: match[1].upper(), attribute)
 
 
@@ -68,7 +69,7 @@ def _reader_of(hint: Any) -> Callable[[Any], Any]:
 
 def _record_reader(cls: Any) -> Callable[[Any], Any]:
     hints = get_type_hints(cls)
-    readers = [(entry.name, _avro_name(entry.name), _reader_of(hints[entry.name])) for entry in fields(cls)]
+    readers = [(entry.name, avro_name(entry.name), _reader_of(hints[entry.name])) for entry in fields(cls)]
     return lambda record: cls(**{attribute: read(record[name]) for attribute, name, read in readers})
 
 
