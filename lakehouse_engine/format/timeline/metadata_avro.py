@@ -12,12 +12,15 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import fastavro
 
 from lakehouse_engine.errors import CorruptInstantError, MetadataError
 from lakehouse_engine.format.seal import BLANK_SEAL, BROKEN_SEAL, SEAL_KEY, is_intact_behind, seal_behind
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 _MAGIC = b"Obj\x01"
 _NOTE_KEY = "lakehouse.note"
@@ -73,10 +76,11 @@ def record_name(expected: str, data: bytes) -> str:
 
 
 class _Container(NamedTuple):
-    """The head of a container; its blocks begin at `blocks`."""
+    """The head of a container; its blocks begin at `blocks`. `is_ours`: the schema is ours, whatever it documents."""
 
     name: str
     schema: Any
+    is_ours: bool
     metadata: Mapping[str, bytes]
     sync: bytes
     blocks: int
@@ -92,18 +96,25 @@ def _opened(expected: str, data: bytes) -> _Container:
     stream = io.BytesIO(data)
     try:
         head: Any = fastavro.schemaless_reader(stream, _HEAD, None)
-        name, schema = _written(head["meta"]["avro.schema"])
+        name, schema, is_ours = _written(head["meta"]["avro.schema"])
     except Exception as error:  # fastavro raises whatever its parser stumbles over
         raise CorruptInstantError(f"the header of a {expected} file does not parse: {error!r}") from error
-    return _Container(name, schema, head["meta"], head["sync"], stream.tell())
+    return _Container(name, schema, is_ours, head["meta"], head["sync"], stream.tell())
 
 
 @lru_cache(maxsize=64)
-def _written(text: bytes) -> tuple[str, Any]:
-    """Name and parsed form of a writer's schema. A release of Hudi writes one text a kind of record."""
+def _written(text: bytes) -> tuple[str, Any, bool]:
+    """Name and parsed form of a writer's schema, and whether it is ours. A release of Hudi writes one text a kind of record."""
     written = json.loads(text)
     name = str(written.get("name") if isinstance(written, dict) else written).rpartition(".")[2]
-    return name, fastavro.parse_schema(written)
+    is_ours = _is_known(name) and _undocumented(written) == json.loads(schema_text(name))
+    return name, fastavro.parse_schema(written), is_ours
+
+
+def _undocumented(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_undocumented(part) for part in schema]
+    return {key: _undocumented(part) for key, part in schema.items() if key != "doc"} if isinstance(schema, dict) else schema
 
 
 def is_sealed(data: bytes) -> bool:
@@ -130,12 +141,14 @@ def _records(schema_name: str, data: bytes, container: _Container) -> Iterator[A
         return
     stream = io.BytesIO(data)
     stream.seek(container.blocks)
+    # Resolving one schema against the other takes most of the time, and releases mostly differ in what they document.
+    wanted = None if container.is_ours else _schema(schema_name)
     while stream.tell() < len(data):
         count: Any = fastavro.schemaless_reader(stream, _LONG, None)
         size: Any = fastavro.schemaless_reader(stream, _LONG, None)
         end = stream.tell() + size
         for _ in range(count):
-            yield fastavro.schemaless_reader(stream, container.schema, _schema(schema_name))
+            yield fastavro.schemaless_reader(stream, container.schema, wanted)
         if stream.tell() != end or stream.read(len(container.sync)) != container.sync:
             raise ValueError("a block does not end where it should")
 
@@ -177,8 +190,15 @@ def _schema(schema_name: str) -> Any:
     return fastavro.parse_schema(json.loads(schema_text(schema_name)))
 
 
+def _is_known(schema_name: str) -> bool:
+    return schema_name.isidentifier() and _stored(schema_name).is_file()
+
+
 @cache
 def schema_text(schema_name: str) -> bytes:
     """The schema in `schemas/` as Hudi writes it, without white space."""
-    stored = resources.files(__package__).joinpath("schemas").joinpath(f"{schema_name}.avsc").read_text(encoding="utf-8")
-    return json.dumps(json.loads(stored), separators=(",", ":")).encode("utf-8")
+    return json.dumps(json.loads(_stored(schema_name).read_text(encoding="utf-8")), separators=(",", ":")).encode("utf-8")
+
+
+def _stored(schema_name: str) -> Traversable:
+    return resources.files(__package__).joinpath("schemas").joinpath(f"{schema_name}.avsc")
