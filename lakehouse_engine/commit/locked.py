@@ -19,8 +19,10 @@ from lakehouse_engine.commit.metadata_table import drop_metadata_table
 from lakehouse_engine.commit.restore.execute import resume_restore
 from lakehouse_engine.commit.rollback.leftovers import remove_leftovers
 from lakehouse_engine.commit.rollback.recover import roll_back_dead_writes
-from lakehouse_engine.errors import CommitConflictError
+from lakehouse_engine.errors import CommitConflictError, UnsupportedTableVersionError
+from lakehouse_engine.format.timeline.layout import layout_of
 from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.table_version import READ_ONLY
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
@@ -51,8 +53,9 @@ def locked_table(
     their turn. `known`: the table as it was before; it is what comes out where nothing has happened since, with all that was listed and
     opened for it.
 
-    Raises `TableNotFoundError` before anything is made where there is no table, and where it goes meanwhile; `LockTimeoutError` naming the
-    holder, and `CommitConflictError` naming the write that was not done in time.
+    Raises `UnsupportedTableVersionError` for a table that is only read, `TableNotFoundError` before anything is made where there is no
+    table, and where it goes meanwhile; `LockTimeoutError` naming the holder, and `CommitConflictError` naming the write that was not done
+    in time.
     """
     with told_if_gone(storage):
         yield from _locked(storage, lock_timeout_ms, corrupt_writes, alone_ms, polite, known)
@@ -62,6 +65,8 @@ def _locked(
     storage: Storage, lock_timeout_ms: int, corrupt_writes: bool, alone_ms: int | None, polite: bool, known: TableState | None
 ) -> Iterator[TableState]:
     config = ConfigStore(storage).read()
+    if layout_of(config).orders_by_completion:
+        raise UnsupportedTableVersionError(READ_ONLY, table=config.name)
     began, held = time.monotonic(), TableLock(storage, lock_timeout_ms).is_held
     # Whoever holds the lock already cannot wait without it: Hudi would never get it.
     deadline, patience = (began, began) if held else (began + (alone_ms or 0) / 1000, began + lock_timeout_ms / 1000)

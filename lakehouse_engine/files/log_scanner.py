@@ -30,7 +30,10 @@ _EVERYTHING = InstantRange()
 
 @dataclass(frozen=True, slots=True)
 class LogScope:
-    """The commits whose blocks a read sees: of the `completed` ones and those before `start`, the ones in `window`."""
+    """The commits whose blocks a read sees: of the `completed` ones and those before `start`, the ones in `window`.
+
+    `window` is as `Timeline.within` makes it.
+    """
 
     completed: frozenset[str]
     start: str | None
@@ -42,13 +45,17 @@ class LogScope:
         writes = timeline.completed().writes()
         start = timeline.start
         completed = frozenset(write.requested_time for write in writes)
-        return cls(completed, None if start is None else start.requested_time, window or _EVERYTHING)
+        within = _EVERYTHING if window is None else timeline.within(window)
+        return cls(completed, None if start is None else start.requested_time, within)
 
     def sees(self, instant_time: str | None) -> bool:
         """Whether blocks of that instant count."""
-        if instant_time is None or not is_between(instant_time, self.window.begin, self.window.end):
+        if instant_time is None:
             return False
-        return instant_time in self.completed or self.archived(instant_time)
+        window = self.window
+        if instant_time in self.completed and window.times is not None:
+            return instant_time in window.times
+        return is_between(instant_time, window.begin, window.end) and (instant_time in self.completed or self.archived(instant_time))
 
     def archived(self, instant_time: str) -> bool:
         """Whether the instant is older than the active timeline, where every write counts as completed."""

@@ -32,8 +32,9 @@ def user_schema(state: TableState, as_of: str | None = None) -> pa.Schema:
 
 
 def _committed(state: TableState, as_of: str | None) -> pa.Schema | None:
-    if as_of is not None and as_of in state.timeline.savepointed and not state.timeline.writes().contains(as_of):
-        kept = KeptCommits(state.storage, state.layout).metadata(as_of)
+    savepoint = None if as_of is None else state.timeline.savepoint_at(as_of)
+    if savepoint is not None and not state.timeline.writes().contains(savepoint):
+        kept = KeptCommits(state.storage, state.layout).metadata(savepoint)
         if kept is not None and kept.schema_json:
             return _parsed(kept.schema_json, f"the commit {as_of}", state)
     for instant in reversed(state.timeline.completed().writes().up_to(as_of).instants):

@@ -98,10 +98,16 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class InstantRange:
-    """`begin < t <= end`, as Hudi's incremental queries; `None` leaves an end open."""
+    """Moments `begin < t <= end`, as in Hudi's incremental queries; `None` leaves an end open.
+
+    `times` are the requested times of the instants on the timeline that show within it, where these are not the moments (table versions 8
+    and 9; Hudi `InstantRange.RangeType.EXACT_MATCH`). Instants requested before `start` are archived: their requested times count.
+    """
 
     begin: str | None = None
     end: str | None = None
+    times: frozenset[str] | None = None
+    start: str | None = None
 
 
 def format_instant_time(moment: datetime) -> str:

@@ -13,6 +13,12 @@ class TableVersion(IntEnum):
     NINE = 9
 
 
+READ_ONLY = (
+    "tables of version 8 and 9 are read, not written yet; to write it, bring a copy of the table to version 6 with Hudi 1.x, the newest:"
+    " CALL downgrade_table(table => '<its name in Spark>', to_version => 'SIX')"
+)
+"""Why a table of these versions is not changed."""
+
 _WRITTEN_BY = {
     0: "before 0.6.0",
     1: "0.6.0 to 0.8.0",
@@ -32,9 +38,9 @@ def not_opened(version: str) -> str:
     """Why a table of this version cannot be opened: who writes it, and what makes it one that can be."""
     number = int(version) if version.strip().isascii() and version.strip().isdecimal() else -1
     if number not in _WRITTEN_BY:
-        return f"hoodie.table.version={version!r} is no table version that is known: only tables of version 6 can be opened"
+        return f"hoodie.table.version={version!r} is no table version that is known: only tables of version 6, 8 and 9 can be opened"
     procedure, release = ("upgrade_table", "0.14 or 0.15") if number < TableVersion.SIX else ("downgrade_table", "1.x, the newest")
     return (
-        f"the table has version {number}, which Hudi {_WRITTEN_BY[number]} writes, and only version 6 can be opened; make a copy of it, and"
-        f" bring it there with Hudi {release}: CALL {procedure}(table => '<its name in Spark>', to_version => 'SIX')"
+        f"the table has version {number}, which Hudi {_WRITTEN_BY[number]} writes, and only versions 6, 8 and 9 can be opened; make a copy"
+        f" of it, and bring it there with Hudi {release}: CALL {procedure}(table => '<its name in Spark>', to_version => 'SIX')"
     )

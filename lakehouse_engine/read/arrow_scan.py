@@ -140,6 +140,11 @@ def _row_groups(task: ReadTask) -> Iterator[pa.Table]:
 def within(window: InstantRange) -> pc.Expression:
     """Whether the commit time of a row is in the window."""
     time = pc.field(COMMIT_TIME)
+    if window.times is not None:
+        inside = time.isin(sorted(window.times))
+        if window.start is None:
+            return inside
+        return inside | ((time < window.start) & within(InstantRange(window.begin, window.end)))
     inside = time.is_valid()
     if window.begin is not None:
         inside &= time > window.begin

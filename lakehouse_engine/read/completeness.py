@@ -22,7 +22,7 @@ from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveFiles, WrittenFile
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.storage.base import StoredFile
-from lakehouse_engine.timeline.order import is_later
+from lakehouse_engine.timeline.order import Order, is_later
 from lakehouse_engine.view.archived_files import ArchivedFiles
 from lakehouse_engine.view.slicing import replaced_groups, whole_slices
 from lakehouse_engine.view.table_state import TableState
@@ -76,7 +76,7 @@ def lost_files(
         and group not in replaced
         and (begin is None or not file.instant_time or not state.order.is_visible(file.instant_time, begin))
     ]
-    return lost + (_lost_logs(slices, log_promises(state, as_of, partitions), replaced) if logs and not lost else [])
+    return lost + (_lost_logs(slices, log_promises(state, as_of, partitions), replaced, state.order) if logs and not lost else [])
 
 
 def _partitions(state: TableState, as_of: str | None, writes: Sequence[_Write]) -> set[str]:
@@ -135,7 +135,7 @@ def _logged(state: TableState, as_of: str | None, partitions: frozenset[str] | N
 
 
 def _lost_logs(
-    slices: Sequence[FileSlice], promises: Mapping[FileGroupId, list[LogPromise]], replaced: Container[FileGroupId]
+    slices: Sequence[FileSlice], promises: Mapping[FileGroupId, list[LogPromise]], replaced: Container[FileGroupId], order: Order
 ) -> list[ExpectedFile]:
     listed = {piece.group: (piece.base_instant, {log.name for log in piece.log_files}) for piece in slices}
     return [
@@ -143,18 +143,18 @@ def _lost_logs(
         for group, written in promises.items()
         if group not in replaced
         for promise in written
-        if _lacks(listed.get(group), promise)
+        if _lacks(listed.get(group), promise, order)
     ]
 
 
-def _lacks(listed: tuple[str, Container[str]] | None, promise: LogPromise) -> bool:
+def _lacks(listed: tuple[str, Container[str]] | None, promise: LogPromise, order: Order) -> bool:
     """`listed`: the base instant of the group's slice, and the names of its logs."""
     if listed is None:
         return True
     base_instant, names = listed
     partition, _, name = promise.path.rpartition("/")
     # Logs of an older slice are in the base file of this one.
-    return name not in names and not is_later(base_instant, parse_log_file(partition, name).base_instant)
+    return name not in names and not is_later(base_instant, order.moment(parse_log_file(partition, name).base_instant))
 
 
 def _is_base(path: str) -> bool:
@@ -292,13 +292,14 @@ def earliest_readable(state: TableState, after: str, *, logs: bool) -> str | Non
     return None
 
 
-def pinned_slices(state: TableState, instant_time: str) -> list[FileSlice] | None:
-    """The slices that a savepoint of exactly this instant keeps, which are the table as of it; None without such a savepoint.
+def pinned_slices(state: TableState, moment: str) -> list[FileSlice] | None:
+    """The slices that a savepoint of the write of exactly this moment keeps, which are the table as of it; None without such a savepoint.
 
     What became of compactions since then does not matter: a group is the newest base file that is pinned, with every pinned log on top
     of it. Raises `MissingFileError` when one of their files is gone.
     """
-    if instant_time not in state.timeline.savepointed:
+    instant_time = state.timeline.savepoint_at(moment)
+    if instant_time is None:
         return None
     record = _record(state, Instant(instant_time, Action.SAVEPOINT, State.COMPLETED), "HoodieSavepointMetadata")
     slices: list[FileSlice] = []

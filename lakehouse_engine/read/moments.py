@@ -20,7 +20,9 @@ _BACK = re.compile(r"-[0-9]{1,9}")
 
 
 def moment_of(state: TableState, moment: str | date | datetime) -> str:
-    """An instant time, from what `as_of_instant_time` takes, the name of a savepoint ("latest": the newest one), or `-N`.
+    """A moment, from what `as_of_instant_time` takes, the name of a savepoint ("latest": the newest one), or `-N`.
+
+    The time of an instant on the timeline means the moment at which it shows.
 
     `-1` is the commit before the newest; where a writer of Hudi is at work on an older one, the commits before that count. Compactions and
     clusterings do not count: the rows are the same before and after them. Raises `OptionError` for what is none of these, and
@@ -30,10 +32,10 @@ def moment_of(state: TableState, moment: str | date | datetime) -> str:
         return instant_of(state, moment)
     text = moment.strip()
     if text.isdigit():
-        return as_of_instant_time(text)
+        return state.order.moment(as_of_instant_time(text))
     named = _savepoint(state, text)
     if named is not None:
-        return named
+        return state.order.moment(named)
     if _BACK.fullmatch(text):
         return _back(state, int(text[1:]))
     try:
@@ -88,6 +90,6 @@ def _back(state: TableState, steps: int) -> str:
         if state.commit_metadata(instant).operation_type in REWRITES:
             continue
         if commits == steps:
-            return instant.requested_time
+            return state.order.moment(instant.requested_time)
         commits += 1
     raise OptionError(f"the table has {commits} commits on its timeline; there is none {steps} before the newest", table=state.config.name)

@@ -158,6 +158,7 @@ def plan_incremental(
             table=state.config.name,
         )
     window = InstantRange(None if begin in FROM_START else _instant_time("begin", begin), _instant_time("end", end))
+    window = state.timeline.within(window)
     if window.begin is not None and window.end is not None and is_later(window.begin, window.end):
         raise OptionError(f"an incremental read from {window.begin} to {window.end} ends before it begins")
     if on_restore not in ON_RESTORE:

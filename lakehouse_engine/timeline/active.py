@@ -44,7 +44,7 @@ class ActiveTimeline:
 
     def load(self) -> Timeline:
         """Every instant at its highest state, from one listing; no file is opened and unknown ones are ignored."""
-        return Timeline.of_states(self.files())
+        return Timeline.of_states(self.files(), by_completion=self.layout.orders_by_completion)
 
     def files(self) -> dict[Instant, StoredFile]:
         """The file of each state of each instant, from one listing."""
@@ -65,17 +65,17 @@ class ActiveTimeline:
         What another writer requests at the same moment looks the same, so content is never taken as a proof here.
         """
         _expect(instant, State.REQUESTED, "requested")
-        self.storage.create(self._path(instant), content)
+        self.storage.create(self.path(instant), content)
         return instant
 
     def replace_plan(self, instant: Instant, content: bytes) -> None:
         """Put another plan under a requested instant that nobody carries out at the moment. Raises `IllegalTransitionError` otherwise."""
         _expect(instant, State.REQUESTED, "planned anew")
         self._expect_file(instant)
-        if self.storage.head(self._path(instant.at(State.INFLIGHT))) is not None:
+        if self.storage.head(self.path(instant.at(State.INFLIGHT))) is not None:
             raise IllegalTransitionError(f"{instant} is being carried out, and keeps its plan", instant=instant, table=self.storage.root)
         self._expect_no_completed(instant)
-        self.storage.overwrite(self._path(instant), content)
+        self.storage.overwrite(self.path(instant), content)
 
     def to_inflight(self, instant: Instant, content: bytes = b"") -> Instant:
         """Move a requested instant on; a savepoint, which has no requested file, starts here.
@@ -111,12 +111,12 @@ class ActiveTimeline:
 
     def copy_to_inflight(self, inflight: Instant, content: bytes) -> None:
         """Give the inflight file of a completed savepoint, which no reader looks at, the content of the completed one."""
-        self.storage.overwrite(self._path(inflight), content)
+        self.storage.overwrite(self.path(inflight), content)
 
     def read(self, instant: Instant) -> bytes:
         """Content of the file of that state. Raises `InstantNotFoundError`."""
         try:
-            return self.storage.read(self._path(instant))
+            return self.storage.read(self.path(instant))
         except StoredFileNotFoundError as error:
             raise InstantNotFoundError(f"the timeline has no {instant}", instant=instant, table=self.storage.root) from error
 
@@ -149,21 +149,21 @@ class ActiveTimeline:
 
     def _in_file(self, instant: Instant, data: bytes, error: FormatError) -> FormatError:
         """The error about the content of a state file, with what tells where that is."""
-        found = {"instant": str(instant), "path": self._path(instant), "bytes": str(len(data)), "table": self.storage.root}
+        found = {"instant": str(instant), "path": self.path(instant), "bytes": str(len(data)), "table": self.storage.root}
         done = instant.action.is_write and instant.is_completed
         hint = "; `repair` says what leads out" if done else "; `repair` says what becomes of it, and sees to it"
         return type(error)(error.message + hint, **{**error.context, **found})
 
     def delete(self, instant: Instant) -> bool:
         """Remove the file of that state, durably; False when it was not there. Of a completed instant: it is not published any more."""
-        removed = self.storage.delete(self._path(instant))
+        removed = self.storage.delete(self.path(instant))
         if removed:
             self.storage.sync(self.layout.timeline_folder)
         return removed
 
     def delete_all(self, instants: Iterable[Instant]) -> None:
         """As `delete`, for the files of many instants in the given order; durable when all are done."""
-        removed = [self.storage.delete(self._path(instant)) for instant in instants]
+        removed = [self.storage.delete(self.path(instant)) for instant in instants]
         if any(removed):
             self.storage.sync(self.layout.timeline_folder)
 
@@ -186,11 +186,16 @@ class ActiveTimeline:
             if action is not Action.SAVEPOINT:
                 self.delete(Instant(instant.requested_time, action, State.REQUESTED))
 
-    def _path(self, instant: Instant) -> str:
+    def path(self, instant: Instant) -> str:
+        """The file that puts an instant into its state, relative to the table. Of a completed instant whose completion time is part of the
+        name and not known here, the listing tells.
+        """
+        if self.layout.orders_by_completion and instant.is_completed and instant.completed_at is None:
+            instant = next((one for one in self.files() if one == instant), instant)
         return f"{self.layout.timeline_folder}/{self.layout.file_name(instant)}"
 
     def _expect_file(self, instant: Instant) -> None:
-        if not has_file(self.storage, self._path(instant)):
+        if not has_file(self.storage, self.path(instant)):
             raise IllegalTransitionError(
                 f"{instant} is not on the timeline: it was never {instant.state}, or another writer rolled it back; start the write again",
                 instant=instant,
@@ -236,12 +241,12 @@ class ActiveTimeline:
 
     def _expect_no_completed(self, instant: Instant) -> None:
         completed = instant.at(State.COMPLETED)
-        if has_file(self.storage, self._path(completed)):
+        if has_file(self.storage, self.path(completed)):
             raise IllegalTransitionError(f"{completed} is on the timeline already", instant=instant, table=self.storage.root)
 
     def _create_proven(self, instant: Instant, content: bytes) -> None:
         """Create the file of a state; after an error, look what is there: our content is a success, whatever the error said."""
-        path = self._path(instant)
+        path = self.path(instant)
         try:
             self.storage.create(path, content)
         except StorageError as error:

@@ -9,7 +9,7 @@ Base files of a group, archive boundaries and clocks go by requested times in ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lakehouse_engine.model.instant import InstantRange
@@ -23,6 +23,7 @@ class Order:
     """Which instant comes after which. Made by `by_request` or `by_completion`."""
 
     _moments: Mapping[str, str] | None = field(default=None, compare=False)
+    _archived: Callable[[], Mapping[str, str]] = field(default=dict, compare=False)
 
     @classmethod
     def by_request(cls) -> Order:
@@ -30,13 +31,13 @@ class Order:
         return cls()
 
     @classmethod
-    def by_completion(cls, moments: Mapping[str, str]) -> Order:
-        """The order of versions 8 and 9. `moments` maps requested times to completion times, `NEVER` for pending instants.
+    def by_completion(cls, moments: Mapping[str, str], archived: Callable[[], Mapping[str, str]] = dict) -> Order:
+        """The order of versions 8 and 9. `moments` maps requested times to completion times, `NEVER` for pending instants. `archived` does
+        so for instants that are not on the timeline, and is called when one of them is asked for.
 
-        An instant that is not in it is archived without a trace, and shows at its requested time, as in Hudi
-        (`CompletionTimeQueryView.getCompletionTime`).
+        One that neither knows shows at its requested time, as in Hudi (`CompletionTimeQueryView.getCompletionTime`).
         """
-        return cls(moments)
+        return cls(moments, archived)
 
     @property
     def goes_by_completion(self) -> bool:
@@ -44,7 +45,10 @@ class Order:
 
     def moment(self, instant_time: str) -> str:
         """The moment at which an instant shows."""
-        return instant_time if self._moments is None else self._moments.get(instant_time, instant_time)
+        if self._moments is None:
+            return instant_time
+        known = self._moments.get(instant_time)
+        return known if known is not None else self._archived().get(instant_time, instant_time)
 
     def is_after(self, instant_time: str, other: str) -> bool:
         """Whether an instant shows later than another one."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from lakehouse_engine.compat import cached_property
-from lakehouse_engine.model.instant import Action, Instant, State
-from lakehouse_engine.timeline.order import Order, is_later
+from lakehouse_engine.model.instant import Action, Instant, InstantRange, State
+from lakehouse_engine.timeline.order import NEVER, Order, is_later
 
 _ACTION_ORDER = {action: number for number, action in enumerate(Action)}
 
@@ -28,15 +28,21 @@ class Timeline:
     order: Order = field(default_factory=Order.by_request, compare=False, repr=False)
 
     @classmethod
-    def of_states(cls, states: Iterable[Instant]) -> Timeline:
-        """Group state files (each given as an instant, in any order) to the highest state of each."""
+    def of_states(
+        cls, states: Iterable[Instant], *, by_completion: bool = False, archived: Callable[[], Mapping[str, str]] = dict
+    ) -> Timeline:
+        """Group state files (each given as an instant, in any order) to the highest state of each. `archived` as `Order.by_completion`
+        takes it.
+        """
         highest: dict[tuple[str, Action], Instant] = {}
-        for instant in states:
+        given = tuple(states)
+        for instant in given:
             key = (instant.requested_time, instant.action.completes_as)
             known = highest.get(key)
             if known is None or instant.state.rank > known.state.rank:
                 highest[key] = instant
-        return cls(tuple(sorted(highest.values(), key=_order)))
+        order = Order.by_completion(_moments(given), archived) if by_completion else Order.by_request()
+        return cls(tuple(sorted(highest.values(), key=lambda one: (order.moment(one.requested_time), _order(one)))), order=order)
 
     def as_restored(self, target: str) -> Timeline:
         """The timeline as it will be when a restore to `target` is done."""
@@ -93,6 +99,17 @@ class Timeline:
 
     def contains(self, time: str) -> bool:
         return time in self._by_time
+
+    def savepoint_at(self, moment: str) -> str | None:
+        """The savepointed write that shows at exactly this moment; None where there is none."""
+        return next((time for time in self.savepointed if self.order.moment(time) == moment), None)
+
+    def within(self, window: InstantRange) -> InstantRange:
+        """The range, with the instants of this timeline that show in it where their times do not tell."""
+        if not self.order.goes_by_completion:
+            return window
+        times = frozenset(one.requested_time for one in self.writes() if self.order.is_within(one.requested_time, window))
+        return replace(window, times=times, start=None if self.start is None else self.start.requested_time)
 
     @property
     def start(self) -> Instant | None:
@@ -154,6 +171,18 @@ class Timeline:
             return Instant(f"{self.restored_to}0", Action.RESTORE, State.REQUESTED)
         writes = [instant for instant in self.instants if instant.action.is_write]
         return next((instant for instant in writes if instant.requested_time not in self._savepointed), writes[0] if writes else None)
+
+
+def _moments(states: Iterable[Instant]) -> dict[str, str]:
+    """A compaction or log compaction shows when it was planned: until then it has what is in its files, and rows are the same after it."""
+    moments: dict[str, str] = {}
+    planned: set[str] = set()
+    for one in states:
+        if one.action in (Action.COMPACTION, Action.LOG_COMPACTION):
+            planned.add(one.requested_time)
+        if one.action is not Action.SAVEPOINT:
+            moments[one.requested_time] = one.completed_at or moments.get(one.requested_time, NEVER)
+    return {**moments, **{time: time for time in planned}}
 
 
 def _order(instant: Instant) -> tuple[str, int]:

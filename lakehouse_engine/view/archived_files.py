@@ -23,8 +23,8 @@ from lakehouse_engine.model.live_files import LiveFiles, WriteRecord
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.storage.locations import identity_of
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
+from lakehouse_engine.timeline.history import History
 from lakehouse_engine.timeline.order import first_of, is_later, latest
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.restores import restores
@@ -65,13 +65,13 @@ class _Table:
     """What is asked of one table at one moment."""
 
     storage: Storage
-    archive: ArchivedTimeline
+    archive: History
     checkpoints: LiveCheckpoints
     counts: Callable[[str], bool]
 
 
 def read_archived_files(
-    storage: Storage, layout: Layout, archive: ArchivedTimeline, listing: Sequence[StoredFile], timeline: Timeline
+    storage: Storage, layout: Layout, archive: History, listing: Sequence[StoredFile], timeline: Timeline
 ) -> ArchivedFiles:
     """The files as of the archived writes that count for `timeline`, the whole active one. Damage is no error here. `listing` is that of
     the archive's folder.
@@ -153,7 +153,9 @@ def _is_newer_write(table: _Table, entry: ArchivedEntry, boundary: str) -> bool:
 
 def _record(entry: ArchivedEntry) -> WriteRecord | None:
     metadata = archived_commit(entry) if entry.instant.action.is_write else None
-    return None if metadata is None else write_record(entry.instant.requested_time, metadata, archived=True)
+    return None if metadata is None else write_record(
+        entry.instant.requested_time, metadata, archived=True, shown_at=entry.instant.completed_at
+    )
 
 
 def cleaned_by(entry: ArchivedEntry) -> Iterator[str]:

@@ -26,7 +26,7 @@ class DecodedCommit:
     @cached_property
     def record(self) -> WriteRecord:
         """What the write left and took away."""
-        return write_record(self.instant.requested_time, self.metadata)
+        return write_record(self.instant.requested_time, self.metadata, shown_at=self.instant.completed_at)
 
     @cached_property
     def names(self) -> frozenset[str] | None:

@@ -1,6 +1,6 @@
-"""File names and a timeline make file groups and slices. Pure; holds the visibility rules of table version 6 (hudi-format 6).
+"""File names and a timeline make file groups and slices. Pure; holds the visibility rules (hudi-format 6 and II.3).
 
-1. A slice is the base file and the logs with one base instant: a log's name carries that of the slice it belongs to.
+1. A slice is the base file and the logs with one base instant (`_slice_of`).
 2. A base file counts if its instant is committed and named it; so files of pending, failed and unknown instants do not, be they
    writes, clusterings or compactions, nor what an attempt of a task left that outlived its commit (`named`).
 3. Logs count if their base instant is committed, or is a compaction that is pending: once scheduled, writers log to the slice that
@@ -18,7 +18,7 @@ from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import BaseFile, FileGroup, FileSlice, LogFile
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import StoredFile
-from lakehouse_engine.timeline.order import Order, age, earliest, is_later
+from lakehouse_engine.timeline.order import Order, age, earliest, is_later, latest
 from lakehouse_engine.timeline.timeline import Timeline
 
 
@@ -44,6 +44,7 @@ def build_file_groups(
     on the instant asked for.
     """
     groups: dict[str, dict[str, _Collected]] = {}
+    logs: dict[str, list[LogFile]] = {}
     pending = timeline.pending_compactions
     for file in files:
         if is_base_file_name(file.name):
@@ -54,8 +55,24 @@ def build_file_groups(
         elif is_log_file_name(file.name):
             log = parse_log_file(partition_path, file.name, file.size)
             if not log.is_cdc and (log.base_instant in pending or timeline.is_committed(log.base_instant)):
-                groups.setdefault(log.file_id, {}).setdefault(log.base_instant, _Collected()).log_files.append(log)
-    return [_file_group(FileGroupId(partition_path, file_id), groups[file_id]) for file_id in sorted(groups)]
+                logs.setdefault(log.file_id, []).append(log)
+    for file_id, found_logs in logs.items():
+        slices = groups.setdefault(file_id, {})
+        for log in sorted(found_logs, key=lambda one: timeline.order.moment(one.base_instant)):
+            slices.setdefault(_slice_of(log, slices, timeline.order), _Collected()).log_files.append(log)
+    return [_file_group(FileGroupId(partition_path, file_id), groups[file_id], timeline.order) for file_id in sorted(groups)]
+
+
+def _slice_of(log: LogFile, begun: Iterable[str], order: Order) -> str:
+    """The base instant of the slice that a log belongs to. `begun` are those of the group that base files and older logs began.
+
+    In version 6 it is in the log's name. In 8 and 9 the name has the delta commit that wrote the log: it is of the newest slice that was
+    begun before that commit was completed, or begins one (Hudi `HoodieFileGroup.getBaseInstantTime`).
+    """
+    if not order.goes_by_completion:
+        return log.base_instant
+    shown = order.moment(log.base_instant)
+    return latest(base for base in begun if not is_later(base, shown)) or log.base_instant
 
 
 def slice_as_of(group: FileGroup, pending: frozenset[str], order: Order, as_of: str | None = None) -> FileSlice | None:
@@ -111,9 +128,12 @@ def is_replaced(group: FileGroupId, replaced: Mapping[FileGroupId, str], order: 
     return replaced_at is not None and order.is_visible(replaced_at, as_of)
 
 
-def _file_group(group: FileGroupId, collected: Mapping[str, _Collected]) -> FileGroup:
+def _file_group(group: FileGroupId, collected: Mapping[str, _Collected], order: Order) -> FileGroup:
+    def in_order(log: LogFile) -> tuple[str, int, str]:
+        return order.moment(log.base_instant), *_log_order(log)
+
     slices = (
-        FileSlice(group, instant, files.base_file, tuple(sorted(files.log_files, key=_log_order))) for instant, files in collected.items()
+        FileSlice(group, instant, files.base_file, tuple(sorted(files.log_files, key=in_order))) for instant, files in collected.items()
     )
     return FileGroup(group, tuple(sorted(slices, key=lambda piece: age(piece.base_instant), reverse=True)))
 

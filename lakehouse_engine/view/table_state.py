@@ -25,9 +25,9 @@ from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.history import History, archived_moments, history_of
 from lakehouse_engine.timeline.order import Order
 from lakehouse_engine.timeline.presence import check_there
 from lakehouse_engine.timeline.timeline import Timeline
@@ -141,8 +141,8 @@ class _Archived:
         return self.listing
 
     @property
-    def archive(self) -> ArchivedTimeline:
-        return ArchivedTimeline(self.storage, self.layout, self.config.archive_folder)
+    def archive(self) -> History:
+        return history_of(self.storage, self.layout, self.config)
 
     def as_of(self, savepoint: str) -> LiveFiles | None:
         if savepoint not in self.savepointed:
@@ -252,7 +252,7 @@ class TableState:
         return self._archived.files()
 
     @property
-    def archived_timeline(self) -> ArchivedTimeline:
+    def archived_timeline(self) -> History:
         """The archive, read anew by each method."""
         return self._archived.archive
 
@@ -261,9 +261,10 @@ class TableState:
         """Whether anything was ever archived."""
         return bool(self._archived.listed())
 
-    def savepointed_files(self, instant_time: str) -> LiveFiles | None:
+    def savepointed_files(self, moment: str) -> LiveFiles | None:
         """Which files there were as of a savepointed write that is archived; None where that is not known."""
-        return self._archived.as_of(instant_time) if instant_time in self.timeline.savepointed else None
+        savepoint = self.timeline.savepoint_at(moment)
+        return None if savepoint is None else self._archived.as_of(savepoint)
 
     def write_record(self, instant: Instant) -> WriteRecord:
         """What a completed write of the active timeline left and took away, worked out once; raises as `commit_metadata`."""
@@ -296,13 +297,15 @@ class TableState:
         # Of a table that is being dropped a listing may show a part: that would pass for a table with fewer rows.
         check_there(storage, listing)
         files, folders = active.files_of(listing), frozenset(entry.name for entry in listing if entry.is_directory)
-        timeline = Timeline.of_states(files)
+        history = history_of(storage, layout, config)
+        timeline = Timeline.of_states(files, by_completion=layout.orders_by_completion, archived=archived_moments(history))
         restore = pending_restore(active, timeline)
         if restore is not None:
             timeline = timeline.as_restored(restore.target)
         commits = known.at(active, files) if known is not None else _Commits(active, files)
         shown = folders if in_object_store(storage) else None
-        archived = _Archived(storage, config, layout, timeline, shown is None or config.archive_folder.partition("/")[0] in shown)
+        has_archive = shown is None or history.path[len(layout.timeline_folder) + 1 :].partition("/")[0] in shown
+        archived = _Archived(storage, config, layout, timeline, has_archive)
         lister = lister_of(storage, partitioned=bool(config.partition_fields))
         named = NamedFiles(timeline, commits.named, archived.files)
         kept = KeptAt(

@@ -12,9 +12,13 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.view.slicing import replaced_groups
 
 
-def write_record(instant_time: str, metadata: HoodieCommitMetadata, *, archived: bool = False) -> WriteRecord:
-    """Of a completed write. `archived` says that the metadata is from the archived timeline, which does not keep offsets of logs."""
-    return WriteRecord(instant_time, tuple(_files(instant_time, metadata, archived)), tuple(replaced_groups(metadata)))
+def write_record(
+    instant_time: str, metadata: HoodieCommitMetadata, *, archived: bool = False, shown_at: str | None = None
+) -> WriteRecord:
+    """Of a completed write. `archived` says that the metadata is from the archived timeline, which does not keep offsets of logs.
+    `shown_at` is its completion time, which says on which base files its logs are; None where the names of the logs do.
+    """
+    return WriteRecord(instant_time, tuple(_files(instant_time, metadata, archived, shown_at)), tuple(replaced_groups(metadata)))
 
 
 def named_files(instant_time: str, metadata: HoodieCommitMetadata) -> frozenset[str] | None:
@@ -31,16 +35,20 @@ def named_files(instant_time: str, metadata: HoodieCommitMetadata) -> frozenset[
     return frozenset(names)
 
 
-def _files(instant_time: str, metadata: HoodieCommitMetadata, archived: bool) -> Iterator[tuple[FileGroupId, WrittenFile]]:
+def _files(
+    instant_time: str, metadata: HoodieCommitMetadata, archived: bool, shown_at: str | None
+) -> Iterator[tuple[FileGroupId, WrittenFile]]:
     checksums = metadata.log_checksums()
     for partition, stats in metadata.partition_to_write_stats.items():
         for stat in stats:
-            file = _file(partition, instant_time, stat, archived, checksums.get(stat.path or ""))
+            file = _file(partition, instant_time, stat, archived, checksums.get(stat.path or ""), shown_at)
             if file is not None and stat.file_id:
                 yield FileGroupId(partition, stat.file_id), file
 
 
-def _file(partition: str, instant_time: str, stat: HoodieWriteStat, archived: bool, checksum: str | None) -> WrittenFile | None:
+def _file(
+    partition: str, instant_time: str, stat: HoodieWriteStat, archived: bool, checksum: str | None, shown_at: str | None
+) -> WrittenFile | None:
     if not stat.path:
         return None
     name = stat.path.rpartition("/")[2]
@@ -51,4 +59,6 @@ def _file(partition: str, instant_time: str, stat: HoodieWriteStat, archived: bo
     log = parse_log_file(partition, name)
     # Who writes checksums begins a log file with each write.
     start = None if archived and checksum is None else max(stat.log_offset or 0, 0)
-    return None if log.is_cdc else WrittenFile(stat.path, instant_time, log.base_instant, True, stat.file_size_in_bytes, start, checksum)
+    if log.is_cdc:
+        return None
+    return WrittenFile(stat.path, instant_time, shown_at or log.base_instant, True, stat.file_size_in_bytes, start, checksum)

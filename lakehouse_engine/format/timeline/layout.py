@@ -9,10 +9,11 @@ from typing import Protocol
 
 from lakehouse_engine.errors import UnsupportedTableVersionError
 from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.v8.layout import LayoutV2
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.model.table_version import TableVersion, not_opened
+from lakehouse_engine.model.table_version import TableVersion
 
 LAYOUT_VERSION_KEY = "hoodie.timeline.layout.version"
 
@@ -23,6 +24,11 @@ class Layout(Protocol):
     @property
     def timeline_folder(self) -> str:
         """Folder of the active timeline, relative to the table."""
+        ...
+
+    @property
+    def orders_by_completion(self) -> bool:
+        """Whether instants take effect in the order in which they were completed, and files of logs are named by their writers."""
         ...
 
     def file_name(self, instant: Instant) -> str:
@@ -42,13 +48,12 @@ class Layout(Protocol):
 
 def layout_of(config: TableConfig) -> Layout:
     """The layout of a table. Raises `UnsupportedTableVersionError` for versions whose layout is not known."""
-    stated = config.properties.get(LAYOUT_VERSION_KEY, "1").strip()
-    if config.version is not TableVersion.SIX:
-        raise UnsupportedTableVersionError(not_opened(str(int(config.version))), table=config.name)
-    if stated != "1":
+    wanted, layout = ("1", LayoutV1()) if config.version is TableVersion.SIX else ("2", LayoutV2())
+    stated = config.properties.get(LAYOUT_VERSION_KEY, wanted).strip()
+    if stated != wanted:
         raise UnsupportedTableVersionError(
-            f"{LAYOUT_VERSION_KEY}={stated!r}: tables of version 6 have the timeline layout 1, and only that can be opened; if Hudi left"
-            " the table so, let it finish that (its procedures upgrade_table and downgrade_table)",
+            f"{LAYOUT_VERSION_KEY}={stated!r}: tables of version {int(config.version)} have the timeline layout {wanted}, and only that can"
+            " be opened; if Hudi left the table so, let it finish that (its procedures upgrade_table and downgrade_table)",
             table=config.name,
         )
-    return LayoutV1()
+    return layout

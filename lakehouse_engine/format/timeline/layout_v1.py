@@ -34,6 +34,7 @@ class LayoutV1:
     """`Layout` of table version 6."""
 
     timeline_folder: str = ".hoodie"
+    orders_by_completion: bool = False
 
     def file_name(self, instant: Instant) -> str:
         named_as_completed = instant.is_completed or instant.action is Action.CLUSTERING

@@ -31,6 +31,7 @@ class LayoutV2:
     """`Layout` of table versions 8 and 9."""
 
     timeline_folder: str = ".hoodie/timeline"
+    orders_by_completion: bool = True
 
     def file_name(self, instant: Instant) -> str:
         """As `Layout.file_name`; raises `FileNameError` too for a completed instant without its completion time."""

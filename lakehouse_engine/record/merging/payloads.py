@@ -35,6 +35,8 @@ EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 """The id of Hudi's own mergers: of all of them in 0.x, of merging by event time in 1.x."""
 _PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
 _STRATEGY_KEYS = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
+_PARTIAL_MODE = "hoodie.table.partial.update.mode"
+"""Of table version 9."""
 _MODELS = "org.apache.hudi.common.model."
 
 
@@ -137,6 +139,13 @@ def payload_of(config: TableConfig, override: str = "") -> Payload:
     contradicts the table.
     """
     asked = override.strip()
+    partly = config.properties.get(_PARTIAL_MODE)
+    if partly:
+        raise UnsupportedTableError(
+            f"{_PARTIAL_MODE}={partly}: two rows of one key are made one, column by column, as only Hudi 1.1 and later do it. Its base files"
+            " can be read read-optimized; other queries, and writes, are Hudi's",
+            table=config.name,
+        )
     if asked and last_name(asked) not in PAYLOADS:
         raise OptionError(f"the payload class {asked!r} is not known; the engine has {', '.join(PAYLOADS)}")
     stored = config.payload_class

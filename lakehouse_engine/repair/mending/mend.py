@@ -30,9 +30,9 @@ from lakehouse_engine.repair.mending.rebuild import noted, rebuilt
 from lakehouse_engine.repair.mending.recommit import recommitted
 from lakehouse_engine.repair.mending.remedy import Mending, mending
 from lakehouse_engine.storage.base import Storage, StoredFile
-from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.checkpoints import LIVE, SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.history import History, log_archive
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.verify.ways_out import earlier_moments
 from lakehouse_engine.view.archive_gaps import A_PART, missed_files, with_lost
@@ -219,7 +219,7 @@ def _remove(storage: Storage, path: str) -> None:
     storage.delete(path)
 
 
-def _kept_commits(state: TableState, archive: ArchivedTimeline) -> Iterator[Mending]:
+def _kept_commits(state: TableState, archive: History) -> Iterator[Mending]:
     """Commits of savepoints that were archived: the archive says what a restore needs of them."""
     kept = KeptCommits(state.storage, state.layout)
     active = {write.requested_time for write in state.timeline.completed().writes()}
@@ -234,7 +234,7 @@ def _kept_commits(state: TableState, archive: ArchivedTimeline) -> Iterator[Mend
         yield _kept_commit(state, archive, time, path, message)
 
 
-def _kept_commit(state: TableState, archive: ArchivedTimeline, time: str, path: str, message: str) -> Mending:
+def _kept_commit(state: TableState, archive: History, time: str, path: str, message: str) -> Mending:
     entry = next((one for one in _entries(archive) if one.instant.requested_time == time and archived_commit(one) is not None), None)
     metadata = None if entry is None else archived_commit(entry)
     if entry is None or metadata is None:
@@ -251,6 +251,7 @@ def _kept_commit(state: TableState, archive: ArchivedTimeline, time: str, path: 
     return mending(path, f"{message}: it is made anew from the archive", replace)
 
 
-def _entries(archive: ArchivedTimeline) -> Iterator[ArchivedEntry]:
-    for file in archive.files():
-        yield from salvage_archive(archive.storage.read(file.path))
+def _entries(archive: History) -> Iterator[ArchivedEntry]:
+    log = log_archive(archive)
+    for file in log.files():
+        yield from salvage_archive(log.storage.read(file.path))

@@ -33,6 +33,7 @@ from lakehouse_engine.services.archive.merge import merge_archive_files, remove_
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.history import log_archive
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
@@ -50,7 +51,7 @@ def finish_archiving(state: TableState) -> list[Instant]:
     LiveCheckpoints(state.storage, SAVEPOINTED).forget_all_but(state.timeline.savepointed)
     active = {_key(instant) for instant in state.timeline.completed()}
     newest = archive.newest_file()
-    remove_merged(archive, newest.merged_from)
+    remove_merged(log_archive(archive), newest.merged_from)
     both = _without_put_back(state, [instant for instant in newest.instants if _key(instant) in active])
     if both:
         logger.info("%d archived instants of %s are on the active timeline still; removing them", len(both), state.config.name)
@@ -88,7 +89,7 @@ def execute_archive(state: TableState, instants: Sequence[Instant], options: Arc
     before = [file.name for file in archive.files() if plan is None or file.name != plan.target][-1:]
     lost = [archive_file_name(counted)] if counted > max(map(_number, before), default=0) else []
     # The newest file is one of an archiving alone, and the checkpoint counts the merged one: so nothing that may fail is between.
-    merged = merge_archive_files(archive, options, counted)
+    merged = merge_archive_files(log_archive(archive), options, counted)
     number = archive.next_number(counted)
     path = f"{archive.path}/{archive_file_name(number)}"
     newest = before if merged is None else [merged.rpartition("/")[2]]

@@ -189,6 +189,11 @@ def _read(
 
 def _within(window: InstantRange) -> Column:
     time = col(COMMIT_TIME)
+    if window.times is not None:
+        inside = time.isin(sorted(window.times))
+        if window.start is None:
+            return inside
+        return inside | ((time < window.start) & _within(InstantRange(window.begin, window.end)))
     parts = [time.isNotNull()]
     if window.begin is not None:
         parts.append(time > window.begin)

@@ -96,12 +96,20 @@ def test_version_six_has_layout_one() -> None:
     assert layout.decode_commit(layout.encode_commit(metadata)) == metadata
 
 
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_versions_eight_and_nine_have_layout_two(version: str) -> None:
+    layout = layout_of(TableConfig({**_PROPERTIES, "hoodie.table.version": version, "hoodie.timeline.layout.version": "2"}))
+    assert layout.timeline_folder == ".hoodie/timeline"
+    assert layout.orders_by_completion
+    assert pickle.loads(pickle.dumps(layout)) == layout
+
+
 @pytest.mark.parametrize(
     "changed",
     [
         {"hoodie.table.version": "5"},
-        {"hoodie.table.version": "8"},
-        {"hoodie.table.version": "9", "hoodie.timeline.layout.version": "2"},
+        {"hoodie.table.version": "7"},
+        {"hoodie.table.version": "8", "hoodie.timeline.layout.version": "1"},
         {"hoodie.timeline.layout.version": "0"},
         {"hoodie.timeline.layout.version": "2"},
     ],
