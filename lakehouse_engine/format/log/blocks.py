@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakehouse_engine.compat import cached_property
+from lakehouse_engine.format.log.record_positions import RowNumbers, decode_record_positions
 
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1
@@ -100,4 +101,16 @@ class LogBlock:
 
     @property
     def is_partial(self) -> bool:
+        """Whether its rows have some of the table's columns only: absent ones keep their stored values (version 8 and later)."""
         return self.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
+
+    @property
+    def base_instant(self) -> str | None:
+        """The instant of the base file that `record_positions` number the rows of."""
+        return self.header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) or None
+
+    @cached_property
+    def record_positions(self) -> RowNumbers | None:
+        """For each record the row of the base file that it updates or deletes; None where the block does not say. Raises `FormatError`."""
+        text = self.header.get(HeaderKey.RECORD_POSITIONS)
+        return decode_record_positions(text) if text else None

@@ -21,15 +21,16 @@ from lakehouse_engine.format.log.blocks import CONTENT_VERSION, BlockType, LogBl
 _INTEGER = struct.Struct(">i")
 
 
-def decode_data_block(block: LogBlock, wanted: Collection[str] | None = None) -> pa.Table:
+def decode_data_block(block: LogBlock, wanted: Collection[str] | None = None, *, partial: bool = False) -> pa.Table:
     """The block's rows in its own columns, meta columns included: Avro blocks in those of its schema, Parquet blocks as stored.
 
-    Of a Parquet block columns may be left out that are not among `wanted` (names in lower case).
+    Of a Parquet block columns may be left out that are not among `wanted` (names in lower case). A caller that merges rows which have some
+    of the table's columns only says so by `partial`.
 
-    Raises `UnsupportedTableError` for HFile and CDC blocks and partial updates, `FormatError` for a block that does not decode,
-    `UnsupportedTypeError` for a column that the engine has no type for.
+    Raises `UnsupportedTableError` for HFile and CDC blocks and for partial updates that are not asked for, `FormatError` for a block that
+    does not decode, `UnsupportedTypeError` for a column that the engine has no type for.
     """
-    if block.is_partial:
+    if block.is_partial and not partial:
         raise UnsupportedTableError("log blocks with partial updates (table version 8 and later) cannot be read")
     if block.type is BlockType.PARQUET_DATA:
         return _parquet(block, wanted)

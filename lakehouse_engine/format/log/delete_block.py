@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -34,7 +34,12 @@ class Wrapper(IntEnum):
     DECIMAL = 9
     TIME_MICROS = 10
     TIMESTAMP_MICROS = 11
+    ARRAY = 12
+    """One value each of several ordering fields (table version 9)."""
 
+
+_LOCAL_DATE = 12
+"""Branch of a value in an array: a date in another class of Java's."""
 
 _TYPES: dict[Wrapper, pa.DataType] = {
     Wrapper.BOOLEAN: pa.bool_(),
@@ -49,6 +54,7 @@ _TYPES: dict[Wrapper, pa.DataType] = {
     Wrapper.TIME_MICROS: pa.time64("us"),
     Wrapper.TIMESTAMP_MICROS: pa.timestamp("us", tz="UTC"),
 }
+_PLAIN = (Wrapper.NULL, *_TYPES)
 _FIXED_SIZES = {Wrapper.NULL: 0, Wrapper.BOOLEAN: 1, Wrapper.FLOAT: 4, Wrapper.DOUBLE: 8}
 _SIZED = frozenset({Wrapper.BYTES, Wrapper.STRING, Wrapper.DECIMAL})
 
@@ -61,16 +67,41 @@ _NEAR_END = 4
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteRecords:
-    """Deleted keys, in order. `wrappers` has each one's kind of ordering value; `values` one array a kind that occurs.
+class OrderingValues:
+    """Values of one ordering field, in order. `wrappers` has the kind of each; `values` one array a kind that occurs.
 
     The array of a kind has a value for each row of that kind, in order.
+    """
+
+    wrappers: npt.NDArray[np.int64]
+    values: Mapping[Wrapper, pa.Array]
+
+    def of_type(self, kind: pa.DataType) -> pa.Array:
+        """The values as `kind`, the table's type of that column; null where there is none or one of another class."""
+        wrapper = wrapper_of(kind)
+        found = None if wrapper is None else self.values.get(wrapper)
+        if found is None:
+            return pa.nulls(len(self.wrappers), kind)
+        rows = self.wrappers == wrapper
+        try:
+            values = found.cast(kind)
+        except pa.ArrowInvalid as error:
+            raise FormatError(f"an ordering value of a delete block does not fit {kind}: {error}") from error
+        return _spread(values, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecords:
+    """Deleted keys, in order, with their ordering values as `OrderingValues`.
+
+    `members` are the values inside the entries of kind ARRAY, one for each ordering field, with a row for each such entry.
     """
 
     keys: pa.Array
     partition_paths: pa.Array
     wrappers: npt.NDArray[np.int64]
     values: Mapping[Wrapper, pa.Array]
+    members: tuple[OrderingValues, ...] = ()
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -84,17 +115,22 @@ class DeleteRecords:
         return natural
 
     def ordering(self, kind: pa.DataType) -> pa.Array:
-        """Ordering values as `kind`, the table's type of that column; null where a delete has none or one of another class."""
-        wrapper = wrapper_of(kind)
-        found = None if wrapper is None else self.values.get(wrapper)
-        if found is None:
-            return pa.nulls(len(self), kind)
-        rows = self.wrappers == wrapper
-        try:
-            values = found.cast(kind)
-        except pa.ArrowInvalid as error:
-            raise FormatError(f"an ordering value of a delete block does not fit {kind}: {error}") from error
-        return values.take(pa.array(np.maximum(np.cumsum(rows) - 1, 0), mask=~rows))
+        """The values as those of the one ordering field of type `kind`; null where a delete has none or one of another class."""
+        return OrderingValues(self.wrappers, self.values).of_type(kind)
+
+    def orderings(self, kinds: Sequence[pa.DataType]) -> list[pa.Array]:
+        """The values of each ordering field, of these types; null where a delete has none, of another class, or of other fields."""
+        if len(kinds) == 1:
+            return [self.ordering(kinds[0])]
+        if len(kinds) != len(self.members):
+            return [pa.nulls(len(self), kind) for kind in kinds]
+        rows = self.wrappers == Wrapper.ARRAY
+        return [_spread(member.of_type(kind), rows) for member, kind in zip(self.members, kinds, strict=True)]
+
+
+def _spread(values: pa.Array, rows: npt.NDArray[np.bool_]) -> pa.Array:
+    """The values at the rows that are true, in order, and null elsewhere."""
+    return values.take(pa.array(np.maximum(np.cumsum(rows) - 1, 0), mask=~rows))
 
 
 def wrapper_of(kind: pa.DataType) -> Wrapper | None:
@@ -123,35 +159,61 @@ def decode_delete_block(block: LogBlock) -> DeleteRecords:
     keys, at = _optional_texts(source, starts)
     partitions, at = _optional_texts(source, at)
     wrappers, at = source.longs(at)
-    return DeleteRecords(keys, partitions, wrappers, _values(source, at, wrappers))
+    values, _ = _values(source, at, wrappers)
+    return DeleteRecords(keys, partitions, wrappers, values, _members(source, at[wrappers == Wrapper.ARRAY]))
 
 
 def _optional_texts(source: AvroSource, at: Positions) -> tuple[pa.Array, Positions]:
     branch, at = source.longs(at)
     rows = branch == 1
     values, at[rows] = source.texts(at[rows])
-    return utf8(values).take(pa.array(np.maximum(np.cumsum(rows) - 1, 0), mask=~rows)), at
+    return _spread(utf8(values), rows), at
 
 
-def _values(source: AvroSource, at: Positions, wrappers: npt.NDArray[np.int64]) -> dict[Wrapper, pa.Array]:
-    present = [wrapper for wrapper in Wrapper if wrapper is not Wrapper.NULL and bool((wrappers == wrapper).any())]
-    return {wrapper: _wrapped(source, at[wrappers == wrapper], wrapper) for wrapper in present}
+def _values(source: AvroSource, at: Positions, wrappers: npt.NDArray[np.int64]) -> tuple[dict[Wrapper, pa.Array], Positions]:
+    """The values of each kind that is no array, and the position behind every value."""
+    values, behind = {}, at.copy()
+    for wrapper in _TYPES:
+        rows = wrappers == wrapper
+        if rows.any():
+            values[wrapper], behind[rows] = _wrapped(source, at[rows], wrapper)
+    return values, behind
 
 
-def _wrapped(source: AvroSource, at: Positions, wrapper: Wrapper) -> pa.Array:
+def _wrapped(source: AvroSource, at: Positions, wrapper: Wrapper) -> tuple[pa.Array, Positions]:
     kind = _TYPES[wrapper]
     if wrapper is Wrapper.BOOLEAN:
-        return pa.array(source.read(at) == 1)
+        return pa.array(source.read(at) == 1), at + 1
     if wrapper in _FIXED_SIZES:
-        octets, _ = source.fixed(at, _FIXED_SIZES[wrapper])
-        return pa.Array.from_buffers(kind, len(at), [None, pa.py_buffer(octets)])
+        octets, at = source.fixed(at, _FIXED_SIZES[wrapper])
+        return pa.Array.from_buffers(kind, len(at), [None, pa.py_buffer(octets)]), at
     if wrapper in _SIZED:
-        values, _ = source.texts(at)
+        values, at = source.texts(at)
         if wrapper is Wrapper.DECIMAL:
-            return decimals_of_bytes(values, kind)
-        return utf8(values) if wrapper is Wrapper.STRING else values
-    numbers, _ = source.longs(at)
-    return pa.array(int32s(numbers) if kind.bit_width == 32 else numbers).view(kind)
+            return decimals_of_bytes(values, kind), at
+        return utf8(values) if wrapper is Wrapper.STRING else values, at
+    numbers, at = source.longs(at)
+    return pa.array(int32s(numbers) if kind.bit_width == 32 else numbers).view(kind), at
+
+
+def _members(source: AvroSource, at: Positions) -> tuple[OrderingValues, ...]:
+    """The values in arrays, which are of one length: that of the table's ordering fields."""
+    if not len(at):
+        return ()
+    branches, at = source.longs(at)
+    counts, at = source.longs(at)
+    if bool((branches != 1).any()) or bool((counts != counts[0]).any()) or counts[0] < 1:
+        raise FormatError("a delete block has arrays of ordering values of different lengths, or without any")
+    members = []
+    for _ in range(int(counts[0])):
+        wrappers, at = source.longs(at)
+        wrappers[wrappers == _LOCAL_DATE] = Wrapper.DATE
+        values, at = _values(source, at, wrappers)
+        members.append(OrderingValues(wrappers, values))
+    ends, _ = source.longs(at)
+    if bool((ends != 0).any()):
+        raise FormatError("a delete block has an array of ordering values in several parts")
+    return tuple(members)
 
 
 def _starts(data: bytes) -> Positions:
@@ -210,11 +272,29 @@ def _after(data: bytes, position: int) -> int:
         elif branch != 0:
             raise FormatError("a delete block has a key that is neither null nor text")
     wrapper, position = _long(data, position)
-    if not 0 <= wrapper < len(Wrapper):
+    return _after_array(data, position) if wrapper == Wrapper.ARRAY else _after_value(data, position, wrapper)
+
+
+def _after_value(data: bytes, position: int, wrapper: int) -> int:
+    if wrapper not in _PLAIN:
         raise UnsupportedTableError(f"a delete block has ordering values of the unknown kind {wrapper}")
     if wrapper in _FIXED_SIZES:
         return position + _FIXED_SIZES[Wrapper(wrapper)]
     return _after_text(data, position) if wrapper in _SIZED else _long(data, position)[1]
+
+
+def _after_array(data: bytes, position: int) -> int:
+    """Only how far the array goes; `_members` judges it."""
+    branch, position = _long(data, position)
+    count, position = _long(data, position) if branch == 1 else (0, position)
+    while count:
+        if count < 0:
+            _, position = _long(data, position)
+        for _ in range(abs(count)):
+            wrapper, position = _long(data, position)
+            position = _after_value(data, position, Wrapper.DATE if wrapper == _LOCAL_DATE else wrapper)
+        count, position = _long(data, position)
+    return position
 
 
 def _after_text(data: bytes, position: int) -> int:
@@ -237,12 +317,16 @@ def _long(data: bytes, position: int) -> tuple[int, int]:
             return (value >> 1) ^ -(value & 1), position
 
 
-def encode_delete_content(keys: pa.Array, partition_paths: pa.Array, ordering: pa.Array | None = None) -> bytes:
+def encode_delete_content(
+    keys: pa.Array, partition_paths: pa.Array, ordering: pa.Array | None = None, *, orderings: Sequence[pa.Array] = ()
+) -> bytes:
     """The content of a delete block. Without `ordering` entries have the int 0, which every reader takes for "always".
 
-    Raises `UnsupportedTableError` for ordering values of a type that Hudi does not wrap.
+    `orderings` takes its place where the table has several ordering fields. Raises `UnsupportedTableError` for ordering values of a type
+    that Hudi does not wrap.
     """
-    entries = join([_some_texts(keys), _some_texts(partition_paths), _wrapped_values(ordering, len(keys))])
+    values = _array_values(orderings) if orderings else _wrapped_values(ordering, len(keys))
+    entries = join([_some_texts(keys), _some_texts(partition_paths), values])
     head = encode_longs(np.array([len(entries)], np.int64))[0].as_py() if len(entries) else b""
     joined = b"".join((head, _flat(entries), b"\0"))
     return struct.pack(">ii", CONTENT_VERSION, len(joined)) + joined
@@ -250,6 +334,13 @@ def encode_delete_content(keys: pa.Array, partition_paths: pa.Array, ordering: p
 
 def _some_texts(values: pa.Array) -> pa.Array:
     return join([encode_longs(np.ones(len(values), np.int64)), encode_texts(values)])
+
+
+def _array_values(orderings: Sequence[pa.Array]) -> pa.Array:
+    """One array an entry, with a value of each field; a null is a value here."""
+    count = len(orderings[0])
+    head = [encode_longs(np.full(count, number, np.int64)) for number in (Wrapper.ARRAY, 1, len(orderings))]
+    return join([*head, *(_wrapped_values(values, count) for values in orderings), encode_longs(np.zeros(count, np.int64))])
 
 
 def _wrapped_values(ordering: pa.Array | None, count: int) -> pa.Array:

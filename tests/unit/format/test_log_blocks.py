@@ -327,8 +327,8 @@ def test_deletions_of_old_releases_are_refused_by_name(version: int) -> None:
 
 
 def test_ordering_values_of_an_unknown_kind_are_refused() -> None:
-    body = bytes([2, 2, 2, ord("k"), 0, 24, 0, 0])
-    with pytest.raises(UnsupportedTableError, match="12"):
+    body = bytes([2, 2, 2, ord("k"), 0, 26, 0, 0])
+    with pytest.raises(UnsupportedTableError, match="13"):
         decode_delete_block(deletions(struct.pack(">ii", 3, len(body)) + body))
 
 
