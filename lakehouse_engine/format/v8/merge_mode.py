@@ -1,0 +1,190 @@
+"""How a table of version 8 or 9 merges rows of one key: what its properties say, and what to store (Hudi `HoodieTableConfig`).
+
+Version 8 stores a mode, the id of a strategy and a payload class that mean the same. Version 9 stores the mode; the built-in payload class
+that a table was made with is kept under another key, and what the class did beyond the mode is in properties of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lakehouse_engine.compat import StrEnum
+from lakehouse_engine.errors import ContradictoryPropertiesError, PropertiesError, UnsupportedTableError
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.model.table_version import TableVersion
+
+MODE_KEY = "hoodie.record.merge.mode"
+STRATEGY_KEY = "hoodie.record.merge.strategy.id"
+PAYLOAD_KEY = "hoodie.compaction.payload.class"
+LEGACY_PAYLOAD_KEY = "hoodie.table.legacy.payload.class"
+PARTIAL_KEY = "hoodie.table.partial.update.mode"
+MERGE_PREFIX = "hoodie.record.merge.property."
+
+EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
+
+
+class MergeMode(StrEnum):
+    EVENT_TIME = "EVENT_TIME_ORDERING"
+    COMMIT_TIME = "COMMIT_TIME_ORDERING"
+    CUSTOM = "CUSTOM"
+
+
+class PartialUpdates(StrEnum):
+    """Which values of a row keep the stored ones: those equal to the column's default, or to a marker."""
+
+    IGNORE_DEFAULTS = "IGNORE_DEFAULTS"
+    FILL_UNAVAILABLE = "FILL_UNAVAILABLE"
+
+
+_STRATEGIES = {
+    EVENT_TIME_STRATEGY: MergeMode.EVENT_TIME,
+    COMMIT_TIME_STRATEGY: MergeMode.COMMIT_TIME,
+    PAYLOAD_STRATEGY: MergeMode.CUSTOM,
+}
+_STRATEGY_OF = {mode: strategy for strategy, mode in _STRATEGIES.items()}
+_MODELS = "org.apache.hudi.common.model."
+_PLAIN_PAYLOADS = {
+    MergeMode.EVENT_TIME: _MODELS + "DefaultHoodieRecordPayload",
+    MergeMode.COMMIT_TIME: _MODELS + "OverwriteWithLatestAvroPayload",
+}
+_IN_VERSION_8 = {
+    **{payload: mode for mode, payload in _PLAIN_PAYLOADS.items()},
+    _MODELS + "EventTimeAvroPayload": MergeMode.EVENT_TIME,
+}
+"""Classes that are one of the modes in version 8; every other class is a custom one there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Retired:
+    """What a table of version 9 stores for a payload class that this version has no more."""
+
+    mode: MergeMode
+    partial: PartialUpdates | None = None
+    properties: Mapping[str, str] | None = None
+
+
+_IN_VERSION_9 = {
+    **{payload: _Retired(mode) for payload, mode in _IN_VERSION_8.items()},
+    _MODELS + "PartialUpdateAvroPayload": _Retired(MergeMode.EVENT_TIME, PartialUpdates.IGNORE_DEFAULTS),
+    _MODELS + "OverwriteNonDefaultsWithLatestAvroPayload": _Retired(MergeMode.COMMIT_TIME, PartialUpdates.IGNORE_DEFAULTS),
+    _MODELS + "AWSDmsAvroPayload": _Retired(
+        MergeMode.COMMIT_TIME,
+        properties={f"{MERGE_PREFIX}hoodie.payload.delete.field": "Op", f"{MERGE_PREFIX}hoodie.payload.delete.marker": "D"},
+    ),
+    _MODELS + "debezium.MySqlDebeziumAvroPayload": _Retired(MergeMode.EVENT_TIME),
+    _MODELS + "debezium.PostgresDebeziumAvroPayload": _Retired(
+        MergeMode.EVENT_TIME,
+        PartialUpdates.FILL_UNAVAILABLE,
+        {f"{MERGE_PREFIX}hoodie.write.partial.update.unavailable.value": "__debezium_unavailable_value"},
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """How rows of one key are merged.
+
+    `payload_class` is the class with the same meaning, with its package; for the mode CUSTOM the class that decides. `properties` are the
+    table's merge properties, without their prefix.
+    """
+
+    mode: MergeMode
+    payload_class: str
+    partial: PartialUpdates | None = None
+    properties: Mapping[str, str] | None = None
+
+
+def merging_of(config: TableConfig) -> Merging:
+    """What the table says. Raises `UnsupportedTableError` for a merger of its own, `ContradictoryPropertiesError` where the mode, the
+    strategy and the payload class do not mean the same, and `PropertiesError` for words that Hudi does not have.
+    """
+    properties = config.properties
+    payload = properties.get(PAYLOAD_KEY) or properties.get(LEGACY_PAYLOAD_KEY) or None
+    strategy = properties.get(STRATEGY_KEY) or None
+    if strategy is not None and strategy not in _STRATEGIES:
+        raise UnsupportedTableError(
+            f"the table is merged by a merger of its own ({STRATEGY_KEY}={strategy}), code that this engine does not have; go on writing it"
+            " with Hudi; its base files can be read read-optimized",
+            table=config.name,
+        )
+    mode = _mode(config, payload, strategy)
+    partial = _partial(config)
+    payload = payload or _payload_meant(config, mode, partial)
+    return Merging(mode, payload, partial, config.prefixed(MERGE_PREFIX))
+
+
+def _mode(config: TableConfig, payload: str | None, strategy: str | None) -> MergeMode:
+    stated = config.properties.get(MODE_KEY, "").strip().upper()
+    if stated and stated not in MergeMode.__members__.values():
+        raise PropertiesError(f"{MODE_KEY}={stated!r} is none of {', '.join(MergeMode)}", table=config.name)
+    by_strategy = None if strategy is None else _STRATEGIES[strategy]
+    by_payload = None if payload is None else _meant_by(config.version, payload)
+    meant = {one for one in (by_strategy, by_payload) if one is not None}
+    mode = MergeMode(stated) if stated else next(iter(meant), usual_mode(config.ordering_fields))
+    if meant - {mode}:
+        raise ContradictoryPropertiesError(
+            f"{MODE_KEY}={stated or 'not set'} does not mean the same as {STRATEGY_KEY}={strategy or 'not set'} and the payload class"
+            f" {payload or 'not set'}; Hudi would refuse to write the table, too: correct .hoodie/hoodie.properties",
+            table=config.name,
+        )
+    if mode is MergeMode.CUSTOM and payload is None:
+        raise UnsupportedTableError(f"{MODE_KEY}=CUSTOM names no payload class: the table has a merger of its own", table=config.name)
+    return mode
+
+
+def _meant_by(version: TableVersion, payload: str) -> MergeMode:
+    if version is TableVersion.NINE:
+        return _IN_VERSION_9[payload].mode if payload in _IN_VERSION_9 else MergeMode.CUSTOM
+    return _IN_VERSION_8.get(payload, MergeMode.CUSTOM)
+
+
+def _partial(config: TableConfig) -> PartialUpdates | None:
+    text = config.properties.get(PARTIAL_KEY, "").strip().upper()
+    if text in ("", "NONE"):
+        return None
+    if text not in PartialUpdates.__members__:
+        raise PropertiesError(f"{PARTIAL_KEY}={text!r} is none of {', '.join(PartialUpdates)}", table=config.name)
+    return PartialUpdates(text)
+
+
+def _payload_meant(config: TableConfig, mode: MergeMode, partial: PartialUpdates | None) -> str:
+    """The class with the meaning of a mode and its partial updates, where the table names none."""
+    if partial is None:
+        return _PLAIN_PAYLOADS[mode]
+    found = [payload for payload, retired in _IN_VERSION_9.items() if (retired.mode, retired.partial) == (mode, partial)]
+    if partial is PartialUpdates.FILL_UNAVAILABLE or not found:
+        raise UnsupportedTableError(
+            f"{PARTIAL_KEY}={partial} with {MODE_KEY}={mode} is not known but for the payload classes of Debezium; go on writing the table"
+            " with Hudi; its base files can be read read-optimized",
+            table=config.name,
+        )
+    return found[0]
+
+
+def usual_mode(ordering_fields: Sequence[str]) -> MergeMode:
+    """What Hudi takes where nothing is said."""
+    return MergeMode.EVENT_TIME if ordering_fields else MergeMode.COMMIT_TIME
+
+
+def merge_properties(version: TableVersion, mode: MergeMode, payload_class: str | None = None) -> dict[str, str]:
+    """What a new table of `version` stores for a mode, or for a payload class (with its package), as Hudi 1.2.0 does.
+
+    Raises `ContradictoryPropertiesError` for a class that means another mode in that version.
+    """
+    meant = mode if payload_class is None else _meant_by(version, payload_class)
+    if meant is not mode:
+        raise ContradictoryPropertiesError(f"{payload_class} means {MODE_KEY}={meant} in a table of version {int(version)}, not {mode}")
+    payload = payload_class or _PLAIN_PAYLOADS.get(mode)
+    if payload is None:
+        raise PropertiesError(f"{MODE_KEY}={mode} needs a payload class")
+    stored: dict[str, str] = {MODE_KEY: str(mode)}
+    if version is TableVersion.EIGHT or mode is MergeMode.CUSTOM:
+        return stored | {STRATEGY_KEY: _STRATEGY_OF[mode], PAYLOAD_KEY: payload}
+    if payload_class is None:
+        return stored
+    retired = _IN_VERSION_9[payload_class]
+    stored[LEGACY_PAYLOAD_KEY] = payload_class
+    return stored | ({} if retired.partial is None else {PARTIAL_KEY: str(retired.partial)}) | dict(retired.properties or {})
