@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import resources
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import fastavro
@@ -124,13 +125,14 @@ def is_sealed(data: bytes) -> bool:
 
 def _only_record(schema_name: str, data: bytes, container: _Container) -> dict[str, Any]:
     try:
-        records = list(_records(schema_name, data, container))
+        # The second one is not there, so that the end of the block is looked at.
+        records = list(islice(_records(schema_name, data, container), 2))
     except Exception as error:  # as above: a damaged varint ends in any of a dozen exceptions
         raise CorruptInstantError(f"{len(data)} bytes of a {schema_name} file do not decode: {error!r}") from error
     if not records:
         raise CorruptInstantError(f"a {schema_name} file ends before its record")
     if len(records) > 1 or not isinstance(records[0], dict):
-        raise MetadataError(f"a {schema_name} file has {len(records)} records: expected one")
+        raise MetadataError(f"a {schema_name} file has more than one record, or another value")
     return records[0]
 
 

@@ -159,8 +159,31 @@ def test_several_records_are_refused() -> None:
     out = io.BytesIO()
     schema = {"type": "record", "name": "HoodieIndexPlan", "namespace": "org.apache.hudi.avro.model", "fields": []}
     fastavro.writer(out, fastavro.parse_schema(schema), [{}, {}])
-    with pytest.raises(MetadataError, match="2 records"):
+    with pytest.raises(MetadataError, match="more than one record"):
         decode_plan(HoodieIndexPlan, out.getvalue())
+
+
+def test_a_container_that_says_it_has_no_end_of_records_is_refused_at_once() -> None:
+    out = io.BytesIO()
+    schema = {"type": "record", "name": "HoodieIndexPlan", "namespace": "org.apache.hudi.avro.model", "fields": []}
+    fastavro.writer(out, fastavro.parse_schema(schema), [{}], sync_marker=b"s" * 16)
+    block = b"\x02\x00" + b"s" * 16
+    assert out.getvalue().endswith(block)
+    endless = out.getvalue().removesuffix(block) + b"\xfe\xff\xff\xff\xff\xff\xff\x7f\x00" + b"s" * 16
+    with pytest.raises(MetadataError, match="more than one record"):
+        decode_plan(HoodieIndexPlan, endless)
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate"])
+def test_containers_of_other_tools_are_read(codec: str) -> None:
+    out = io.BytesIO()
+    plan = HoodieRestorePlan(savepoint_to_restore_timestamp="20240101000000000")
+    record = decode_record("HoodieRestorePlan", encode_plan(plan))
+    schema = json.loads(fastavro.reader(io.BytesIO(encode_plan(plan))).metadata["avro.schema"])
+    fastavro.writer(out, fastavro.parse_schema(schema), [record], codec=codec)
+    assert decode_plan(HoodieRestorePlan, out.getvalue()) == plan
+    with pytest.raises(CorruptInstantError):
+        decode_plan(HoodieRestorePlan, out.getvalue()[:-1] + b"?")
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"Obj\x01", b"\0" * 100])
