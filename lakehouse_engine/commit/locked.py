@@ -19,10 +19,8 @@ from lakehouse_engine.commit.metadata_table import drop_metadata_table
 from lakehouse_engine.commit.restore.execute import resume_restore
 from lakehouse_engine.commit.rollback.leftovers import remove_leftovers
 from lakehouse_engine.commit.rollback.recover import roll_back_dead_writes
-from lakehouse_engine.errors import CommitConflictError, UnsupportedTableVersionError
-from lakehouse_engine.format.timeline.layout import layout_of
+from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.model.instant import Action
-from lakehouse_engine.model.table_version import READ_ONLY
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
@@ -65,8 +63,6 @@ def _locked(
     storage: Storage, lock_timeout_ms: int, corrupt_writes: bool, alone_ms: int | None, polite: bool, known: TableState | None
 ) -> Iterator[TableState]:
     config = ConfigStore(storage).read()
-    if layout_of(config).orders_by_completion:
-        raise UnsupportedTableVersionError(READ_ONLY, table=config.name)
     began, held = time.monotonic(), TableLock(storage, lock_timeout_ms).is_held
     # Whoever holds the lock already cannot wait without it: Hudi would never get it.
     deadline, patience = (began, began) if held else (began + (alone_ms or 0) / 1000, began + lock_timeout_ms / 1000)

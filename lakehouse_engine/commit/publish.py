@@ -25,6 +25,7 @@ from lakehouse_engine.commit.deletion import clear_strays, delete_files_of
 from lakehouse_engine.commit.outcome import new_write_id
 from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.commit.ruling_out import can_be_ruled_out, rule_out
+from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.engine import LocalRunner, looking_runner
 from lakehouse_engine.errors import (
     CommitOutcomeUnknownError,
@@ -41,7 +42,6 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.storage.paths import parent_of
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -92,12 +92,12 @@ class Publication:
 
     def _complete(self, state: TableState, inflight: Instant, content: bytes) -> Instant:
         """Left by anything but an answer of the timeline, the outcome stays open."""
+        completed_at = completion_time(state)
         self.may_be_done = True
-        timeline = state.active
         try:
-            return timeline.complete(inflight, content)
+            return state.active.complete(inflight, content, completed_at)
         except CommitOutcomeUnknownError as error:
-            return self._settle(state, timeline, inflight, content, error)
+            return self._settle(state, inflight, content, completed_at, error)
         except LockLostError:
             raise
         except LakehouseError:
@@ -105,15 +105,15 @@ class Publication:
             raise
 
     def _settle(
-        self, state: TableState, timeline: ActiveTimeline, inflight: Instant, content: bytes, error: CommitOutcomeUnknownError
+        self, state: TableState, inflight: Instant, content: bytes, completed_at: str | None, error: CommitOutcomeUnknownError
     ) -> Instant:
         """The commit, if it came without an answer; else it is ruled out, or stays unknown (`error`)."""
         if not can_be_ruled_out(inflight, error):
             raise error
         try:
-            is_ruled_out = rule_out(state, inflight)
+            is_ruled_out = rule_out(state, inflight, completed_at)
             if not is_ruled_out:
-                return timeline.complete(inflight, content)
+                return state.active.complete(inflight, content, completed_at)
         except LakehouseError:
             raise error from error.__cause__
         self.may_be_done, self.is_ruled_out = False, True

@@ -45,8 +45,9 @@ def is_closed(state: TableState, dead: Instant) -> bool:
     return not has_file(state.storage, open_file(dead.requested_time))
 
 
-def rule_out(state: TableState, inflight: Instant) -> bool:
-    """Complete a write as an empty one, so that it cannot be completed any more; False where it was completed before.
+def rule_out(state: TableState, inflight: Instant, completed_at: str | None) -> bool:
+    """Complete a write as an empty one, so that it cannot be completed any more; False where it was completed before. `completed_at` is the
+    completion time that its commit had.
 
     The table lock is held. Raises as `ActiveTimeline.complete`.
     """
@@ -60,7 +61,7 @@ def rule_out(state: TableState, inflight: Instant) -> bool:
         partition_to_replace_file_ids={} if inflight.action is Action.REPLACE_COMMIT else None,
     )
     try:
-        timeline.complete(inflight, state.layout.encode_commit(nothing))
+        timeline.complete(inflight, state.layout.encode_commit(nothing), completed_at)
     except IllegalTransitionError:
         if timeline.load().completed().writes().contains(inflight.requested_time):
             return False

@@ -45,6 +45,13 @@ def table_clock(state: TableState) -> InstantClock:
     return InstantClock(config.timeline_timezone, offset=offset, accepted=config.properties.get(ACCEPTED_FUTURE, ""))
 
 
+def completion_time(state: TableState) -> str | None:
+    """The completion time of the next instant that is completed, after every time on the timeline; None where the table's version records
+    none. The table lock is held.
+    """
+    return table_clock(state).next(state.active.load()) if state.layout.orders_by_completion else None
+
+
 def wall_time(state: TableState) -> str:
     """The instant time of this moment, by the clock in the table's zone: instants may be ahead of it, and what is kept by age would age
     with them. Raises `TimelineError` as `InstantClock.next`, where they are so far ahead that nothing is to be changed.

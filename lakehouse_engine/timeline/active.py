@@ -7,7 +7,7 @@ completed file is the commit. An error of that creation is read back before anyt
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from lakehouse_engine.errors import (
@@ -91,8 +91,9 @@ class ActiveTimeline:
         self._create_proven(inflight, content)
         return inflight
 
-    def complete(self, instant: Instant, content: bytes) -> Instant:
-        """Publish: on return the instant is completed and durable.
+    def complete(self, instant: Instant, content: bytes, completed_at: str | None) -> Instant:
+        """Publish: on return the instant is completed and durable. `completed_at` is its completion time, None where the table's version
+        records none (`commit.table_clock.completion_time`).
 
         Raises `IllegalTransitionError` when the instant is not inflight (another writer rolled it back), or was completed with
         other content; `LockError` when the table lock was lost before; `StorageError` when the completed file is known not to be there;
@@ -104,7 +105,9 @@ class ActiveTimeline:
             raise IllegalTransitionError("a completed instant is never empty: readers take that for a torn file", instant=instant)
         self._expect_file(instant)
         self._expect_lock(instant)
-        completed = instant.at(State.COMPLETED)
+        completed = replace(instant.at(State.COMPLETED), completed_at=completed_at)
+        if self.layout.orders_by_completion:
+            self._expect_no_other_completion(completed)
         self._create_proven(completed, content)
         self._prove_lock(completed)
         return completed
@@ -239,10 +242,23 @@ class ActiveTimeline:
         later = self.load().completed().writes().after(instant_time)
         return any(stat.prev_commit == instant_time for write in later for stat in self.commit(write).write_stats())
 
-    def _expect_no_completed(self, instant: Instant) -> None:
+    def find_completed(self, instant: Instant) -> Instant | None:
+        """The completed state of an instant, as it is on the timeline now; None where it is not."""
         completed = instant.at(State.COMPLETED)
-        if has_file(self.storage, self.path(completed)):
+        if self.layout.orders_by_completion:
+            return next((one for one in self.files() if one == completed), None)
+        return completed if has_file(self.storage, self.path(completed)) else None
+
+    def _expect_no_completed(self, instant: Instant) -> None:
+        completed = self.find_completed(instant)
+        if completed is not None:
             raise IllegalTransitionError(f"{completed} is on the timeline already", instant=instant, table=self.storage.root)
+
+    def _expect_no_other_completion(self, completed: Instant) -> None:
+        """Two completions have two names, so creating the file proves nothing about another."""
+        other = self.find_completed(completed)
+        if other is not None and other.completed_at != completed.completed_at:
+            raise IllegalTransitionError(f"{other} is on the timeline already", instant=completed, table=self.storage.root)
 
     def _create_proven(self, instant: Instant, content: bytes) -> None:
         """Create the file of a state; after an error, look what is there: our content is a success, whatever the error said."""

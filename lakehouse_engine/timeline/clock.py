@@ -75,8 +75,7 @@ class InstantClock:
 
         Raises `TimelineError` when the newest instant is more than a day ahead of the clock.
         """
-        last = timeline.last()
-        newest = last.requested_time if last else ""
+        newest = timeline.newest_time
         with self.last.guard:
             moment = self.wall_clock()
             time = format_instant_time(moment)

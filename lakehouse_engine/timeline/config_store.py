@@ -28,6 +28,7 @@ from lakehouse_engine.format.properties import (
     verify_checksum,
 )
 from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.storage.base import Storage
 
 logger = logging.getLogger(__name__)
@@ -88,11 +89,14 @@ class ConfigStore:
         """The configuration as this engine wrote it last, where its copy is whole; None where it is not, or there is none, or the table
         has been upgraded since: it is another one then.
         """
-        data = None if self.storage.head(_TIMELINE_OF_LATER_VERSIONS) is not None else self._bytes(COPY)
+        data = self._bytes(COPY)
         try:
-            return None if data is None else parse_config(data)
+            found = None if data is None else parse_config(data)
         except PropertiesError:
             return None
+        if found is None or found.version is not TableVersion.SIX:
+            return found
+        return None if self.storage.head(_TIMELINE_OF_LATER_VERSIONS) is not None else found
 
     def put_back(self) -> None:
         """Put the copy in the place of properties that are damaged or gone. Raises `PropertiesError` where no copy is whole."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.model.instant import Action, Instant, InstantRange, State
-from lakehouse_engine.timeline.order import NEVER, Order, is_later
+from lakehouse_engine.timeline.order import NEVER, Order, is_later, latest
 
 _ACTION_ORDER = {action: number for number, action in enumerate(Action)}
 
@@ -91,6 +91,13 @@ class Timeline:
 
     def last(self) -> Instant | None:
         return self.instants[-1] if self.instants else None
+
+    @property
+    def newest_time(self) -> str:
+        """The last time on the timeline, at which something was requested or completed; "" of an empty one."""
+        if not self.order.goes_by_completion:
+            return self.instants[-1].requested_time if self.instants else ""
+        return latest(time for one in self.instants for time in (one.requested_time, one.completed_at) if time is not None)
 
     def find(self, requested_time: str) -> Instant | None:
         """The instant of that time; of several the write, rather than the savepoint on it."""

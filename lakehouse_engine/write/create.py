@@ -11,10 +11,13 @@ import pyarrow as pa
 
 from lakehouse_engine.errors import OptionError, SchemaIncompatibleError
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
+from lakehouse_engine.format.v8.merge_mode import MergeMode
+from lakehouse_engine.format.v8.new_table import NewTable, new_table_properties
 from lakehouse_engine.index.consistent import refuse_changing_buckets
 from lakehouse_engine.index.registry import INDEXES, stored_index_type
 from lakehouse_engine.model.constraints import NO_CONSTRAINTS, Constraints
 from lakehouse_engine.model.table_config import DELETES_KEY, MATERIALIZED_KEY, TableConfig, TableType
+from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.options import (
     DELETE_FIELD,
     DELETE_MARKER,
@@ -23,6 +26,7 @@ from lakehouse_engine.options import (
     NUM_BUCKETS,
     OPTIONS,
     PAYLOAD_CLASS,
+    PAYLOADS_OF_MODES,
     LockOptions,
     ServiceOptions,
     WriteOptions,
@@ -62,6 +66,7 @@ class TableSpec:
     constraints: Constraints = NO_CONSTRAINTS
     query: str | None = None
     """Of a materialized view."""
+    version: TableVersion = TableVersion.SIX
 
     @property
     def stored_type(self) -> TableType:
@@ -114,7 +119,7 @@ def _columns(spec: TableSpec) -> pa.Schema:
 def _check(spec: TableSpec, schema: pa.Schema) -> None:
     if spec.table_type not in TABLE_TYPES:
         raise OptionError(f"table_type={spec.table_type!r} is neither 'cow' nor 'mor'", table=spec.name)
-    if len(spec.ordering_fields) > 1:
+    if len(spec.ordering_fields) > 1 and spec.version is TableVersion.SIX:
         raise OptionError(
             f"table version 6 keeps one ordering field, not {list(spec.ordering_fields)}; combine them into one column", table=spec.name
         )
@@ -161,14 +166,33 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
     key_generator = choose_key_generator(spec.record_key, spec.partition_by)
     apart = (PAYLOAD_CLASS.key, *PAYLOAD_CLASS.aliases, MERGE_MODE.key, *MERGE_MODE.aliases, DELETE_FIELD.key, DELETE_MARKER.key)
     given = {key: value for key, value in stored_keys(spec.properties).items() if key not in apart}
-    properties = {
+    template = _version_six if spec.version is TableVersion.SIX else _later_version
+    return {
+        **template(spec, key_generator, payload),
+        **(_BARE_SINGLE_KEYS if key_generator == "ComplexKeyGenerator" and len(spec.record_key) == 1 else {}),
+        "hoodie.table.create.schema": table_avro_schema(spec.name, schema, allow_timestamp_ntz=True),
+        **stored_defaults({**_index(options), **{key: value for key, value in given.items() if key in OPTIONS}}),
+        **{key: str(value) for key, value in given.items() if key not in OPTIONS},
+        # Under their own names: whoever reads logs has to know them.
+        **options.delete_marker,
+        **{key: value for key, value in spec.constraints.properties().items() if value is not None},
+        **({} if spec.query is None else {MATERIALIZED_KEY: spec.query}),
+    }
+
+
+def _version_six(spec: TableSpec, key_generator: str, payload: str) -> dict[str, str]:
+    columns = (
+        ("hoodie.table.recordkey.fields", spec.record_key),
+        ("hoodie.table.precombine.field", spec.ordering_fields),
+        ("hoodie.table.partition.fields", spec.partition_by),
+    )
+    return {
         "hoodie.table.name": spec.name,
         "hoodie.database.name": "",
         "hoodie.table.type": TABLE_TYPES[spec.table_type].value,
         "hoodie.table.version": "6",
         "hoodie.timeline.layout.version": "1",
         "hoodie.table.keygenerator.class": _KEY_GENERATORS + key_generator,
-        **(_BARE_SINGLE_KEYS if key_generator == "ComplexKeyGenerator" and len(spec.record_key) == 1 else {}),
         HIVE_STYLE: str(spec.hive_style).lower(),
         URL_ENCODE: "true",
         "hoodie.datasource.write.drop.partition.columns": "false",
@@ -179,20 +203,44 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
         "hoodie.partition.metafile.use.base.format": "false",
         "hoodie.table.timeline.timezone": "UTC",
         "hoodie.compaction.record.merger.strategy": EVENT_TIME_STRATEGY,
-        "hoodie.table.create.schema": table_avro_schema(spec.name, schema, allow_timestamp_ntz=True),
-        **stored_defaults({**_index(options), **{key: value for key, value in given.items() if key in OPTIONS}}),
-        **{key: str(value) for key, value in given.items() if key not in OPTIONS},
-        # Under their own names: whoever reads logs has to know them.
-        **options.delete_marker,
         "hoodie.compaction.payload.class": PAYLOADS[payload].java_class,
-        **{key: value for key, value in spec.constraints.properties().items() if value is not None},
-        **({} if spec.query is None else {MATERIALIZED_KEY: spec.query}),
+        **{key: ",".join(names) for key, names in columns if names},
     }
-    for key, names in (
-        ("hoodie.table.recordkey.fields", spec.record_key),
-        ("hoodie.table.precombine.field", spec.ordering_fields),
-        ("hoodie.table.partition.fields", spec.partition_by),
-    ):
-        if names:
-            properties[key] = ",".join(names)
-    return properties
+
+
+def _later_version(spec: TableSpec, key_generator: str, payload: str) -> dict[str, str]:
+    """Of versions 8 and 9, which say the merge mode that a payload class stands for. Raises `OptionError` for one without a mode."""
+    java_class = PAYLOADS[payload].java_class
+    mode = next((mode for mode in (MergeMode.EVENT_TIME, MergeMode.COMMIT_TIME) if payload in PAYLOADS_OF_MODES[mode]), None)
+    if mode is None or payload != _PLAIN[mode]:
+        raise OptionError(
+            f"a table of version {int(spec.version)} merges by event time or by commit time, not by {payload}; leave the payload class out,"
+            " or make the table in version 6",
+            table=spec.name,
+        )
+    if mode is MergeMode.COMMIT_TIME and spec.ordering_fields:
+        raise OptionError(
+            f"{payload} and the ordering fields {list(spec.ordering_fields)} do not go together in version {int(spec.version)}: leave one"
+            " out",
+            table=spec.name,
+        )
+    return new_table_properties(
+        spec.version,
+        NewTable(
+            name=spec.name,
+            table_type=spec.stored_type,
+            key_generator=_WORDS[key_generator],
+            record_key_fields=spec.record_key,
+            ordering_fields=spec.ordering_fields,
+            partition_fields=spec.partition_by,
+            database="",
+            merge_mode=mode,
+            payload_class=java_class if spec.version is TableVersion.EIGHT else None,
+            hive_style=spec.hive_style,
+            url_encode=True,
+        ),
+    )
+
+
+_WORDS = {"NonpartitionedKeyGenerator": "NON_PARTITION", "SimpleKeyGenerator": "SIMPLE", "ComplexKeyGenerator": "COMPLEX"}
+_PLAIN = {MergeMode.EVENT_TIME: "DefaultHoodieRecordPayload", MergeMode.COMMIT_TIME: "OverwriteWithLatestAvroPayload"}

@@ -30,7 +30,7 @@ from lakehouse_engine.commit.restore.files import Blocking, PartitionChanges, fi
 from lakehouse_engine.commit.rollback.blocks import write_rollback_blocks
 from lakehouse_engine.commit.rollback.execute import hadoop_path, partition_metadata
 from lakehouse_engine.commit.rollback.intruders import remove_intruders
-from lakehouse_engine.commit.table_clock import check_clock, table_clock
+from lakehouse_engine.commit.table_clock import check_clock, completion_time, table_clock
 from lakehouse_engine.errors import (
     InstantNotFoundError,
     LakehouseError,
@@ -169,7 +169,7 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
         hoodie_restore_metadata=_by_instant(state, restore.requested_time, plan.instants_to_rollback, changes, blocks),
         restore_instant_info=plan.instants_to_rollback,
     )
-    timeline.complete(inflight, encode_plan(metadata))
+    timeline.complete(inflight, encode_plan(metadata), completion_time(state))
     torn = [change.partition_path for change in changes if change.torn]
     if torn:
         clear_strays(state, torn, anew=True)
@@ -243,7 +243,7 @@ class _Restore:
         if clean.state is not State.INFLIGHT:
             return False
         try:
-            end_begun(self._state.storage, self._timeline, clean)
+            end_begun(self._state.storage, self._timeline, clean, completion_time(self._state))
         except (InstantNotFoundError, MetadataError) as error:
             logger.warning("the plan of %s of %s is damaged (%s); it is dropped", clean, self._state.config.name, error)
             return False
@@ -269,7 +269,8 @@ class _Restore:
         if begun.state is State.REQUESTED:
             begun = self._timeline.to_inflight(begun)
         if begun.state is State.INFLIGHT:
-            self._timeline.complete(begun, self._state.layout.encode_commit(self._empty_write(timeline)))
+            content = self._state.layout.encode_commit(self._empty_write(timeline))
+            self._timeline.complete(begun, content, completion_time(self._state))
 
     def renew_checkpoint(self) -> None:
         """So that readers need not look into the archive for what was there before; it does not matter to what they see."""

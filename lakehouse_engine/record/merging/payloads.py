@@ -142,8 +142,8 @@ def payload_of(config: TableConfig, override: str = "") -> Payload:
     partly = config.properties.get(_PARTIAL_MODE)
     if partly:
         raise UnsupportedTableError(
-            f"{_PARTIAL_MODE}={partly}: two rows of one key are made one, column by column, as only Hudi 1.1 and later do it. Its base files"
-            " can be read read-optimized; other queries, and writes, are Hudi's",
+            f"{_PARTIAL_MODE}={partly}: two rows of one key are made one, column by column, as only Hudi 1.1 and later do it. Its base"
+            " files can be read read-optimized; other queries, and writes, are Hudi's",
             table=config.name,
         )
     if asked and last_name(asked) not in PAYLOADS:

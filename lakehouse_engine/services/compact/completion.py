@@ -28,6 +28,7 @@ def file_context(state: TableState, time: str, schema_text: str, options: WriteO
         unique_columns=frozenset(keys) if len(keys) == 1 else frozenset(),
         partition_columns=state.config.partition_fields,
         populate=state.config.populates_meta_fields,
+        logs_by_writer=state.layout.orders_by_completion,
     )
 
 

@@ -48,9 +48,10 @@ def compact_logs(task: LogCompactTask) -> HoodieWriteStat:
     """
     context, piece, began = task.context, task.piece.slice, time.monotonic()
     columns = (*META_COLUMNS, *context.schema.names)
-    version = max(log.version for log in piece.log_files) + 1
+    version = 1 if context.logs_by_writer else max(log.version for log in piece.log_files) + 1
+    named = context.instant_time if context.logs_by_writer else piece.base_instant
     token = write_token(task.task, 0, secrets.randbelow(1_000_000))
-    file = LogFile(piece.partition_path, piece.file_id, piece.base_instant, version, token)
+    file = LogFile(piece.partition_path, piece.file_id, named, version, token)
     spill = SpillTo(context.storage, f"{marker_folder(context.instant_time)}/.spill/{file.name}", task.memory_bytes)
     try:
         merge = task.reader.merge(task.piece, columns, spill)

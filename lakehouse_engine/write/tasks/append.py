@@ -212,7 +212,7 @@ class _GroupLog:
 
     def __init__(self, context: FileContext, group: GroupAppend, task: int, rules: MergeRules | None) -> None:
         self._context, self._group = context, group
-        self._file = _next_log(group, task)
+        self._file = _next_log(group, context, task)
         self._stamp = FileIdentity(
             context.instant_time, group.piece.partition_path, group.piece.file_id if context.populate else None, task, context.populate
         )
@@ -269,17 +269,20 @@ class _GroupLog:
             log_version=file.version,
             log_offset=0,
             base_file=base.name if base is not None and base.instant_time == group.base_instant else "",
-            log_files=(*(log.name for log in _logs(group)), file.name),
+            log_files=(*(log.name for log in _logs(group, self._context)), file.name),
             checksum=checksum,
         )
 
 
-def _logs(group: GroupAppend) -> list[LogFile]:
+def _logs(group: GroupAppend, context: FileContext) -> Sequence[LogFile]:
     """The logs of the slice that is appended to. One that a pending compaction will close is read with it, but is another."""
+    if context.logs_by_writer:
+        return group.piece.log_files
     return sorted((log for log in group.piece.log_files if log.base_instant == group.base_instant), key=lambda log: log.version)
 
 
-def _next_log(group: GroupAppend, task: int) -> LogFile:
-    version = max((log.version for log in _logs(group)), default=0) + 1
+def _next_log(group: GroupAppend, context: FileContext, task: int) -> LogFile:
+    version = 1 if context.logs_by_writer else max((log.version for log in _logs(group, context)), default=0) + 1
+    named = context.instant_time if context.logs_by_writer else group.base_instant
     token = write_token(task, 0, secrets.randbelow(1_000_000))
-    return LogFile(group.piece.partition_path, group.piece.file_id, group.base_instant, version, token)
+    return LogFile(group.piece.partition_path, group.piece.file_id, named, version, token)

@@ -46,6 +46,7 @@ class FileContext:
     """What every file of one commit shares. `schema` has the user columns, `avro_schema` the same with meta columns as text.
 
     `unique_columns` never repeat, so a dictionary of them is not tried; `partition_columns` are those that partition paths are made of.
+    `logs_by_writer`: names of logs have the instant of the write, not that of the slice.
     """
 
     storage: Storage
@@ -56,6 +57,7 @@ class FileContext:
     unique_columns: frozenset[str] = frozenset()
     partition_columns: tuple[str, ...] = ()
     populate: bool = True
+    logs_by_writer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
