@@ -13,6 +13,7 @@ from lakehouse_engine.model.live_files import LiveCheckpoint, LiveFiles, LiveGro
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
+from lakehouse_engine.timeline.order import is_between, is_later, just_before, latest
 from lakehouse_engine.view.archived_files import ArchivedFiles
 from lakehouse_engine.view.table_state import TableState
 
@@ -25,11 +26,12 @@ def write_checkpoint(state: TableState, until: str, archive_number: int) -> str:
     Where it is not known what archived writes left, base files that are there are taken for it: a loss before now stays unknown.
     """
     archived = state.archived_files()
-    boundary = max(until, archived.boundary)
+    boundary = latest((until, archived.boundary))
     if not boundary:
         return ""
     known = archived.live if archived.is_known else _listed(state)
-    active = [write for write in state.active_writes(boundary) if write.instant_time > _counted_to(state, archived)]
+    counted_to, writes = _counted_to(state, archived), state.timeline.completed().writes()
+    active = [state.write_record(one) for one in writes if is_between(one.requested_time, counted_to, boundary)]
     told_to = _told_to(state, archived, boundary)
     LiveCheckpoints(state.storage).write(boundary, LiveCheckpoint(known.after(active), archive_number, told_to))
     return boundary
@@ -42,7 +44,7 @@ def _told_to(state: TableState, archived: ArchivedFiles, boundary: str) -> str:
     """
     if not archived.all_told or (not archived.boundary and not _is_all_active(state)):
         return archived.told_to
-    writes = [one for one in state.timeline.completed().writes() if archived.boundary < one.requested_time <= boundary]
+    writes = [one for one in state.timeline.completed().writes() if is_between(one.requested_time, archived.boundary, boundary)]
     return boundary if all(state.named_files(one) is not None for one in writes) else archived.told_to
 
 
@@ -64,8 +66,8 @@ def keep_savepointed(state: TableState) -> None:
     checkpoints, archived = LiveCheckpoints(state.storage, SAVEPOINTED), state.archived_files()
     if not archived.is_known:
         return
-    for time in sorted(state.timeline.savepointed - set(checkpoints.times())):
-        if time >= archived.boundary:
+    for time in state.order.sorted(state.timeline.savepointed - set(checkpoints.times())):
+        if not is_later(archived.boundary, time):
             checkpoints.write(time, LiveCheckpoint(_pinned(state, time, archived)))
 
 
@@ -80,7 +82,7 @@ def _pinned(state: TableState, time: str, archived: ArchivedFiles) -> LiveFiles:
         return LiveFiles()
     pinned = {join_path(partition, name) for partition, names in metadata.pinned_files().items() for name in names}
     found: dict[FileGroupId, LiveGroup] = {}
-    for group, file in [*archived.live.files(), *(pair for write in state.active_writes(time) for pair in write.files)]:
+    for group, file in [*archived.live.files(), *(pair for write in state.active_writes(state.order.moment(time)) for pair in write.files)]:
         if file.path in pinned:
             known = found.get(group, LiveGroup())
             found[group] = LiveGroup(known.base, (*known.logs, file)) if file.is_log else LiveGroup(file, known.logs)
@@ -107,7 +109,7 @@ def renew_checkpoint(state: TableState) -> str | None:
     until = archived.boundary
     if not archived.is_known:
         # The last instant that is no longer on the timeline is not known either; nothing is between it and the start.
-        until = str(int(start.requested_time) - 1).zfill(len(start.requested_time))
+        until = just_before(start.requested_time)
     time = write_checkpoint(state, until, state.archived_timeline.newest_number())
     LiveCheckpoints(state.storage).forget_before(time)
     return time or None
@@ -118,7 +120,7 @@ def _counted_to(state: TableState, archived: ArchivedFiles) -> str:
     if archived.is_known:
         return archived.boundary
     since = proven_since(state)
-    return str(int(since) - 1).zfill(len(since)) if since else ""
+    return just_before(since) if since else ""
 
 
 def _listed(state: TableState) -> LiveFiles:
@@ -130,6 +132,6 @@ def _listed(state: TableState) -> LiveFiles:
                 WrittenFile(base.path, base.instant_time, base.instant_time, size=base.size)
             )
             for base in bases
-            if base.instant_time < since
+            if is_later(since, base.instant_time)
         }
     )

@@ -18,6 +18,7 @@ from lakehouse_engine.format.file_names import is_base_file_name, parse_base_fil
 from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.paths import parent_of
+from lakehouse_engine.timeline.order import Order
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.table_state import TableState
 
@@ -44,11 +45,11 @@ def delete_files_of(storage: Storage, instant_time: str, paths: Iterable[str]) -
     return _delete(storage, paths, check)
 
 
-def delete_files_after(storage: Storage, instant_time: str, paths: Iterable[str]) -> list[str]:
-    """As `delete_files_of`, for files that were written after `instant_time`."""
+def delete_files_after(storage: Storage, order: Order, instant_time: str, paths: Iterable[str]) -> list[str]:
+    """As `delete_files_of`, for files of instants that come after that of `instant_time`."""
 
     def check(file: BaseFile | LogFile) -> None:
-        if not _written_after(storage, file, instant_time):
+        if not _written_after(storage, order, file, instant_time):
             raise ProtectedFileError(
                 f"{file.path!r} has rows of {instant_time} or before and is not deleted", path=file.path, instant=instant_time
             )
@@ -137,13 +138,13 @@ def _written_by(storage: Storage, file: BaseFile | LogFile, instant_time: str) -
         return True  # a rollback that is resumed has deleted it before
 
 
-def _written_after(storage: Storage, file: BaseFile | LogFile, instant_time: str) -> bool:
+def _written_after(storage: Storage, order: Order, file: BaseFile | LogFile, instant_time: str) -> bool:
     if isinstance(file, BaseFile):
-        return file.instant_time > instant_time
-    if file.base_instant > instant_time:
+        return order.is_after(file.instant_time, instant_time)
+    if order.is_after(file.base_instant, instant_time):
         return True  # a slice has no block that is older than itself
     try:
         owners = log_owners(storage, file)
     except StoredFileNotFoundError:
         return True
-    return owners.only_after(instant_time)
+    return owners.only_after(order, instant_time)

@@ -20,6 +20,7 @@ from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import REWRITES, HoodieWriteStat, WriteOperationType
 from lakehouse_engine.options import LOCK_TIMEOUT_MS, STORED_PREFIX
 from lakehouse_engine.timeline.lock import TableLock
+from lakehouse_engine.timeline.order import latest
 from lakehouse_engine.view.table_state import TableState
 
 Result = TypeVar("Result")
@@ -44,7 +45,7 @@ class ExpectedState:
     def of(cls, state: TableState) -> ExpectedState:
         """What a reading of `state` saw."""
         writes = frozenset(instant.requested_time for instant in state.timeline.completed().writes())
-        return cls(max(writes, default=None), writes)
+        return cls(state.order.newest(writes), writes)
 
     def within(self, partitions: Iterable[str]) -> ExpectedState:
         """The same, where nothing but rows of `partitions` was read."""
@@ -53,7 +54,7 @@ class ExpectedState:
     def after(self, own: Iterable[str]) -> ExpectedState:
         """The same with writes of the reader's own on top."""
         writes = self.writes.union(own)
-        return replace(self, instant=max(writes, default=None), writes=writes)
+        return replace(self, instant=latest(writes) or None, writes=writes)
 
 
 def check_expected(now: TableState, expected: ExpectedState) -> None:
@@ -97,10 +98,12 @@ class Expectation:
         Raises `ChangedSinceReadError` where there is no such write (any more), or where what came after it is archived by now.
         """
         completed = frozenset(one.requested_time for one in now.timeline.completed().writes())
+        order, moment = now.order, now.order.moment(instant) if exact else instant
         if instant not in completed:
             archived = _archived_writes(now)
-            _check_known(now, instant, exact and instant not in archived, {one for one in archived - completed if one > instant})
-        expected = ExpectedState(instant, frozenset(one for one in completed if one <= instant))
+            later = {one for one in archived - completed if not order.is_visible(one, moment)}
+            _check_known(now, instant, exact and instant not in archived, later)
+        expected = ExpectedState(instant, frozenset(one for one in completed if order.is_visible(one, moment)))
         return cls(now, instant, tuple(_unseen(now, expected)))
 
     def check(self, own: Touched) -> None:
@@ -134,7 +137,7 @@ def _unseen(now: TableState, expected: ExpectedState) -> Iterator[tuple[Instant,
     """
     completed = {instant.requested_time: instant for instant in now.timeline.completed().writes()}
     _check_all_there(now, expected, completed)
-    for instant_time in sorted(completed.keys() - expected.writes):
+    for instant_time in now.order.sorted(completed.keys() - expected.writes):
         instant = completed[instant_time]
         metadata = now.commit_metadata(instant)
         if not _keeps_rows(now.config, instant, metadata):
@@ -150,7 +153,8 @@ def _check_all_there(now: TableState, expected: ExpectedState, completed: Iterab
     if gone - archived:
         message = f"the table was read as of {expected.instant}, and since then {_listed(gone - archived)} was taken back"
         raise _refused(now, f"{message}; nothing was written: read it again")
-    between = {instant for instant in archived - expected.writes if instant > min(expected.writes)}
+    oldest = now.order.oldest(expected.writes) or ""
+    between = {instant for instant in archived - expected.writes if now.order.is_after(instant, oldest)}
     if between:
         message = f"the table was read as of {expected.instant}; {_listed(between)} came since then and was archived"
         raise _refused(now, f"{message}; nothing was written: read it again")

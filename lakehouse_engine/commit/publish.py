@@ -155,10 +155,10 @@ def check_seen(state: TableState, instant_time: str, metadata: HoodieCommitMetad
     threads = _THREADS if len(by_partition) >= _WORTH_THREADS else 1
     runner = looking_runner(LocalRunner(threads, waiting=_THREADS), state.storage)
     found = runner.run(lambda part: list(_looked_up(state.storage, *part)), list(by_partition.items()), name="look for files")
-    newest = 0
+    newest_ms = 0
     for stat, there in chain.from_iterable(found):
         if there is not None and not there.is_directory and there.size == stat.file_size_in_bytes:
-            newest = max(newest, there.modified_ms)
+            newest_ms = max(newest_ms, there.modified_ms)
             continue
         what = "is not there" if there is None else f"has {there.size} bytes there"
         raise UnseenFileError(
@@ -170,7 +170,7 @@ def check_seen(state: TableState, instant_time: str, metadata: HoodieCommitMetad
             expected=stat.file_size_in_bytes,
             found=None if there is None else there.size,
         )
-    return newest
+    return newest_ms
 
 
 def _looked_up(storage: Storage, partition: str, stats: Sequence[HoodieWriteStat]) -> Iterator[tuple[HoodieWriteStat, StoredFile | None]]:

@@ -11,6 +11,7 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.timeline.order import Order
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.table_state import TableState
@@ -101,5 +102,5 @@ def _reason(version: FileVersion, latest: str | None, service: str | None) -> st
 def _versions(files: dict[str, list[StoredFile]], timeline: Timeline) -> tuple[FileVersion, ...]:
     return tuple(
         FileVersion(time, tuple(files[time]), any(not file.name.endswith(".cdc") for file in files[time]), timeline.is_committed(time))
-        for time in sorted(files, reverse=True)
+        for time in Order.by_request().sorted(files, newest_first=True)
     )

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from lakehouse_engine.model.instant import InstantRange
+
+Item = TypeVar("Item")
 
 NEVER = "9" * 17
 """The moment of an instant that is not completed: after all others."""
@@ -108,3 +111,13 @@ def earliest(times: Iterable[str]) -> str | None:
 def just_before(time: str) -> str:
     """The last possible time before another one, as a bound."""
     return f"{int(time) - 1:0{len(time)}d}"
+
+
+def just_after(time: str) -> str:
+    """The first possible time after another one, as a bound: no instant has it."""
+    return f"{time}0"
+
+
+def in_time_order(items: Iterable[Item], time: Callable[[Item], str], *, newest_first: bool = False) -> list[Item]:
+    """Things in order of the times that they have; those of one time stay as they are."""
+    return sorted(items, key=time, reverse=newest_first)

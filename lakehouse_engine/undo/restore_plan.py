@@ -27,6 +27,7 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.complete_slices import check_complete, complete_slices
 from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.timeline.kept import KeptCommits
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.undo.rollback import rows_written
 from lakehouse_engine.undo.savepoint import find_savepoint
 from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
@@ -76,11 +77,11 @@ def plan_restore(state: TableState, savepoint: str | None, to: str | None, *, ca
     target, name = _target(state, savepoint, to)
     check_no_commit_is_lost(state, lost_commits(state), until=target)
     known = savepoint_metadata(state)
-    later = tuple(time for time in sorted(known, reverse=True) if time > target)
+    later = tuple(state.order.sorted((time for time in known if state.order.is_after(time, target)), newest_first=True))
     if later and not cascade:
         raise _blocked(state, target, {time: known[time] for time in later})
     pinned = protected_files(state, up_to=target)
-    changes = tuple(find_changes(state.storage, state.view.partitions(), target, pinned))
+    changes = tuple(find_changes(state.storage, state.view.partitions(), state.order, target, pinned))
     if target in known and not isinstance(known[target], DamagedSavepoint):
         _check_pinned(state, known[target], changes)
     else:
@@ -96,11 +97,11 @@ def _check_complete(state: TableState, target: str) -> None:
     what must be there.
     """
     try:
-        complete_slices(state, target)
+        complete_slices(state, state.order.moment(target))
     except MetadataError:
         if not state.archived_files().is_known:
             raise
-        before = state.up_to(target)
+        before = state.up_to(state.order.moment(target))
         lost = lost_files(before, None, before.view.latest_slices(), logs=True)
         if lost:
             raise MissingFileError(
@@ -145,10 +146,10 @@ def _check_commit_is_there(state: TableState, instant_time: str) -> None:
 
 
 def _check_reachable(state: TableState, to: str) -> None:
-    if state.timeline.completed().writes().contains(to) and to >= proven_since(state):
-        return
     first = proven_since(state)
-    if to < first:
+    if state.timeline.completed().writes().contains(to) and not is_later(first, to):
+        return
+    if is_later(first, to):
         raise InstantCleanedError(
             f"the table cannot be restored to {to}: what was written before {first} is archived, and no savepoint keeps its files",
             table=state.config.name,
@@ -185,20 +186,19 @@ def _later_writes(state: TableState, target: str, writers: Iterable[str]) -> Ite
 
     `writers`: of the files that go. Where archive files are damaged, they tell of writes that nothing else does.
     """
-    found = {instant.requested_time: instant for instant in state.timeline.writes().after(target)}
-    start = state.timeline.start
-    if start is not None and start.requested_time > target:
+    found = {instant.requested_time: instant for instant in state.timeline.writes().newer_than(target)}
+    if state.timeline.is_before_start(target):
         gone = _taken_back(state)
         archive = state.archived_timeline
         if archive.damaged():
             action = Action.DELTA_COMMIT if state.config.table_type is TableType.MERGE_ON_READ else Action.COMMIT
             found |= {time: Instant(time, action, State.COMPLETED) for time in writers if time not in found}
         for instant in archive.readable_instants():
-            if instant.action.is_write and instant.requested_time > target and instant.requested_time not in gone:
+            if instant.action.is_write and state.order.is_after(instant.requested_time, target) and instant.requested_time not in gone:
                 found.setdefault(instant.requested_time, instant)
     if len(found) == 1 and all(_only_marks(state, instant, target) for instant in found.values()):
         return
-    yield from (found[time] for time in sorted(found, reverse=True))
+    yield from (found[time] for time in state.order.sorted(found, newest_first=True))
 
 
 def _taken_back(state: TableState) -> frozenset[str]:

@@ -35,6 +35,7 @@ from lakehouse_engine.model.write_stats import REWRITES
 from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
+from lakehouse_engine.timeline.order import is_later, just_before
 from lakehouse_engine.view.plans import clustering_groups
 from lakehouse_engine.view.protected import savepoint_metadata
 from lakehouse_engine.view.restores import WAS_PUBLISHED
@@ -95,15 +96,17 @@ def _chosen(state: TableState, instant_time: str | None) -> tuple[Instant, list[
     if savepoint is not None:
         called = f" {savepoint.name!r}" if savepoint.name else ""
         raise _refused(state, target, f"the savepoint{called} of {target.requested_time} keeps this write; delete the savepoint first")
-    later = state.timeline.writes().after(target.requested_time)
-    newer = [write.requested_time for write in later.completed()]
+    newer = [write.requested_time for write in state.timeline.writes().completed().newer_than(target.requested_time)]
     if newer and (target.is_completed or target.action is Action.COMPACTION):
         raise _refused(
             state, target, f"newer writes exist ({', '.join(reversed(newer))}); roll those back first, or restore the table to before it"
         )
-    services = [write for write in reversed(later.pending().instants) if is_service_plan(state, write)] if target.is_completed else []
-    if target.is_completed:
-        _check_before(state, target)
+    if not target.is_completed:
+        return target, []
+    shown = state.order.moment(target.requested_time)
+    later = [one for one in state.timeline.writes().pending() if is_later(one.requested_time, shown)]
+    services = [one for one in reversed(later) if is_service_plan(state, one)]
+    _check_before(state, target)
     return target, services
 
 def _target(state: TableState, instant_time: str | None) -> Instant:
@@ -125,7 +128,7 @@ def _check_before(state: TableState, target: Instant) -> None:
     time = target.requested_time
     if proven_since(state) == time:
         raise _refused(state, target, "the writes before it are archived, so it cannot be told whether the table before it is whole")
-    before = str(int(time) - 1).zfill(len(time))
+    before = just_before(state.order.moment(time))
     lost = lost_files(state, before, state.view.slices_as_of(before), logs=True)
     if lost:
         raise InstantCleanedError(

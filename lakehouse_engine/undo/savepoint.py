@@ -126,7 +126,7 @@ def find_savepoint(state: TableState, name_or_instant: str) -> Savepoint:
     """The savepoint of that name or instant; "latest" is the newest. Raises `SavepointError` naming those there are."""
     known = savepoint_metadata(state)
     if name_or_instant == LATEST:
-        chosen = sorted(known)[-1:]
+        chosen = state.order.sorted(known)[-1:]
     else:
         chosen = [time for time, metadata in known.items() if name_or_instant in (time, metadata.name)]
     if not chosen:
@@ -165,7 +165,7 @@ def _planned(
         savepointed_by=user if user is not None else current_user(),
         savepointed_at=int(time.time() * 1000),
         comments=join_comments(name, comment),
-        partition_metadata=pins(state, target, complete_slices(state, target)),
+        partition_metadata=pins(state, target, complete_slices(state, state.order.moment(target))),
     )
     return _described(state, {target: metadata})[0], metadata
 
@@ -198,10 +198,11 @@ def _target(state: TableState, instant: str | None) -> str:
 def pins(state: TableState, instant_time: str, slices: Iterable[FileSlice]) -> dict[str, HoodieSavepointPartitionMetadata]:
     """What a savepoint of that instant keeps of the slices that make the table as of it."""
     names: dict[str, list[str]] = {}
-    promises, told, unpublished = _promises(state, instant_time), told_logs(state, instant_time), _unpublished(state)
+    moment, unpublished = state.order.moment(instant_time), _unpublished(state)
+    promises, told = _promises(state, moment), told_logs(state, moment)
     for piece in slices:
         logs = [log for log in piece.log_files if not _is_dead(state, log, unpublished.get(log.path))]
-        pinned = [log.name for log in logs if _is_pinned(state, log, promises.get(log.path, ()), instant_time, told)]
+        pinned = [log.name for log in logs if _is_pinned(state, log, promises.get(log.path, ()), moment, told)]
         base = [piece.base_file.name] if piece.base_file is not None else []
         names.setdefault(piece.partition_path, []).extend(base + pinned)
     return {
@@ -222,26 +223,26 @@ def _is_dead(state: TableState, log: LogFile, compaction: str | None) -> bool:
     return compaction is not None and log_owners(state.storage, log).only(compaction)
 
 
-def _is_pinned(state: TableState, log: LogFile, promises: Sequence[LogPromise], instant_time: str, told: ToldLogs) -> bool:
-    """Whether a log file has anything of the table as of the instant. Hudi pins what later writes logged to the same slices, too.
+def _is_pinned(state: TableState, log: LogFile, promises: Sequence[LogPromise], moment: str, told: ToldLogs) -> bool:
+    """Whether a log file has anything of the table as of the moment. Hudi pins what later writes logged to the same slices, too.
 
-    `told`: the writes of which all files are known as of the instant. What one of them is said to have written elsewhere is a stray, which
+    `told`: the writes of which all files are known as of the moment. What one of them is said to have written elsewhere is a stray, which
     no read counts; kept, it would come back with the savepoint once nobody knows that any more.
     """
-    if any(promise.instant_time <= instant_time for promise in promises):
+    if any(state.order.is_visible(promise.instant_time, moment) for promise in promises):
         return True
     if any(promise.start == 0 for promise in promises):
         return False  # a later write began it
     # Whoever began it is archived, or was rolled back: then it may be newer, and only its blocks tell.
     owners = log_owners(state.storage, log)
-    older = [writer for writer in owners.writers if writer <= instant_time]
+    older = [writer for writer in owners.writers if state.order.is_visible(writer, moment)]
     return not owners.writers or bool(older and owners.takes_back) or any(log.is_cdc or not told.tells(writer) for writer in older)
 
 
-def _promises(state: TableState, instant_time: str) -> dict[str, list[LogPromise]]:
-    """What is known to have been written to each log file, of the table now and as of the instant."""
+def _promises(state: TableState, moment: str) -> dict[str, list[LogPromise]]:
+    """What is known to have been written to each log file, of the table now and as of the moment."""
     by_path: dict[str, list[LogPromise]] = {}
-    for promises in (*log_promises(state, None).values(), *log_promises(state, instant_time).values()):
+    for promises in (*log_promises(state, None).values(), *log_promises(state, moment).values()):
         for promise in promises:
             by_path.setdefault(promise.path, []).append(promise)
     return by_path

@@ -42,6 +42,7 @@ from lakehouse_engine.storage.faults import FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.clock import InstantClock
+from lakehouse_engine.timeline.order import Order
 from lakehouse_engine.write.batch.input import Keying
 from lakehouse_engine.write.create import TableSpec, create_table
 from lakehouse_engine.write.source import MemorySource
@@ -149,7 +150,7 @@ class Cell:
         partition, _, name = path.rpartition("/")
         if is_base_file_name(name):
             return parse_base_file(partition, name).instant_time > instant
-        return log_owners(self.storage, parse_log_file(partition, name)).only_after(instant)
+        return log_owners(self.storage, parse_log_file(partition, name)).only_after(Order.by_request(), instant)
 
     # looking
 

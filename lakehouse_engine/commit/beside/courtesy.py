@@ -16,6 +16,7 @@ from lakehouse_engine.model.commit_metadata import WRITER_KEY
 from lakehouse_engine.model.instant import Action, Instant, parse_instant_time
 from lakehouse_engine.model.plans import HoodieRollbackMetadata
 from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.timeline.order import is_later, latest
 from lakehouse_engine.view.table_state import TableState
 
 
@@ -24,12 +25,12 @@ def turn_of_hudi(state: TableState) -> float:
     options = lock_options(state.config)
     at_work = [beat.instant_time for beat in foreign_writes(state)] if options.optimistic else []
     refused = [left.instant_time for left in refused_writes(state)] if at_work else []
-    earlier = sorted((*at_work[:-1], *refused, *_taken_back(state))) if at_work else []
-    if not earlier or earlier[-1] >= at_work[-1]:
+    overtaken = latest((*at_work[:-1], *refused, *_taken_back(state))) if at_work else ""
+    if not overtaken or not is_later(at_work[-1], overtaken):
         return 0.0
-    overtaken, hopeful = earlier[-1], at_work[-1]
+    hopeful = at_work[-1]
     since = list(state.timeline.completed().writes().after(overtaken))
-    if not since or any(instant.requested_time > hopeful or not _is_ours(state, instant) for instant in since):
+    if not since or any(not state.order.is_visible(one.requested_time, hopeful) or not _is_ours(state, one) for one in since):
         return 0.0
     took = _moment(hopeful) - _moment(overtaken)
     if took > timedelta(milliseconds=options.tolerated_ms):

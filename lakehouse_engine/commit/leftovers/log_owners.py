@@ -9,6 +9,7 @@ from lakehouse_engine.format.log.blocks import DATA_BLOCKS, BlockType, LogBlock
 from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.model.files import LogFile
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.order import Order
 
 _ROWS = DATA_BLOCKS | {BlockType.DELETE}
 
@@ -29,11 +30,11 @@ class LogOwners:
 
     def only(self, instant_time: str) -> bool:
         """Whether nothing is lost with the file but what that instant wrote."""
-        return not self.takes_back and self.writers <= {instant_time}
+        return not self.takes_back and self.writers.issubset({instant_time})
 
-    def only_after(self, instant_time: str) -> bool:
+    def only_after(self, order: Order, instant_time: str) -> bool:
         """Whether nothing is lost with the file but what was written after that instant."""
-        return not self.takes_back and all(writer > instant_time for writer in self.writers)
+        return not self.takes_back and all(order.is_after(writer, instant_time) for writer in self.writers)
 
 
 def log_owners(storage: Storage, log: LogFile) -> LogOwners:

@@ -58,6 +58,7 @@ from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
 from lakehouse_engine.timeline.heartbeats import HEARTBEATS
 from lakehouse_engine.timeline.kept import KeptCommits
+from lakehouse_engine.timeline.order import is_later, just_after
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.restores import came_late, restore_plan, took_rows
@@ -154,7 +155,7 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
     work = _Restore(state, timeline, restore.requested_time, target)
     work.unpublish()
     KeptCommits(state.storage, state.layout).put_back(target)
-    changes = find_changes(state.storage, state.view.partitions(), target, protected_files(state.refresh()))
+    changes = find_changes(state.storage, state.view.partitions(), state.order, target, protected_files(state.refresh()))
     if state.has_archive:
         work.remove_pending()
     blocks = work.remove_files(changes)
@@ -184,7 +185,8 @@ class _Restore:
 
     def _later(self) -> Timeline:
         """Instants between the target and the restore, newest last. The empty write of step 7 comes after the restore."""
-        return self._timeline.load().filter(lambda instant: self._target < instant.requested_time < self._time)
+        later = self._timeline.load().newer_than(self._target)
+        return later.filter(lambda instant: is_later(self._time, instant.requested_time))
 
     def unpublish(self) -> None:
         newest_first = list(reversed(self._later().instants))
@@ -207,7 +209,7 @@ class _Restore:
             for change in changes
             for blocking in change.blockings
         )
-        delete_files_after(storage, self._target, [removal.path for change in changes for removal in change.removals])
+        delete_files_after(storage, self._state.order, self._target, [removal.path for change in changes for removal in change.removals])
         remove_intruders(storage, [parent_of(removal.path) for change in changes for removal in change.removals], self._is_later)
         return blocks
 
@@ -219,7 +221,7 @@ class _Restore:
                 self._timeline.delete_all([*_pending_states(instant), instant.at(State.COMPLETED)])
         storage = self._state.storage
         # Readers pass over those of later writes as soon as the restore is on the timeline.
-        LiveCheckpoints(storage).forget_from(f"{self._target}0")
+        LiveCheckpoints(storage).forget_from(just_after(self._target))
         for entry in storage.list(TEMP_FOLDER):
             if entry.is_directory and self._is_later(entry.name):
                 storage.delete_tree(entry.path)
@@ -250,14 +252,14 @@ class _Restore:
         return True
 
     def _is_later(self, name: str) -> bool:
-        return name.isdigit() and self._target < name < self._time
+        return name.isdigit() and self._state.order.is_after(name, self._target) and is_later(self._time, name)
 
     def keep_archived_committed(self, changes: Iterable[PartitionChanges]) -> None:
         """Readers count an instant as archived when it is before the first write without a savepoint; so there must be one."""
         timeline = self._timeline.load()
-        begun = timeline.writes().after(self._time).first()
+        begun = timeline.writes().filter(lambda write: is_later(write.requested_time, self._time)).first()
         if begun is None:
-            before = timeline.writes().up_to(self._target)
+            before = timeline.writes().up_to(timeline.order.moment(self._target))
             kept = {instant for change in changes for instant in change.kept_instants}
             archived = kept - {instant.requested_time for instant in before}
             if not archived or any(instant.requested_time not in timeline.savepointed for instant in before):
@@ -304,7 +306,7 @@ def _by_instant(
     actions = {info.commit_time: info.action for info in infos}
     removed = {removal.instant_time for change in changes for removal in change.removals}
     default = str(Action.DELTA_COMMIT if state.config.table_type is TableType.MERGE_ON_READ else Action.COMMIT)
-    times = sorted(actions.keys() | removed, reverse=True)
+    times = state.order.sorted(actions.keys() | removed, newest_first=True)
     return {time: (_rollback_of(state, restore_time, time, actions.get(time, default), changes, blocks),) for time in times}
 
 

@@ -16,6 +16,7 @@ from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_na
 from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.order import Order, is_later, latest
 from lakehouse_engine.view.listings.listing import StorageLister
 
 _THREADS = 8
@@ -58,17 +59,23 @@ class PartitionChanges:
 class _Look:
     storage: Storage
     partition_path: str
+    order: Order
     target: str
     pinned: frozenset[str]
 
+    def is_after_target(self, instant_time: str) -> bool:
+        return self.order.is_after(instant_time, self.target)
 
-def find_changes(storage: Storage, partitions: Iterable[str], target: str, pinned: Iterable[str]) -> list[PartitionChanges]:
+
+def find_changes(
+    storage: Storage, partitions: Iterable[str], order: Order, target: str, pinned: Iterable[str]
+) -> list[PartitionChanges]:
     """What has to happen in the partitions so that nothing written after `target` is left; partitions are looked at side by side.
 
     Files in `pinned` (paths relative to the table) stay; what later writes logged to them is taken back by rollback blocks.
     """
     kept = frozenset(pinned)
-    looks = [_Look(storage, partition, target, kept) for partition in partitions]
+    looks = [_Look(storage, partition, order, target, kept) for partition in partitions]
     return LocalRunner(_THREADS).run(_look, looks, name="find files")
 
 
@@ -76,17 +83,18 @@ def _look(look: _Look) -> PartitionChanges:
     bases, logs = _parsed(look.storage, look.partition_path)
     newest: dict[str, str] = {}
     for base in bases:
-        if base.instant_time <= look.target:
-            newest[base.file_id] = max(base.instant_time, newest.get(base.file_id, ""))
-    removals = [Removal(base.path, base.size, base.instant_time) for base in bases if base.instant_time > look.target]
-    removals += [Removal(log.path, log.size, log.base_instant) for log in logs if log.base_instant > look.target]
+        if not look.is_after_target(base.instant_time):
+            newest[base.file_id] = latest((base.instant_time, newest.get(base.file_id, "")))
+    removals = [Removal(base.path, base.size, base.instant_time) for base in bases if look.is_after_target(base.instant_time)]
+    removals += [Removal(log.path, log.size, log.base_instant) for log in logs if look.is_after_target(log.base_instant)]
     # What was logged to a slice ended when the next one of its group began.
-    open_logs = [log for log in logs if newest.get(log.file_id, "") <= log.base_instant <= look.target and not log.is_cdc]
+    kept_logs = [log for log in logs if not (look.is_after_target(log.base_instant) or log.is_cdc)]
+    open_logs = [log for log in kept_logs if not is_later(newest.get(log.file_id, ""), log.base_instant)]
     owners = {log: log_owners(look.storage, log) for log in open_logs}
     removals += [
-        Removal(log.path, log.size, max(owner.writers))
+        Removal(log.path, log.size, look.order.sorted(owner.writers)[-1])
         for log, owner in owners.items()
-        if owner.writers and owner.only_after(look.target) and log.path not in look.pinned
+        if owner.writers and owner.only_after(look.order, look.target) and log.path not in look.pinned
     ]
     gone = {removal.path for removal in removals}
     files: list[BaseFile | LogFile] = [*bases, *logs]
@@ -94,7 +102,7 @@ def _look(look: _Look) -> PartitionChanges:
     return PartitionChanges(
         look.partition_path,
         tuple(sorted(removals, key=lambda removal: removal.path)),
-        tuple(_blockings({log: owner for log, owner in owners.items() if log.path not in gone}, look.target)),
+        tuple(_blockings({log: owner for log, owner in owners.items() if log.path not in gone}, look)),
         frozenset(file.path for file in kept),
         frozenset(file.base_instant if isinstance(file, LogFile) else file.instant_time for file in kept),
         any(owner.is_torn for owner in owners.values()),
@@ -111,17 +119,17 @@ def _parsed(storage: Storage, partition: str) -> tuple[list[BaseFile], list[LogF
     return bases, logs
 
 
-def _blockings(owners: Mapping[LogFile, LogOwners], target: str) -> list[Blocking]:
+def _blockings(owners: Mapping[LogFile, LogOwners], look: _Look) -> list[Blocking]:
     slices: dict[tuple[str, str], list[LogFile]] = {}
     for log in owners:
         slices.setdefault((log.file_id, log.base_instant), []).append(log)
-    return [blocking for logs in slices.values() if (blocking := _blocking(logs, owners, target)) is not None]
+    return [blocking for logs in slices.values() if (blocking := _blocking(logs, owners, look)) is not None]
 
 
-def _blocking(logs: Sequence[LogFile], owners: Mapping[LogFile, LogOwners], target: str) -> Blocking | None:
+def _blocking(logs: Sequence[LogFile], owners: Mapping[LogFile, LogOwners], look: _Look) -> Blocking | None:
     undone = {taken for log in logs for _, taken in owners[log].takes_back}
-    later = {log: {writer for writer in owners[log].writers if writer > target} - undone for log in logs}
-    targets = sorted({writer for writers in later.values() for writer in writers}, reverse=True)
+    later = {log: {writer for writer in owners[log].writers if look.is_after_target(writer)} - undone for log in logs}
+    targets = look.order.sorted({writer for writers in later.values() for writer in writers}, newest_first=True)
     if not targets:
         return None
     group = FileGroupId(logs[0].partition_path, logs[0].file_id)

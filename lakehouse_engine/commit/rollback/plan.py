@@ -18,6 +18,7 @@ from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRollbackPlan, HoodieRollbackRequest
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.table_state import TableState
@@ -68,7 +69,7 @@ def _listed(state: TableState, time: str) -> Iterator[BaseFile | LogFile]:
 
 def _logged(state: TableState, logs: Iterable[LogFile], time: str) -> Iterator[LogFile]:
     """Log files with a block of that instant. A slice has none that is older than itself."""
-    yield from (log for log in logs if log.base_instant <= time and time in log_owners(state.storage, log).writers)
+    yield from (log for log in logs if not is_later(log.base_instant, time) and time in log_owners(state.storage, log).writers)
 
 
 def _parsed(paths: Iterable[str]) -> Iterator[BaseFile | LogFile]:
