@@ -35,6 +35,7 @@ from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.history import log_archive
 from lakehouse_engine.timeline.kept import KeptCommits
+from lakehouse_engine.timeline.order import in_time_order, is_later, latest
 from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
 
@@ -68,8 +69,8 @@ def _without_put_back(state: TableState, both: Sequence[Instant]) -> list[Instan
     archived again since, and the timeline would begin with it, so that none of the later ones counted any more.
     """
     put_back = {record.target for record in restores(state.active, state.timeline)}
-    last = max((instant.requested_time for instant in both if instant.action.is_write), default="")
-    return [instant for instant in both if instant.requested_time not in put_back or instant.requested_time < last]
+    last = latest(instant.requested_time for instant in both if instant.action.is_write)
+    return [instant for instant in both if instant.requested_time not in put_back or is_later(last, instant.requested_time)]
 
 
 def execute_archive(state: TableState, instants: Sequence[Instant], options: ArchiveOptions) -> tuple[str, ...]:
@@ -111,7 +112,7 @@ def _number(name: str) -> int:
 
 def _take_away(state: TableState, instants: Sequence[Instant], files: _States, archive_number: int) -> None:
     writes = [instant.requested_time for instant in instants if instant.action.is_write]
-    checkpoint = write_checkpoint(state, max(writes, default=""), archive_number)
+    checkpoint = write_checkpoint(state, latest(writes), archive_number)
     _remove(state, instants, files)
     LiveCheckpoints(state.storage).forget_before(checkpoint)
 
@@ -165,7 +166,7 @@ def _transition_time(state: TableState, file: StoredFile) -> str:
 
 def _remove(state: TableState, instants: Sequence[Instant], files: Mapping[tuple[str, str], Sequence[tuple[Instant, StoredFile]]]) -> None:
     timeline = state.active
-    oldest_first = sorted(instants, key=lambda instant: instant.requested_time)
+    oldest_first = in_time_order(instants, lambda instant: instant.requested_time)
     states = [found for instant in oldest_first for found, _ in files.get(_key(instant), ())]
     timeline.delete_all(found for found in states if not found.is_completed)
     timeline.delete_all(found for found in states if found.is_completed)

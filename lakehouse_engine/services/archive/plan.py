@@ -14,6 +14,7 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
 from lakehouse_engine.services.clean.policies import retention
 from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.timeline.order import earliest, in_time_order, is_later
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import savepoint_metadata
 from lakehouse_engine.view.restores import took_rows
@@ -51,7 +52,7 @@ def plan_archive(state: TableState, options: ArchiveOptions, clean: CleanOptions
     """
     leaving, kept, oldest = _writes(state, options, clean, compaction)
     services = [instant for action in _COUNTED_ALONE for instant in _surplus_of(state, action, options, oldest)]
-    return PlannedArchive((*sorted(services, key=lambda instant: instant.requested_time), *leaving), tuple(kept))
+    return PlannedArchive((*in_time_order(services, lambda instant: instant.requested_time), *leaving), tuple(kept))
 
 
 def is_due(state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions) -> bool:
@@ -79,7 +80,7 @@ def _leaving(state: TableState, surplus: Sequence[Instant], stops: Sequence[_Sto
     named = _savepoints(state, passed)
     for instant in surplus:
         time = instant.requested_time
-        stop = next((stop for stop in stops if time >= stop.time), None)
+        stop = next((stop for stop in stops if not is_later(stop.time, time)), None)
         if stop is not None:
             return leaving, [*kept, f"archiving stops at {stop.what}"]
         if instant.action is Action.REPLACE_COMMIT and has_replaced_files(state, instant):
@@ -97,23 +98,24 @@ def _surplus_of(state: TableState, action: Action, options: ArchiveOptions, olde
         active = state.active
         done = [instant for instant in done if not took_rows(active, instant)]
     surplus = done[: len(done) - options.min_commits] if len(done) > options.max_commits else []
-    return [instant for instant in surplus if instant.requested_time < oldest_write]
+    return [instant for instant in surplus if is_later(oldest_write, instant.requested_time)]
 
 
 def _stops(state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions) -> list[_Stop]:
     """Earliest first."""
     stops = [*_pending(state), *_young(state), *_retained(state, clean), *_compacting(state, compaction)]
-    if not options.beyond_savepoint and state.timeline.savepointed:
-        first = min(state.timeline.savepointed)
+    first = earliest(state.timeline.savepointed)
+    if not options.beyond_savepoint and first is not None:
         stops.append(_Stop(first, _savepoints(state, [first])[first]))
-    return sorted(stops, key=lambda stop: stop.time)
+    return in_time_order(stops, lambda stop: stop.time)
 
 
 def _pending(state: TableState) -> Iterator[_Stop]:
     """The newest completed write before the oldest pending one stays as well, as what the pending one began from."""
     pending = state.timeline.pending().writes().first()
     if pending is not None:
-        before = state.timeline.completed().writes().filter(lambda instant: instant.requested_time < pending.requested_time).last()
+        writes = state.timeline.completed().writes()
+        before = writes.filter(lambda instant: is_later(pending.requested_time, instant.requested_time)).last()
         yield _Stop((before or pending).requested_time, f"pending {pending.action} {pending.requested_time}")
 
 

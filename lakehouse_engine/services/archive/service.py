@@ -14,6 +14,7 @@ from lakehouse_engine.services.archive.plan import is_due, plan_archive
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import LOCK_FILE
 from lakehouse_engine.timeline.locks.waiting import forget_dead
+from lakehouse_engine.timeline.order import Order
 from lakehouse_engine.view.table_state import TableState
 
 _COMPACTION = CompactionOptions()
@@ -56,4 +57,4 @@ def archive_is_due(
 
 
 def _times(instants: Sequence[Instant]) -> tuple[str, ...]:
-    return tuple(sorted(instant.requested_time for instant in instants))
+    return tuple(Order.by_request().sorted(instant.requested_time for instant in instants))

@@ -15,6 +15,7 @@ from lakehouse_engine.options.services import CLEAN_VERSIONS
 from lakehouse_engine.services.clean.policies import KEEP_LATEST_FILE_VERSIONS, CleanPolicy, Retention, retention
 from lakehouse_engine.services.clean.scope import SAVEPOINTED, scope_of
 from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.timeline.order import earliest, is_later
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.table_state import TableState
@@ -86,7 +87,8 @@ class _Sieve:
 
     def _is_old(self, version: FileVersion, newest: str, stays: frozenset[str] | set[str]) -> bool:
         """CDC files without a slice of their own go with the oldest slices that stay."""
-        return version.instant_time < (newest if version.has_rows else min(stays)) and version.instant_time not in stays
+        bound = newest if version.has_rows else earliest(stays) or newest
+        return is_later(bound, version.instant_time) and version.instant_time not in stays
 
     def _is_free(self, group: GroupVersions, version: FileVersion) -> bool:
         # As in Hudi, one pinned file keeps its whole slice.
@@ -108,13 +110,13 @@ def _is_emptied(listed: Sequence[StoredFile], garbage: Sequence[StoredFile]) -> 
 def _plan(
     state: TableState, options: CleanOptions, kept: Retention, garbage: Mapping[str, Sequence[StoredFile]], emptied: Sequence[str]
 ) -> HoodieCleanerPlan:
-    earliest = kept.earliest
+    first = kept.earliest
     last = state.timeline.completed().writes().last()
     return HoodieCleanerPlan(
         policy=options.policy,
         earliest_instant_to_retain=None
-        if earliest is None
-        else HoodieActionInstant(timestamp=earliest.requested_time, action=str(earliest.action), state=earliest.state.name),
+        if first is None
+        else HoodieActionInstant(timestamp=first.requested_time, action=str(first.action), state=first.state.name),
         last_completed_commit_timestamp=last.requested_time if last else "",
         file_paths_to_be_deleted_per_partition={
             partition: tuple(HoodieCleanFileInfo(file_path=state.storage.uri(file.path), is_bootstrap_base_file=False) for file in files)
@@ -127,7 +129,7 @@ def _plan(
 
 def savepoints_seen(state: TableState) -> dict[str, str]:
     """The savepoints that a clean of `state` goes around, as plans and results say it."""
-    return {SAVEPOINTED: ",".join(sorted(state.timeline.savepointed))} if state.timeline.savepointed else {}
+    return {SAVEPOINTED: ",".join(state.order.sorted(state.timeline.savepointed))} if state.timeline.savepointed else {}
 
 
 def _versions_kept(options: CleanOptions) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from lakehouse_engine.model.instant import Instant, format_instant_time, parse_instant_time
 from lakehouse_engine.options import CleanOptions
+from lakehouse_engine.timeline.order import Order, is_later
 from lakehouse_engine.timeline.timeline import Timeline
 
 KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
@@ -36,13 +37,14 @@ class KeepSince:
     """Everything that a query as of `earliest` or later reads: slices from then on, and the newest one before."""
 
     earliest: str
+    order: Order
 
     def keeps(self, slices: Sequence[str]) -> frozenset[str]:
-        before = [time for time in slices if time < self.earliest]
-        return frozenset([*slices[: len(slices) - len(before)], *before[:1]])
+        before = [time for time in slices if self.order.is_after(self.earliest, time)]
+        return frozenset(slices).difference(before[1:])
 
     def drops_replaced(self, replaced_at: str) -> bool:
-        return replaced_at < self.earliest
+        return self.order.is_after(self.earliest, replaced_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def _by_hours(timeline: Timeline, options: CleanOptions, now: str) -> Retention:
         cutoff = format_instant_time(parse_instant_time(now) - timedelta(hours=options.hours_retained))
     except OverflowError:
         cutoff = ""  # longer ago than there are dates: nothing is as old
-    recent = [instant for instant in completed if instant.requested_time >= cutoff]
+    recent = [instant for instant in completed if not is_later(cutoff, timeline.order.moment(instant.requested_time))]
     return _since(timeline, completed, recent[0] if recent else completed[-1])
 
 
@@ -107,15 +109,15 @@ _POLICIES: dict[str, Callable[[Timeline, CleanOptions, str], Retention]] = {
 def _completed(timeline: Timeline) -> list[Instant]:
     """Completed writes from the timeline's start on: savepointed commits that archiving passed by are no measure."""
     start = timeline.start.requested_time if timeline.start else ""
-    return [instant for instant in timeline.completed().writes() if instant.requested_time >= start]
+    return [instant for instant in timeline.completed().writes() if not is_later(start, instant.requested_time)]
 
 
 def _since(timeline: Timeline, completed: Sequence[Instant], earliest: Instant) -> Retention:
     """Never past the oldest pending write, which may still read what was there when it began."""
-    pending = timeline.pending().writes().first()
-    if pending is None or earliest.requested_time <= pending.requested_time:
-        return Retention(KeepSince(earliest.requested_time), earliest)
-    before = [instant for instant in completed if instant.requested_time < pending.requested_time]
+    order, pending = timeline.order, timeline.pending().writes().first()
+    if pending is None or order.is_visible(earliest.requested_time, pending.requested_time):
+        return Retention(KeepSince(earliest.requested_time, order), earliest)
+    before = [instant for instant in completed if order.is_visible(instant.requested_time, pending.requested_time)]
     if not before:
         return Retention(None, None, pending)
-    return Retention(KeepSince(before[-1].requested_time), before[-1], pending)
+    return Retention(KeepSince(before[-1].requested_time, order), before[-1], pending)

@@ -19,6 +19,7 @@ from lakehouse_engine.options import CleanOptions
 from lakehouse_engine.options.services import CLEAN_VERSIONS
 from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.services.clean.policies import KEEP_LATEST_FILE_VERSIONS, Retention
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -48,12 +49,13 @@ def scope_of(state: TableState, options: CleanOptions, kept: Retention) -> Scope
         damaged = False
     since, is_known = _since(last, options)
     proven = proven_since(state)
-    until = kept.earliest.requested_time if kept.earliest is not None else None
+    writes = state.timeline.completed().writes()
+    looked_at = writes if kept.earliest is None else writes.older_than(kept.earliest.requested_time)
     touched: set[str] = set()
-    for instant in state.timeline.completed().writes():
-        if since <= instant.requested_time and instant.requested_time >= proven and (until is None or instant.requested_time < until):
+    for instant in looked_at:
+        if not (is_later(proven, instant.requested_time) or state.order.is_after(since, instant.requested_time)):
             touched.update(_outdated(state.commit_metadata(instant)))
-    is_whole = is_known and since >= proven and not damaged
+    is_whole = is_known and not is_later(proven, since) and not damaged
     return Scope(frozenset(touched), not is_whole or not options.incremental or (last is not None and _lost_savepoint(state, last)))
 
 

@@ -33,6 +33,7 @@ from lakehouse_engine.services.compact.merging import CompactTask, compact_slice
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.archive_gaps import ACCEPTED_ARCHIVE, LOST_ARCHIVE
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.result import result_of
@@ -176,7 +177,7 @@ def _paths_tell(state: TableState) -> bool:
 
 def _check_later(time: str, newest: str | None, config: TableConfig) -> None:
     """Rows must not be of commits that are yet to come in the clone."""
-    if newest is not None and time <= newest:
+    if newest is not None and not is_later(time, newest):
         raise TimelineError(
             f"the newest commit to be cloned, {newest}, is not before {time}, which it is now here: the clock of this machine is behind"
             " that of who wrote it; correct it",
