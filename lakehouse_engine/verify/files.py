@@ -143,9 +143,11 @@ def _newer_rows(state: TableState, log: LogFile, scope: LogScope) -> Iterator[Fi
     if not has_file(state.storage, log.path):
         return
     merged = ((block.instant_time, block.compacted_times) for block in read_blocks(mapped(state.storage, log.path)))
-    found = {(time, newer) for time, times in merged if time is not None and scope.sees(time) for newer in times if newer > time}
-    for time in sorted({time for time, _ in found}):
-        named = ", ".join(sorted(newer for other, newer in found if other == time))
+    order = state.order
+    seen = [(time, times) for time, times in merged if time is not None and scope.sees(time)]
+    found = {(time, newer) for time, times in seen for newer in times if order.is_after(newer, time)}
+    for time in order.sorted({time for time, _ in found}):
+        named = ", ".join(order.sorted(newer for other, newer in found if other == time))
         what = f"the block of the log compaction {time} has rows of {named}, which came after it: earlier moments show them, and going back"
         yield Finding(FindingKind.NEWER_ROWS, log.path, f"{what} does not take them away; a compaction, then a clean, leaves it behind")
 

@@ -105,7 +105,7 @@ def check_kept(state: TableState) -> Iterator[Finding]:
         if finding is not None:
             yield finding
     active = {instant.requested_time for instant in state.timeline.completed().writes()}
-    for time in sorted(state.timeline.savepointed - active - times):
+    for time in state.order.sorted(state.timeline.savepointed - active - times):
         message = f"the commit of the savepoint {time} is archived, and not kept: the table cannot be restored to it"
         yield Finding(FindingKind.MISSING_FILE, kept.folder, message)
 

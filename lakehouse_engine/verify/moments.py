@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.read.completeness import changed_sizes, lost_files, proven_since
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.verify.cleaned import Cleaned
 from lakehouse_engine.verify.report import Finding, FindingKind
 from lakehouse_engine.verify.suspects import suspects
@@ -21,21 +22,22 @@ def check_moments(state: TableState) -> Iterator[Finding]:
     suspected, boundary = suspects(state, cleaned), state.archived_files().boundary
     for instant in state.timeline.completed().writes():
         time = instant.requested_time
-        if time < since:
+        if is_later(since, time):
             continue  # savepointed, and checked as such
-        told_by_all = time >= boundary and state.savepointed_files(time) is None
+        told_by_all = not is_later(boundary, time) and state.savepointed_files(time) is None
         partitions = suspected if told_by_all else None
         if partitions is not None and not partitions:
             continue
-        slices = state.view.slices_as_of(time) if partitions is None else _slices(state, time, partitions)
-        for file in lost_files(state, time, slices, logs=True, within=None if partitions is None else partitions.intersection):
+        moment, within = state.order.moment(time), None if partitions is None else partitions.intersection
+        slices = state.view.slices_as_of(moment) if partitions is None else _slices(state, moment, partitions)
+        for file in lost_files(state, moment, slices, logs=True, within=within):
             if not cleaned.took(file):
                 message = f"needed by reads as of {time}, and not there, though no clean deleted it"
                 yield Finding(FindingKind.MISSING_FILE, file.path, message)
-        for changed in changed_sizes(state, time, slices, logs=True):
+        for changed in changed_sizes(state, moment, slices, logs=True):
             message = f"has {changed.size} bytes; the commit {changed.instant_time} wrote {changed.written}"
             yield Finding(FindingKind.WRONG_SIZE, changed.path, message)
 
 
-def _slices(state: TableState, time: str, partitions: Iterable[str]) -> list[FileSlice]:
-    return [piece for path in sorted(partitions) for piece in state.view.slices_as_of(time, path)]
+def _slices(state: TableState, moment: str, partitions: Iterable[str]) -> list[FileSlice]:
+    return [piece for path in sorted(partitions) for piece in state.view.slices_as_of(moment, path)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name
 from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.verify.cleaned import cleaned_files
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import protected_files
@@ -43,7 +44,7 @@ def retained_files(state: TableState) -> dict[str, RetainedFile]:
     }
     since = proven_since(state)
     for instant in state.timeline.completed().writes():
-        if instant.requested_time >= since:
+        if not is_later(since, instant.requested_time):
             for stat in state.commit_metadata(instant).write_stats():
                 name = (stat.path or "").rpartition("/")[2]
                 if stat.path and (is_base_file_name(name) or is_log_file_name(name)):

@@ -12,6 +12,7 @@ from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import WrittenFile
 from lakehouse_engine.read.completeness import NO_COMMIT, ExpectedFile, proven_since
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.verify.cleaned import Cleaned
 from lakehouse_engine.view.slicing import replaced_groups
 from lakehouse_engine.view.table_state import TableState
@@ -32,9 +33,10 @@ def suspects(state: TableState, cleaned: Cleaned) -> frozenset[str] | None:
         if group.partition_path not in found and not (listed.has(file) or (listed.lacks(file) and _was_cleaned(cleaned, group, file))):
             found.add(group.partition_path)
     for instant in state.timeline.completed().writes().instants:
-        if instant.requested_time >= since:
-            found.update(told.unknown(state.commit_metadata(instant)))
-        if instant.requested_time >= since and instant.requested_time > archived.boundary:
+        if is_later(since, instant.requested_time):
+            continue
+        found.update(told.unknown(state.commit_metadata(instant)))
+        if is_later(instant.requested_time, archived.boundary):
             told.add(state.write_record(instant).files)
     return frozenset(found)
 
@@ -86,7 +88,9 @@ class _Told:
             if file.is_log:
                 self._begun.add((group, file.base_instant))
             else:
-                self._bases[group] = min(self._bases.get(group, file.instant_time), file.instant_time)
+                known = self._bases.get(group)
+                if known is None or is_later(known, file.instant_time):
+                    self._bases[group] = file.instant_time
 
     def unknown(self, metadata: HoodieCommitMetadata) -> Iterator[str]:
         """Partitions of groups that a write goes on with, or takes away, and of which nothing is told."""
@@ -94,9 +98,10 @@ class _Told:
         for partition, stats in metadata.partition_to_write_stats.items():
             for stat in stats:
                 group, previous = FileGroupId(partition, stat.file_id or ""), stat.prev_commit
+                base = self._bases.get(group)
                 if previous in NO_COMMIT or previous in self._pending:
                     born.add(group)
-                elif self._bases.get(group, "~") > str(previous) and (group, str(previous)) not in self._begun:
+                elif (base is None or is_later(base, str(previous))) and (group, str(previous)) not in self._begun:
                     yield partition
         for group in replaced_groups(metadata):
             if group not in self._named and group not in born:

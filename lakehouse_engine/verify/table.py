@@ -102,7 +102,8 @@ class _Verification:
             self.skipped["lost files and keys: instants of the timeline are damaged"] = None
         else:
             slices = self._attempt("lost files", self._check_missing) or []
-            for moment in (None, *sorted(self.state.timeline.savepointed)):
+            order = self.state.order
+            for moment in (None, *map(order.moment, order.sorted(self.state.timeline.savepointed))):
                 self._attempt("reads", lambda moment=moment: self._add(check_moment(self.state, moment, quick=quick, only=self.only)))  # type: ignore[misc]
             self._attempt("earlier moments", self._check_moments)
             self._attempt("properties", lambda: self._add(check_agreement(self.state, quick=quick)))

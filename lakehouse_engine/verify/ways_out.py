@@ -29,20 +29,20 @@ def way_out(state: TableState, damaged: Collection[str]) -> str:
 
 def earlier_moments(state: TableState, time: str) -> Iterator[str]:
     """Restores that take the write of `time` back, which is damaged: to the write before it, and to the savepoint before it."""
-    before = [write.requested_time for write in state.timeline.completed().writes() if write.requested_time < time]
-    if before and _can_be_restored(state, None, before[-1]):
-        yield f"restore to {before[-1]} (`restore --to {before[-1]}`)"
-    saved = [one for one in state.timeline.savepointed if one < time]
-    if saved and _can_be_restored(state, max(saved), None):
-        yield f"restore to the savepoint of {max(saved)} (`restore --savepoint {max(saved)}`)"
+    before = state.timeline.completed().writes().older_than(time).last()
+    if before is not None and _can_be_restored(state, None, before.requested_time):
+        yield f"restore to {before.requested_time} (`restore --to {before.requested_time}`)"
+    saved = state.order.newest(one for one in state.timeline.savepointed if state.order.is_after(time, one))
+    if saved is not None and _can_be_restored(state, saved, None):
+        yield f"restore to the savepoint of {saved} (`restore --savepoint {saved}`)"
 
 
 def _targets(state: TableState, damaged: Collection[str]) -> Iterator[str]:
     """What a restore can be given, newest first."""
-    savepoints = state.timeline.savepointed
-    for time in sorted({*savepoints, *(write.requested_time for write in state.timeline.completed().writes())}, reverse=True):
+    savepoints, writes = state.timeline.savepointed, state.timeline.completed().writes()
+    for time in state.order.sorted({*savepoints, *(write.requested_time for write in writes)}, newest_first=True):
         savepoint = time if time in savepoints else None
-        if _is_whole(state, time, damaged) and _can_be_restored(state, savepoint, None if savepoint else time):
+        if _is_whole(state, state.order.moment(time), damaged) and _can_be_restored(state, savepoint, None if savepoint else time):
             yield f"--savepoint {time}" if savepoint else f"--to {time}"
 
 

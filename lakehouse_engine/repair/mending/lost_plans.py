@@ -14,6 +14,7 @@ from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.read.completeness import log_promises
 from lakehouse_engine.repair.mending.remedy import Mending, mending
 from lakehouse_engine.services.compact.plan import operation_of
+from lakehouse_engine.timeline.order import in_time_order, is_later
 from lakehouse_engine.view.table_state import TableState
 
 
@@ -22,7 +23,7 @@ def lost_compaction_plans(state: TableState) -> Iterator[Mending]:
 
     Only a planned compaction lets a group with an older slice have logs of a newer one without a base file.
     """
-    for time, slices in sorted(_planned(state).items()):
+    for time, slices in in_time_order(_planned(state).items(), lambda planned: planned[0]):
         instant = Instant(time, Action.COMPACTION, State.REQUESTED)
         path = f"{state.layout.timeline_folder}/{state.layout.file_name(instant)}"
         content = encode_plan(HoodieCompactionPlan(operations=tuple(operation_of(piece) for piece in slices.values())))
@@ -47,7 +48,7 @@ def _planned(state: TableState) -> dict[str, dict[FileGroupId, FileSlice]]:
         if state.timeline.contains(time) or state.timeline.is_committed(time) or state.storage.head(path) is None:
             continue
         known = state.view.file_group(group)
-        before = next((piece for piece in known.slices if piece.base_instant < time), None) if known is not None else None
+        before = next((piece for piece in known.slices if is_later(time, piece.base_instant)), None) if known is not None else None
         if before is not None:
             found.setdefault(time, {})[group] = before
     return found

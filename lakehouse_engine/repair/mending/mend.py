@@ -223,7 +223,7 @@ def _kept_commits(state: TableState, archive: History) -> Iterator[Mending]:
     """Commits of savepoints that were archived: the archive says what a restore needs of them."""
     kept = KeptCommits(state.storage, state.layout)
     active = {write.requested_time for write in state.timeline.completed().writes()}
-    for time in sorted(state.timeline.savepointed - active):
+    for time in state.order.sorted(state.timeline.savepointed - active):
         path, message = f"{kept.folder}/{time}.*", "the commit of a savepoint is not kept aside"
         found = kept.find(time)
         try:

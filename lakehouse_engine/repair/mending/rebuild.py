@@ -32,6 +32,7 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.services.compact.plan import operation_of
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.order import is_later, just_before
 from lakehouse_engine.undo.savepoint import current_user, pins
 from lakehouse_engine.view.restores import rollback_note
 from lakehouse_engine.view.table_state import TableState
@@ -77,11 +78,12 @@ def _savepoint(state: TableState, instant: Instant) -> HoodieSavepointMetadata |
     copy = _other(state, HoodieSavepointMetadata, instant, State.INFLIGHT)
     if copy is not None:
         return copy
-    if not state.timeline.completed().writes().contains(time) or time < proven_since(state):
+    if not state.timeline.completed().writes().contains(time) or is_later(proven_since(state), time):
         return None
     try:
-        slices = state.view.slices_as_of(time)
-        if lost_files(state, time, slices, logs=True):
+        moment = state.order.moment(time)
+        slices = state.view.slices_as_of(moment)
+        if lost_files(state, moment, slices, logs=True):
             return None
         kept = pins(state, time, slices)
     except LakehouseError:
@@ -164,12 +166,12 @@ def _restore_plan(state: TableState, instant: Instant) -> HoodieRestorePlan | No
     if plan is not None:
         return plan
     done = _other(state, HoodieRestoreMetadata, instant, State.COMPLETED)
-    if done is None or not done.instants_to_rollback:
+    first = None if done is None else state.order.oldest(done.instants_to_rollback)
+    if done is None or first is None:
         return None
-    first = min(done.instants_to_rollback)
-    before = [write.requested_time for write in state.timeline.completed().writes() if write.requested_time < first]
+    before = state.timeline.completed().writes().older_than(first).last()
     # Archived by now, a moment right before stands for it: nothing was written between.
-    target = before[-1] if before else str(int(first) - 1).zfill(len(first))
+    target = just_before(first) if before is None else before.requested_time
     action = str(Action.DELTA_COMMIT if state.config.table_type is TableType.MERGE_ON_READ else Action.COMMIT)
     infos = {info.commit_time: info for info in done.restore_instant_info or ()}
     taken = tuple(infos.get(time, HoodieInstantInfo(commit_time=time, action=action)) for time in done.instants_to_rollback)
@@ -197,7 +199,7 @@ def _compaction_plan(state: TableState, instant: Instant) -> HoodieCompactionPla
     for partition in state.view.partitions():
         for group in state.view.file_groups(partition):
             newer = any(piece.base_instant == instant.requested_time and piece.log_files for piece in group.slices)
-            before = next((piece for piece in group.slices if piece.base_instant < instant.requested_time), None)
+            before = next((piece for piece in group.slices if is_later(instant.requested_time, piece.base_instant)), None)
             if newer and before is not None:
                 operations.append(operation_of(before))
     return HoodieCompactionPlan(operations=tuple(operations)) if operations else None

@@ -20,6 +20,7 @@ from lakehouse_engine.model.live_files import LiveFiles, LiveGroup, WriteRecord
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.repair.mending.traces import Trace, traces
+from lakehouse_engine.timeline.order import is_later, latest
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.plans import clustering_groups
 from lakehouse_engine.view.slicing import replaced_groups
@@ -84,12 +85,12 @@ def _evidence(state: TableState, instant: Instant) -> _Evidence:
     archived, time = state.archived_files(), instant.requested_time
     if not archived.is_known:
         raise MetadataError("what was written before it is archived, and the archive is damaged too")
-    writes = [write for write in state.timeline.completed().writes() if write.requested_time != time]
-    before = [write for write in writes if archived.boundary < write.requested_time < time]
+    writes = state.timeline.completed().writes()
+    before = [write for write in writes.older_than(time) if is_later(write.requested_time, archived.boundary)]
     return _Evidence(
         _intent(state, instant),
         archived.live.after(write_record(write.requested_time, state.commit_metadata(write)) for write in before),
-        tuple(record for write in writes if write.requested_time > time and (record := _record(state, write)) is not None),
+        tuple(record for write in writes.newer_than(time) if (record := _record(state, write)) is not None),
     )
 
 
@@ -124,7 +125,7 @@ def _path(state: TableState, instant: Instant) -> str:
 
 def _begun(live: LiveGroup) -> str:
     """The instant of the newest slice of a group."""
-    return max((file.base_instant for file in live.files()), default="")
+    return latest(file.base_instant for file in live.files())
 
 
 def _check_nothing_is_lost(state: TableState, time: str, known: _Evidence, found: Sequence[Trace]) -> None:
@@ -162,8 +163,8 @@ def _neighbours(state: TableState, time: str, known: _Evidence) -> list[Instant]
     """The writes before and after. Where only one is there, none, for the columns may have been changed by this write; but one that
     drops partitions changes none.
     """
-    writes = state.timeline.completed().writes().instants
-    before, after = [one for one in writes if one.requested_time < time][-1:], [one for one in writes if one.requested_time > time][:1]
+    writes = state.timeline.completed().writes()
+    before, after = list(writes.older_than(time))[-1:], list(writes.newer_than(time))[:1]
     if known.intent.operation is Op.DELETE_PARTITION:
         return before or after
     return [*before, *after] if before and after else []

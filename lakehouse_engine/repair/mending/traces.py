@@ -18,6 +18,7 @@ from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.keys import COMMIT_TIME, FileGroupId
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.storage.base import Storage, StoredFile
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.table_state import TableState
 
@@ -74,7 +75,7 @@ def _trace(
     log = parse_log_file(partition, file.name, file.size)
     if log.is_cdc and log.base_instant == instant_time:
         raise MetadataError(f"the write logged changes to {log.path!r}, and what of them belongs to which file is not known", path=log.path)
-    return None if log.is_cdc or log.base_instant > instant_time else _of_log(storage, log, instant_time, bases)
+    return None if log.is_cdc or is_later(log.base_instant, instant_time) else _of_log(storage, log, instant_time, bases)
 
 
 def _of_base(storage: Storage, base: BaseFile, previous: str | None) -> Trace:
