@@ -36,6 +36,7 @@ from lakehouse_engine.sql.grammar.statements import (
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.definitions import COMBINE, filled, keep_comments, table_spec
 from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.timeline.order import Order
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.alter import set_properties, set_query
 from lakehouse_engine.write.create import TableSpec
@@ -135,7 +136,7 @@ def _computed(run: Execution, query: str, name: RelationName) -> tuple[DataFrame
 
 def _writes(state: TableState) -> str:
     """All writes and not the newest alone: beside other writers one can complete after a later one."""
-    return _digest(sorted(instant.requested_time for instant in state.timeline.completed().writes()))
+    return _digest(Order.by_request().sorted(one.requested_time for one in state.timeline.completed().writes()))
 
 
 def _digest(texts: Sequence[str]) -> str:

@@ -25,12 +25,12 @@ def restore_table(run: Execution, statement: RestoreTable) -> DataFrame:
     """Back to the newest write up to a moment; the answer is that of `restore_to_instant`. Raises as `HoodieTable.restore`."""
     state = run.table(statement.name).state
     moment = moment_of(state, statement.to)
-    writes = [one.requested_time for one in state.timeline.completed().writes().instants if one.requested_time <= moment]
-    if not writes:
+    newest = state.timeline.completed().writes().up_to(moment).last()
+    if newest is None:
         message = f"the table has no write up to {moment} on its timeline to be restored to; CALL show_commits shows those there are"
         raise RestoreError(message, table=state.config.name)
     name = ".".join(map(quote_name, statement.name))
-    return call(run, Call("restore_to_instant", (("table", name), ("instant_time", writes[-1]))))
+    return call(run, Call("restore_to_instant", (("table", name), ("instant_time", newest.requested_time))))
 
 
 def show_indexes(run: Execution, statement: ShowIndexes) -> DataFrame:

@@ -16,7 +16,7 @@ def result_of(
 
     `state` is the table before it, or later.
     """
-    before = [one.requested_time for one in state.timeline.writes().completed() if one.requested_time < instant]
+    before = state.timeline.writes().completed().older_than(instant)
     stats = list(metadata.write_stats())
     logs = [stat for stat in stats if stat.log_version is not None]
     created = [stat for stat in stats if stat.prev_commit == _NEW_GROUP and stat.log_version is None]
@@ -24,7 +24,7 @@ def result_of(
         operation=metadata.operation_type or WriteOperationType.UNKNOWN,
         table_type=state.config.table_type.value,
         instant=instant,
-        previous_instant=max(before, default=None),
+        previous_instant=state.order.newest(one.requested_time for one in before),
         inserts=sum(stat.num_inserts for stat in stats) - moves,
         updates=sum(stat.num_update_writes for stat in stats) + moves,
         deletes=sum(stat.num_deletes for stat in stats) - moves,

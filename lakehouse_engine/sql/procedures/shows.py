@@ -16,6 +16,7 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.sql.procedures.arguments import TABLE, Argument, Kind
 from lakehouse_engine.sql.procedures.procedure import FILTER, LONG, PATH, TEXT, Rows, Values, procedure
 from lakehouse_engine.table_services import TableServices
+from lakehouse_engine.timeline.order import in_time_order, is_later
 from lakehouse_engine.view.history import history
 from lakehouse_engine.view.state_times import state_times
 from lakehouse_engine.view.table_state import TableState
@@ -65,9 +66,11 @@ def _archived(state: TableState, begin: str | None, end: str | None, limit: int)
     active = {(one.requested_time, one.action.completes_as) for one in state.timeline}
     for entry in state.archived_timeline.entries():
         key = entry.instant.requested_time, entry.instant.action.completes_as
-        if key not in active and (begin or "") <= key[0] and (end is None or key[0] <= end):
+        is_asked = not is_later(begin or "", key[0]) and (end is None or not is_later(key[0], end))
+        if key not in active and is_asked:
             reached.setdefault(key, {})[entry.instant.state] = entry.transition_time
-    for (time, action), states in sorted(reached.items(), reverse=True)[:limit]:
+    by_action = sorted(reached.items(), key=lambda found: found[0][1], reverse=True)
+    for (time, action), states in in_time_order(by_action, lambda found: found[0][0], newest_first=True)[:limit]:
         newest = max(states, key=lambda one: one.rank)
         yield (time, str(action), newest.upper(), *(states.get(one) for one in State), "ARCHIVED", None, None)
 
