@@ -8,6 +8,7 @@ from __future__ import annotations
 SMOKE = (
     # The project itself.
     "tests/test_architecture.py",
+    "tests/test_order.py",
     "tests/test_packaging.py",
     "tests/test_readme.py",
     "tests/test_selection.py",
