@@ -239,7 +239,7 @@ class ActiveTimeline:
 
     def _is_built_upon(self, instant_time: str) -> bool:
         """Whether a write went on with its files: that has its rows too, and who makes it again would have them twice."""
-        later = self.load().completed().writes().after(instant_time)
+        later = self.load().completed().writes().newer_than(instant_time)
         return any(stat.prev_commit == instant_time for write in later for stat in self.commit(write).write_stats())
 
     def find_completed(self, instant: Instant) -> Instant | None:

@@ -73,7 +73,7 @@ def _compacted_since(state: TableState, time: str, pinned: Iterable[str]) -> Ite
     if state.config.table_type is not TableType.MERGE_ON_READ:
         return
     newest = _newest_bases(pinned)
-    for instant in state.timeline.completed().up_to(time):
+    for instant in state.timeline.completed().up_to(state.order.moment(time)):
         if instant.action is Action.COMMIT:
             for stat in state.commit_metadata(instant).write_stats():
                 group = (stat.partition_path or "", stat.file_id)

@@ -29,7 +29,7 @@ def turn_of_hudi(state: TableState) -> float:
     if not overtaken or not is_later(at_work[-1], overtaken):
         return 0.0
     hopeful = at_work[-1]
-    since = list(state.timeline.completed().writes().after(overtaken))
+    since = list(state.timeline.completed().writes().newer_than(overtaken))
     if not since or any(not state.order.is_visible(one.requested_time, hopeful) or not _is_ours(state, one) for one in since):
         return 0.0
     took = _moment(hopeful) - _moment(overtaken)

@@ -53,7 +53,7 @@ def clean_is_due(state: TableState, options: CleanOptions) -> bool:
     if any(not instant.is_completed for instant in cleans):
         return True
     writes = state.timeline.completed().writes()
-    since = writes.after(cleans[-1].requested_time) if cleans else writes
+    since = writes.newer_than(cleans[-1].requested_time) if cleans else writes
     if len(since) < options.max_commits:
         return False
     kept = retention(state.timeline, options, wall_time(state))

@@ -22,7 +22,7 @@ def is_outdated(state: TableState, time: str, slices: list[FileSlice]) -> bool:
     if any(savepoint >= time for savepoint in state.timeline.savepointed):
         return True
     groups = {piece.group for piece in slices}
-    later = state.timeline.completed().writes().after(time)
+    later = state.timeline.completed().writes().newer_than(time)
     written = (stat for write in later for stat in state.commit_metadata(write).write_stats())
     return any(_group(stat.partition_path, stat.file_id) in groups for stat in written)
 
