@@ -21,8 +21,6 @@ from lakehouse_engine.format.parquet_seal import SealingSink, check_pages, read_
 from lakehouse_engine.model.instant import Action, Instant, State
 
 VERSION_FILE = "_version_"
-VERSIONS_KEPT = 3
-"""Manifests, and the files they list, that Hudi keeps for readers that are under way."""
 
 _MANIFEST = re.compile(r"manifest_([0-9]+)")
 _FILE = re.compile(r"([0-9]+)_([0-9]+)_([0-9]+)\.parquet")
