@@ -20,10 +20,15 @@ from lakehouse_engine.format.log.blocks import BlockType, LogBlock
 from lakehouse_engine.format.log.data_block import decode_data_block, record_bounds
 from lakehouse_engine.format.log.delete_block import Wrapper, decode_delete_block, encode_delete_content
 from lakehouse_engine.format.log.reader import read_blocks
+from lakehouse_engine.format.timeline.plans_codec import decode_plan
+from lakehouse_engine.format.v8.commits import decode_commit_metadata
+from lakehouse_engine.format.v8.history import parse_history_file, read_history
 from lakehouse_engine.format.v8.layout import LayoutV2
 from lakehouse_engine.format.v8.log_names import log_order, new_log_file, slice_of_log, written_by
 from lakehouse_engine.model.files import LogFile
+from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import META_COLUMNS
+from lakehouse_engine.model.plans import HoodieCompactionOperation, HoodieCompactionPlan
 from tests.unit.format.v8.tables import TABLES, files_of, needs_fixtures, state_files
 
 _NO_LOGS = "v8-1.2.0/mor_merge_into_partial"
@@ -126,6 +131,50 @@ def test_partial_blocks_have_some_columns_and_are_read_only_where_that_is_asked(
         assert len(columns) < 5 + 6
         with pytest.raises(UnsupportedTableError, match="partial"):
             decode_data_block(block)
+
+
+@needs_fixtures
+@pytest.mark.parametrize("name", _MERGED_ON_READ)
+def test_hudi_plans_compactions_of_the_same_slices_in_the_same_order(name: str) -> None:
+    completed, opened = completed_writes(name)
+    for operation in compactions(name):
+        logs = [parse_log_file("", log) for log in operation.delta_file_paths or ()]
+        assert logs == sorted(logs, key=lambda log: log_order(log, completed[written_by(log)]))
+        slices = sorted(opened[operation.partition_path or "", operation.file_id or ""])
+        assert {slice_of_log(completed[written_by(log)], slices) for log in logs} == {operation.base_instant_time}
+
+
+@needs_fixtures
+def test_the_tables_have_plans_with_several_logs() -> None:
+    assert sum(len(plan.delta_file_paths or ()) > 1 for name in _MERGED_ON_READ for plan in compactions(name)) >= 8
+
+
+def compactions(name: str) -> Iterator[HoodieCompactionOperation]:
+    """Of the table, not of its metadata table."""
+    for path, data in files_of(name).items():
+        folder, _, file_name = path.rpartition("/")
+        instant = LayoutV2().parse_file_name(file_name) if folder == ".hoodie/timeline" else None
+        if data and instant and instant.state is State.REQUESTED and instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
+            yield from decode_plan(HoodieCompactionPlan, data).operations or ()
+
+
+def completed_writes(name: str) -> tuple[dict[str, str], dict[tuple[str, str], set[str]]]:
+    """Completion times of writes by their requested times, archived ones too; the base files that they wrote to each group."""
+    written: list[tuple[Instant, bytes]] = []
+    for path, data in files_of(name).items():
+        folder, _, file_name = path.rpartition("/")
+        if folder == ".hoodie/timeline" and (instant := LayoutV2().parse_file_name(file_name)):
+            written.append((instant, data))
+        elif folder == ".hoodie/timeline/history" and file_name.endswith(".parquet"):
+            archived = read_history(data, parse_history_file(file_name, len(data)))
+            written += [(entry.instant, entry.metadata or b"") for entry in archived]
+    writes = [(instant, data) for instant, data in written if instant.is_completed and instant.action.is_write]
+    opened: dict[tuple[str, str], set[str]] = {}
+    for instant, data in writes:
+        for stat in decode_commit_metadata(data).write_stats():
+            if stat.path and is_base_file_name(stat.path.rpartition("/")[2]):
+                opened.setdefault((stat.partition_path or "", stat.file_id or ""), set()).add(instant.requested_time)
+    return {instant.requested_time: instant.completed_at or "" for instant, _ in writes}, opened
 
 
 def test_versions_count_from_one_for_every_delta_commit_and_group() -> None:
