@@ -133,9 +133,13 @@ def read_options(state: TableState, options: Mapping[str, Any] | None) -> dict[s
 
 
 def _bound(state: TableState, moment: str | date | datetime | None) -> str | None:
-    """The instant time of a bound. Digits stay as they are, as checkpoints of Hudi's readers have fewer than instants for the first."""
-    if moment is None or moment in FROM_START or (isinstance(moment, str) and moment.isascii() and moment.isdigit()):
+    """The moment of a bound. The time of an instant means the moment at which it shows. Other digits stay as they are, as checkpoints of
+    Hudi's readers have fewer than instants for the first.
+    """
+    if moment is None or moment in FROM_START:
         return moment  # type: ignore[return-value]
+    if isinstance(moment, str) and moment.isascii() and moment.isdigit():
+        return state.order.moment(moment)
     return moment_of(state, moment)
 
 

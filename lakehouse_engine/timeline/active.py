@@ -159,14 +159,16 @@ class ActiveTimeline:
 
     def delete(self, instant: Instant) -> bool:
         """Remove the file of that state, durably; False when it was not there. Of a completed instant: it is not published any more."""
-        removed = self.storage.delete(self.path(instant))
+        known = self._named(instant)
+        removed = known is not None and self.storage.delete(self.path(known))
         if removed:
             self.storage.sync(self.layout.timeline_folder)
         return removed
 
     def delete_all(self, instants: Iterable[Instant]) -> None:
         """As `delete`, for the files of many instants in the given order; durable when all are done."""
-        removed = [self.storage.delete(self.path(instant)) for instant in instants]
+        there = [known for instant in instants if (known := self._named(instant)) is not None]
+        removed = [self.storage.delete(self.path(instant)) for instant in there]
         if any(removed):
             self.storage.sync(self.layout.timeline_folder)
 
@@ -191,11 +193,18 @@ class ActiveTimeline:
 
     def path(self, instant: Instant) -> str:
         """The file that puts an instant into its state, relative to the table. Of a completed instant whose completion time is part of the
-        name and not known here, the listing tells.
+        name and not known here, the listing tells. Raises `InstantNotFoundError` where that has none.
         """
-        if self.layout.orders_by_completion and instant.is_completed and instant.completed_at is None:
-            instant = next((one for one in self.files() if one == instant), instant)
-        return f"{self.layout.timeline_folder}/{self.layout.file_name(instant)}"
+        known = self._named(instant)
+        if known is None:
+            raise InstantNotFoundError(f"the timeline has no {instant}", instant=instant, table=self.storage.root)
+        return f"{self.layout.timeline_folder}/{self.layout.file_name(known)}"
+
+    def _named(self, instant: Instant) -> Instant | None:
+        """The instant with all that its file's name says; None for one that is not there."""
+        if not (self.layout.orders_by_completion and instant.is_completed and instant.completed_at is None):
+            return instant
+        return next((one for one in self.files() if one == instant), None)
 
     def _expect_file(self, instant: Instant) -> None:
         if not has_file(self.storage, self.path(instant)):
@@ -246,7 +255,7 @@ class ActiveTimeline:
         """The completed state of an instant, as it is on the timeline now; None where it is not."""
         completed = instant.at(State.COMPLETED)
         if self.layout.orders_by_completion:
-            return next((one for one in self.files() if one == completed), None)
+            return self._named(replace(completed, completed_at=None))
         return completed if has_file(self.storage, self.path(completed)) else None
 
     def _expect_no_completed(self, instant: Instant) -> None:
