@@ -28,11 +28,11 @@ def build_of(invocation_id: str, node: str) -> str:
 
 def begin_build(warehouse: Warehouse, table: Any, build: str) -> None:
     """Before its first commit. `build` by `build_of`. One that makes an unfinished one again began when that one did."""
-    mine, newest = _processes.parse_signature(_processes.begin_work(build)), _newest(table)
+    mine, writes = _processes.parse_signature(_processes.begin_work(build)), _writes(table)
 
     def begun(before: str | None) -> str:
         known = _parsed(before)
-        return json.dumps({**mine, _SINCE: _since(known) if _is_begun(known, newest) else newest})
+        return json.dumps({**mine, _SINCE: _since(known) if _is_begun(known, writes) else _newest(writes)})
 
     _say(warehouse, table, begun)
 
@@ -51,7 +51,7 @@ def is_unfinished(warehouse: Warehouse, schema: str, identifier: str, build: str
     known = _said(warehouse, schema, identifier)
     if not known or (known.get("nonce") != build and _is_at_work(known)):
         return False
-    return _is_begun(known, _newest(warehouse.table(schema, identifier)))
+    return _is_begun(known, _writes(warehouse.table(schema, identifier)))
 
 
 def forget_undone_build(warehouse: Warehouse, schema: str, identifier: str) -> None:
@@ -59,7 +59,7 @@ def forget_undone_build(warehouse: Warehouse, schema: str, identifier: str) -> N
     known = _said(warehouse, schema, identifier)
     if known and not _is_at_work(known):
         table = warehouse.table(schema, identifier)
-        if not _is_begun(known, _newest(table)):
+        if not _is_begun(known, _writes(table)):
             _say(warehouse, table, lambda now: None if _parsed(now) == known else now)
 
 
@@ -99,11 +99,16 @@ def _since(known: dict[str, object]) -> str:
     return str(known.get(_SINCE, ""))
 
 
-def _is_begun(known: dict[str, object], newest: str) -> bool:
-    return bool(known) and (not _since(known) or newest > _since(known))
+def _is_begun(known: dict[str, object], writes: Any) -> bool:
+    return bool(known) and (not _since(known) or len(writes.newer_than(_since(known))) > 0)
 
 
-def _newest(table: Any) -> str:
-    """The newest completed write; empty without one."""
-    newest = table.timeline.completed().writes().last()
+def _writes(table: Any) -> Any:
+    """The timeline of the completed writes."""
+    return table.timeline.completed().writes()
+
+
+def _newest(writes: Any) -> str:
+    """The newest of them; empty without one."""
+    newest = writes.last()
     return str(newest.requested_time) if newest is not None else ""

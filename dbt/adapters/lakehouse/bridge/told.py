@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _describe = Later("lakehouse_engine.cli.describe")
 _footer = Later("lakehouse_engine.files.footer")
+_order = Later("lakehouse_engine.timeline.order")
 _repair = Later("lakehouse_engine.repair")
 _verify = Later("lakehouse_engine.verify")
 
@@ -32,6 +34,12 @@ def kept_savepoints(warehouse: Warehouse, schema: str, identifier: str) -> list[
     """Names (else instants) of a table's savepoints that somebody took; those of protected runs were made for less."""
     savepoints = warehouse.table(schema, identifier).savepoints()
     return [str(one.name or one.instant) for one in savepoints if not is_own_savepoint(one.name)]
+
+
+def oldest_first(responses: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Responses of writes, by their `instant`."""
+    found: list[Mapping[str, Any]] = _order.in_time_order(responses, lambda one: str(one["instant"]))
+    return found
 
 
 def _moment(instant_time: str, zone: str) -> datetime:

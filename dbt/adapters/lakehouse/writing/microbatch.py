@@ -14,6 +14,8 @@ from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 
+from dbt.adapters.lakehouse.bridge.told import oldest_first
+
 _COUNTS = ("rows_affected", "inserts", "updates", "deletes", "files_created", "files_updated", "log_files", "bytes_written")
 _MARK = "_lakehouse_wrapped"
 
@@ -25,7 +27,7 @@ def merged(responses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     `previous_instant` is that before the oldest, so that what the run changed lies between the two.
     """
-    wrote = sorted((one for one in responses if one.get("instant")), key=lambda one: str(one["instant"]))
+    wrote = oldest_first([one for one in responses if one.get("instant")])
     given = [one for one in responses if one]
     if not given:
         return {}
