@@ -12,12 +12,12 @@ CLUSTERING = (
     " table anew (insert_overwrite_table, a dbt run with --full-refresh) makes its files anew"
 )
 UPGRADE = (
-    "table versions 8 and 9 are not available in this version: tables are written in table version 6, which Hudi 0.14 to 1.2 reads;"
-    " Hudi itself can upgrade one"
+    "a table's version cannot be changed in this version: a new table can be made in another one (hoodie.write.table.version, in dbt the"
+    " config table_version), and Hudi 1.1 and later can upgrade a copy"
 )
 DOWNGRADE = (
-    "a table's version cannot be changed in this version: tables are written in table version 6; Hudi itself can downgrade one that it"
-    " upgraded"
+    "a table's version cannot be changed in this version: a new table can be made in another one (hoodie.write.table.version, in dbt the"
+    " config table_version), and Hudi 1.1 and later can downgrade a copy"
 )
 RECORD_INDEX = "the record-level index is not available in this version; use SIMPLE, BLOOM, their GLOBAL_ forms or BUCKET"
 INDEXES = (
@@ -29,8 +29,6 @@ CHANGE_DATA = "change data capture is not available in this version; an incremen
 
 _FALSE = ("false",)
 _KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("hoodie.table.version", ("6", "six"), UPGRADE),
-    ("hoodie.write.table.version", ("6", "six"), UPGRADE),
     ("hoodie.write.auto.upgrade", _FALSE, UPGRADE),
     ("hoodie.metadata.enable", _FALSE, METADATA_TABLE),
     ("hoodie.metadata.record.index.enable", _FALSE, RECORD_INDEX),

@@ -99,6 +99,21 @@ SCHEMA_EVOLUTION = Option(
     "Whether a batch may add columns, widen them, or leave some out: stored rows keep theirs, new ones have null. Otherwise its columns are"
     " the table's.",
 )
+def _table_version(text: str) -> int | None:
+    number = _VERSION_WORDS.get(text.strip().upper())
+    if number is None:
+        raise ValueError("expected 6, 8 or 9")
+    return number
+
+
+_VERSION_WORDS = {"6": 6, "SIX": 6, "8": 8, "EIGHT": 8, "9": 9, "NINE": 9}
+TABLE_VERSION: Option[int | None] = Option(
+    "hoodie.write.table.version",
+    _table_version,
+    None,
+    "Version of a new table: 6 (the default, which most readers know), 8 or 9. Of a table that is there it has to be the table's.",
+    ("hoodie.table.version",),
+)
 PAYLOAD_CLASS = Option(
     "hoodie.datasource.write.payload.class",
     str,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -27,6 +27,7 @@ from lakehouse_engine.options import (
     OPTIONS,
     PAYLOAD_CLASS,
     PAYLOADS_OF_MODES,
+    TABLE_VERSION,
     LockOptions,
     ServiceOptions,
     WriteOptions,
@@ -67,6 +68,7 @@ class TableSpec:
     query: str | None = None
     """Of a materialized view."""
     version: TableVersion = TableVersion.SIX
+    """Unless `properties` say another (`hoodie.write.table.version`)."""
 
     @property
     def stored_type(self) -> TableType:
@@ -88,6 +90,9 @@ def create_table(storage: Storage, spec: TableSpec, defaults: Mapping[str, Any] 
     `defaults` are options that its writers have besides.
     """
     options = WriteOptions.read(spec.properties)
+    version = TABLE_VERSION.read(layered(defaults, spec.properties))
+    if version is not None:
+        spec = replace(spec, version=TableVersion(version))
     check_provider_fits(storage, LockOptions.read(spec.properties))
     check_known(spec.properties, also=_TABLE_KEYS)
     ServiceOptions.read(layered(spec.properties, defaults))
@@ -165,6 +170,7 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
         raise OptionError(f"the payload class {payload!r} is not known; the engine has {', '.join(PAYLOADS)}", table=spec.name)
     key_generator = choose_key_generator(spec.record_key, spec.partition_by)
     apart = (PAYLOAD_CLASS.key, *PAYLOAD_CLASS.aliases, MERGE_MODE.key, *MERGE_MODE.aliases, DELETE_FIELD.key, DELETE_MARKER.key)
+    apart += (TABLE_VERSION.key, *TABLE_VERSION.aliases)
     given = {key: value for key, value in stored_keys(spec.properties).items() if key not in apart}
     template = _version_six if spec.version is TableVersion.SIX else _later_version
     return {

@@ -17,6 +17,7 @@ from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.readers import META_COLUMNS, assert_same_rows, read_with_hudi_rs
 from tests.support.table_model import COMMIT_TIME, Row, TableModel
+from tests.support.versions import version_of_new_tables
 
 RICH = pa.schema(
     [
@@ -110,6 +111,7 @@ class TableBuilder:
             table_type=table_type,
             hive_style=hive_style,
             properties={"hoodie.index.type": index, "hoodie.datasource.write.payload.class": _FLAGS[payload], **(properties or {})},
+            version=version_of_new_tables(),
         )
         create_table(storage_for(str(path)), spec)
         model = TableModel(record_key, partition_by, ordering, index.startswith("GLOBAL"), payload)
