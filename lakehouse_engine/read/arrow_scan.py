@@ -139,15 +139,16 @@ def _row_groups(task: ReadTask) -> Iterator[pa.Table]:
 
 def within(window: InstantRange) -> pc.Expression:
     """Whether the commit time of a row is in the window."""
-    time = pc.field(COMMIT_TIME)
-    if window.times is not None:
-        inside = time.isin(sorted(window.times))
+    stored = pc.field(COMMIT_TIME)
+    only = window.times
+    if only is not None:
+        inside = stored.isin(sorted(only))
         if window.start is None:
             return inside
-        return inside | ((time < window.start) & within(InstantRange(window.begin, window.end)))
-    inside = time.is_valid()
+        return inside | ((stored < window.start) & within(InstantRange(window.begin, window.end)))
+    inside = stored.is_valid()
     if window.begin is not None:
-        inside &= time > window.begin
+        inside &= stored > window.begin
     if window.end is not None:
-        inside &= time <= window.end
+        inside &= stored <= window.end
     return inside

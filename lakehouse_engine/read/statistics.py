@@ -67,16 +67,17 @@ def _misleads(metadata: pq.FileMetaData, stored: pa.DataType, physical: str) -> 
     if pat.is_decimal(stored) and physical not in ("INT32", "INT64"):
         return not _ORDERED.match(metadata.created_by or "")
     if pat.is_date(stored) or pat.is_timestamp(stored):
-        return is_rebased(metadata, since=b"3")
+        return is_rebased(metadata, first_right=b"3")
     return False
 
 
-def is_rebased(metadata: pq.FileMetaData, *, since: bytes) -> bool:
-    """Whether Spark reads other days and moments of a file than are stored, those before 1582: it was written before the version `since`,
+def is_rebased(metadata: pq.FileMetaData, *, first_right: bytes) -> bool:
+    """Whether Spark reads other days and moments of a file than are stored, those before 1582: it was written before the version
+    `first_right`,
     or says so (`DataSourceUtils.datetimeRebaseSpec`; `int96RebaseSpec` has another version).
     """
     texts = metadata.metadata or {}
-    return texts.get(b"org.apache.spark.version", since) < since or bool(_OLD_CALENDAR & texts.keys())
+    return texts.get(b"org.apache.spark.version", first_right) < first_right or bool(_OLD_CALENDAR & texts.keys())
 
 
 _ORDERED = re.compile(r"parquet-(cpp|rs)|parquet-mr version (1\.[1-9][0-9]|[2-9]\.)")

@@ -177,8 +177,8 @@ class ArchivedTimeline:
             if missing and not files:
                 logger.warning("files of the archive of %s are gone, and were not merged: %s", self.storage.root, ", ".join(missing))
 
-    def _since(self, oldest: int, done: AbstractSet[str]) -> list[StoredFile]:
-        return [file for file in self.files() if (archive_file_number(file.name) or 0) >= oldest and file.name not in done]
+    def _since(self, number: int, done: AbstractSet[str]) -> list[StoredFile]:
+        return [file for file in self.files() if (archive_file_number(file.name) or 0) >= number and file.name not in done]
 
     def _read(
         self,

@@ -12,6 +12,7 @@ from lakehouse_engine.errors import FormatError, StoredFileExistsError
 from lakehouse_engine.format.timeline.live_checkpoint import decode_live_files, encode_live_files
 from lakehouse_engine.model.live_files import LiveCheckpoint
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.order import age, in_time_order, is_later
 
 _SUFFIX = ".live.parquet"
 
@@ -33,7 +34,7 @@ class LiveCheckpoints:
         """The instants up to which there are checkpoints, newest first."""
         names = [entry.name for entry in self.storage.list(self.folder) if not entry.is_directory]
         found = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
-        return sorted((time for time in found if time.isdigit()), reverse=True)
+        return in_time_order((time for time in found if time.isdigit()), age, newest_first=True)
 
     def path(self, time: str) -> str:
         return f"{self.folder}/{time}{_SUFFIX}"
@@ -61,7 +62,7 @@ class LiveCheckpoints:
     def forget_before(self, time: str) -> None:
         """Remove what a newer checkpoint has taken the place of."""
         for known in self.times():
-            if known < time:
+            if is_later(time, known):
                 self.storage.delete(self.path(known))
 
     def forget_all_but(self, times: Container[str]) -> None:
@@ -73,5 +74,5 @@ class LiveCheckpoints:
     def forget_from(self, time: str) -> None:
         """Remove what counts a write that is about to be taken back: that of `time`, or a later one."""
         for known in self.times():
-            if known >= time:
+            if not is_later(time, known):
                 self.storage.delete(self.path(known))

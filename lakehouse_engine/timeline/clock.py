@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import TimelineError
 from lakehouse_engine.model.instant import format_instant_time, parse_instant_time
+from lakehouse_engine.timeline.order import is_later, latest
 from lakehouse_engine.timeline.timeline import Timeline
 
 logger = logging.getLogger(__name__)
@@ -79,13 +80,13 @@ class InstantClock:
         with self.last.guard:
             moment = self.wall_clock()
             time = format_instant_time(moment)
-            if newest >= time:
-                time = format_instant_time(self._after(max(newest, self.last.by_timeline.get(newest, "")), moment))
+            if not is_later(time, newest):
+                time = format_instant_time(self._after(latest((newest, self.last.by_timeline.get(newest, ""))), moment))
                 self.last.after(newest, time)
                 return time
             zone = self.timezone if self.offset is None else str(self.offset)
             before = self.last.by_clock.get(zone, "")
-            if time <= before:
+            if not is_later(time, before):
                 time = format_instant_time(self._after(before, moment))
             self.last.by_clock[zone] = time
         return time

@@ -28,6 +28,7 @@ from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.table_version import READ_ONLY
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.archived import ArchivedTimeline, MergePlan, NewestFile
+from lakehouse_engine.timeline.order import in_time_order
 
 logger = logging.getLogger(__name__)
 
@@ -162,12 +163,12 @@ class LsmHistory:
     def instants(self) -> list[Instant]:
         """Archived instants in order of their requested times; raises as `entries`."""
         found = [instant for file, data in self._contents() for instant in read_history_times(data, file)]
-        return sorted(found, key=lambda instant: instant.requested_time)
+        return in_time_order(found, lambda instant: instant.requested_time)
 
     def readable_instants(self) -> list[Instant]:
         """As `instants`; nothing of damaged files."""
         found = [instant for file, data in self._contents() for instant in self._whole(file, data)]
-        return sorted(found, key=lambda instant: instant.requested_time)
+        return in_time_order(found, lambda instant: instant.requested_time)
 
     def moments(self) -> Mapping[str, str]:
         """The completion time of each archived instant by its requested time; raises as `entries`."""

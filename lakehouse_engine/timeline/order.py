@@ -108,6 +108,11 @@ def earliest(times: Iterable[str]) -> str | None:
     return min(times, default=None)
 
 
+def digits_between(earlier: str, later: str) -> int:
+    """How far apart two times are, as whole numbers."""
+    return int(later) - int(earlier)
+
+
 def just_before(time: str) -> str:
     """The last possible time before another one, as a bound."""
     return f"{int(time) - 1:0{len(time)}d}"

@@ -16,6 +16,7 @@ from lakehouse_engine.errors import TimelineError
 from lakehouse_engine.format.timeline.layout import Layout
 from lakehouse_engine.model.instant import Action, Instant, State, parse_instant_time
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.order import digits_between
 from lakehouse_engine.timeline.timeline import Timeline
 
 _STEP = timedelta(minutes=15)
@@ -59,7 +60,7 @@ def writers_zone(storage: Storage, layout: Layout, timeline: Timeline) -> Writer
 
 def _newest(timeline: Timeline) -> Iterator[str]:
     times = list(dict.fromkeys(instant.requested_time for instant in timeline.instants if len(instant.requested_time) == 17))
-    by_a_clock = [time for earlier, time in pairwise(["0", *times]) if int(time) - int(earlier) > _FOLLOWS]
+    by_a_clock = [time for earlier, time in pairwise(["0", *times]) if digits_between(earlier, time) > _FOLLOWS]
     yield from reversed(by_a_clock[-_LOOKED_AT:])
 
 

@@ -17,7 +17,7 @@ from lakehouse_engine.view.table_state import TableState
 
 def savepoint_metadata(state: TableState) -> dict[str, HoodieSavepointMetadata]:
     """Every completed savepoint by the instant that it keeps, oldest first; a `DamagedSavepoint` for one that does not decode."""
-    return {time: _metadata(state, time) for time in sorted(state.timeline.savepointed)}
+    return {time: _metadata(state, time) for time in state.order.sorted(state.timeline.savepointed)}
 
 
 def _metadata(state: TableState, time: str) -> HoodieSavepointMetadata:
@@ -44,7 +44,7 @@ def protected_files(state: TableState, *, up_to: str | None = None) -> dict[str,
     """
     found: dict[str, str] = {}
     for time, metadata in savepoint_metadata(state).items():
-        if up_to is not None and time > up_to:
+        if up_to is not None and state.order.is_after(time, up_to):
             continue
         if isinstance(metadata, DamagedSavepoint):
             found.update(dict.fromkeys(_written_up_to(state, time), time))

@@ -188,15 +188,16 @@ def _read(
 
 
 def _within(window: InstantRange) -> Column:
-    time = col(COMMIT_TIME)
-    if window.times is not None:
-        inside = time.isin(sorted(window.times))
+    stored = col(COMMIT_TIME)
+    only = window.times
+    if only is not None:
+        inside = stored.isin(sorted(only))
         if window.start is None:
             return inside
-        return inside | ((time < window.start) & _within(InstantRange(window.begin, window.end)))
-    parts = [time.isNotNull()]
+        return inside | ((stored < window.start) & _within(InstantRange(window.begin, window.end)))
+    parts = [stored.isNotNull()]
     if window.begin is not None:
-        parts.append(time > window.begin)
+        parts.append(stored > window.begin)
     if window.end is not None:
-        parts.append(time <= window.end)
+        parts.append(stored <= window.end)
     return reduce(lambda left, right: left & right, parts)

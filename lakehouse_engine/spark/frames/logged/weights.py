@@ -67,7 +67,7 @@ def _slice_weight(plan: ScanPlan, reader: SliceReader, piece: LoggedSlice, known
 
 def _base_weight(plan: ScanPlan, base: BaseFile, most: Weight) -> Weight:
     footer = FOOTERS.read(plan.storage, base, verify=plan.verify)
-    if is_rebased(footer, since=b"3.1"):
+    if is_rebased(footer, first_right=b"3.1"):
         return Weight(0, 0, most.values + 1, 0)
     with plan.storage.open_input(base.path) as source, damage(base.path):
         return parquet_weight(footer, source, most)
